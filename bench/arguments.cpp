@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace crossover::bench {
+namespace {
+
+std::vector<std::string> every_disc() { return disc_family().names; }
+
+std::vector<Sweep> sweeps() {
+  std::vector<std::string> standard = every_disc();
+  standard.emplace_back("heart");
+  std::vector<std::string> all = standard;
+  for (const std::string& name : fcn_family().names) {
+    all.push_back(name);
+  }
+  return {
+      {"quick", {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"}, 5, 0.02},
+      {"default", standard, 9, 0.1},
+      {"full", all, 15, 0.3},
+  };
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0;;) {
+    const std::size_t comma = text.find(',', start);
+    parts.push_back(text.substr(start, comma - start));
+    if (comma == std::string::npos) {
+      return parts;
+    }
+    start = comma + 1;
+  }
+}
+
+template <class Number>
+Number number(const std::string& flag, const std::string& text, Number least, Number most) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    const bool whole = std::is_integral_v<Number>;
+    throw UsageError(flag + "=" + text + ": " +
+                     (whole ? "a whole number of at least " : "a number of at least ") +
+                     (whole ? std::to_string(static_cast<long long>(least)) : "0") +
+                     " is needed, and not beyond reason");
+  }
+  return value;
+}
+
+template <class Number>
+std::vector<Number> numbers(const std::string& flag, const std::string& text, Number least,
+                            Number most) {
+  std::vector<Number> values;
+  for (const std::string& part : split(text)) {
+    values.push_back(number(flag, part, least, most));
+  }
+  return values;
+}
+
+constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
+constexpr int most_threads = 4096;
+
+/// What the flags ask to change in the networks, before they are put together.
+struct Changes {
+  std::vector<std::string> models;
+  std::optional<std::vector<std::int64_t>> mlp;
+  std::optional<std::string> activation, optimizer;
+  std::optional<double> learning_rate, weight_decay;
+  std::optional<std::int64_t> rows;
+};
+
+Task custom_mlp(const Changes& changes) {
+  const std::vector<std::int64_t>& widths = *changes.mlp;
+  std::string name = "mlp";
+  for (const std::int64_t width : widths) {
+    name += "-" + std::to_string(width);
+  }
+  const std::string activation = changes.activation.value_or("relu");
+  if (activation != "relu" && activation != "sigmoid") {
+    throw UsageError("--activation=" + activation + ": relu or sigmoid is needed");
+  }
+  if (activation == "sigmoid") {
+    name += "-sigmoid";
+  }
+  try {
+    return {
+        .model = mlp(name, widths, activation == "relu" ? Activation::relu : Activation::sigmoid),
+        .rows = 1000,
+        .batch = 100,
+        .optimizer = SgdOptions{},
+        .generate = [widths](std::int64_t rows) {
+          return uniform_rows({widths.front()}, rows, widths.back());
+        }};
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("--mlp: ") + error.what());
+  }
+}
+
+void change_optimizer(Task& task, const Changes& changes) {
+  if (changes.optimizer == "sgd" && !std::holds_alternative<SgdOptions>(task.optimizer)) {
+    task.optimizer = SgdOptions{};
+  } else if (changes.optimizer == "adamw" &&
+             !std::holds_alternative<AdamWOptions>(task.optimizer)) {
+    task.optimizer = AdamWOptions{};
+  } else if (changes.optimizer && changes.optimizer != "sgd" && changes.optimizer != "adamw") {
+    throw UsageError("--optimizer=" + *changes.optimizer + ": sgd or adamw is needed");
+  }
+  if (changes.learning_rate) {
+    std::visit([&](auto& o) { o.learning_rate = *changes.learning_rate; }, task.optimizer);
+  }
+  if (changes.weight_decay) {
+    auto* adamw = std::get_if<AdamWOptions>(&task.optimizer);
+    if (adamw == nullptr) {
+      throw UsageError("--weight-decay is AdamW's, and " + task.model.name +
+                       " trains with SGD; add --optimizer=adamw");
+    }
+    adamw->weight_decay = *changes.weight_decay;
+  }
+}
+
+std::vector<Task> tasks_for(const Arguments& arguments, const Changes& changes) {
+  std::vector<Task> tasks;
+  if (changes.mlp) {
+    tasks.push_back(custom_mlp(changes));
+  } else if (changes.activation) {
+    throw UsageError("--activation describes your own network; give its widths with --mlp=");
+  }
+  std::vector<std::string> names = changes.models;
+  if (names.empty() && !changes.mlp) {
+    if (arguments.data) {
+      throw UsageError(
+          "--data needs to know the network that reads it; add --model=heart, say, or --mlp=");
+    }
+    names = arguments.sweep.models;
+  }
+  for (const std::string& name : names) {
+    try {
+      tasks.push_back(find_model(name));
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(std::string("--model: ") + error.what());
+    }
+  }
+  for (Task& task : tasks) {
+    change_optimizer(task, changes);
+    task.rows = changes.rows.value_or(task.rows);
+  }
+  return tasks;
+}
+
+struct Flag {
+  std::string
+      value;  ///< what stands behind '=', as the help text names it; empty: the flag has none
+  std::string help;
+  std::function<void(const std::string& value)> take;
+};
+
+using Flags = std::vector<std::pair<std::string, Flag>>;
+
+Flags flags(Arguments& to, Changes& changes) {
+  const auto names_of_sweeps = [] {
+    std::string names;
+    for (const Sweep& sweep : sweeps()) {
+      names += names.empty() ? sweep.name : "|" + sweep.name;
+    }
+    return names;
+  };
+  return {
+      {"--sweep",
+       {names_of_sweeps(),
+        "how much is measured: models, repetitions, time for each (default: default)",
+        [&to, names_of_sweeps](const std::string& text) {
+          for (const Sweep& sweep : sweeps()) {
+            if (sweep.name == text) {
+              to.sweep = sweep;
+              return;
+            }
+          }
+          throw UsageError("--sweep=" + text + ": one of " + names_of_sweeps() + " is needed");
+        }}},
+      {"--model",
+       {"NAME,...", "these networks instead of the sweep's; --models lists them",
+        [&changes](const std::string& text) { changes.models = split(text); }}},
+      {"--mlp",
+       {"IN,...,CLASSES", "your own fully connected network, by its widths: --mlp=784,512,10",
+        [&changes](const std::string& text) {
+          changes.mlp = numbers<std::int64_t>("--mlp", text, 1, largest_size);
+        }}},
+      {"--activation",
+       {"relu|sigmoid", "between the layers of --mlp (default: relu)",
+        [&changes](const std::string& text) { changes.activation = text; }}},
+      {"--optimizer",
+       {"sgd|adamw", "instead of the network's own (--mlp: sgd)",
+        [&changes](const std::string& text) { changes.optimizer = text; }}},
+      {"--lr",
+       {"RATE", "learning rate instead of the network's own",
+        [&changes](const std::string& text) {
+          changes.learning_rate = number<double>("--lr", text, 0, 1e30);
+        }}},
+      {"--weight-decay",
+       {"RATE", "AdamW's, on weights but not on biases (default: 1e-4)",
+        [&changes](const std::string& text) {
+          changes.weight_decay = number<double>("--weight-decay", text, 0, 1e30);
+        }}},
+      {"--batch",
+       {"N,...", "batch sizes (default: the network's own; larger than the rows: one short batch)",
+        [&to](const std::string& text) {
+          to.batches = numbers<std::int64_t>("--batch", text, 1, largest_size);
+        }}},
+      {"--accumulate",
+       {"K", "update once for every K batches, with the sum of their gradients (default: 1)",
+        [&to](const std::string& text) {
+          to.accumulate = number<std::int64_t>("--accumulate", text, 1, largest_size);
+        }}},
+      {"--rows",
+       {"N", "rows of generated data instead of the network's own number",
+        [&changes](const std::string& text) {
+          changes.rows = number<std::int64_t>("--rows", text, 1, largest_size);
+        }}},
+      {"--data",
+       {"FILE.csv",
+        "train on these rows: numbers, the last column the class from 0; header optional",
+        [&to](const std::string& text) { to.data = text; }}},
+      {"--threads",
+       {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores)",
+        [&to](const std::string& text) {
+          to.threads = numbers<int>("--threads", text, 1, most_threads);
+        }}},
+      {"--out",
+       {"FILE.json", "write the results here, complete after every row (also: --benchmark_out)",
+        [&to](const std::string& text) { to.out = text; }}},
+      {"--memory-limit",
+       {"BYTES", "skip rows that need more (default: what the machine has available)",
+        [&to](const std::string& text) {
+          to.memory_limit_bytes = number<std::int64_t>("--memory-limit", text, 0,
+                                                       std::numeric_limits<std::int64_t>::max());
+        }}},
+      {"--models",
+       {"", "list the networks and exit",
+        [&to](const std::string&) { to.action = Action::models; }}},
+      {"--machine",
+       {"", "print this machine's record as JSON and exit",
+        [&to](const std::string&) { to.action = Action::machine; }}},
+      {"--commit",
+       {"", "print the commit that was built and exit",
+        [&to](const std::string&) { to.action = Action::commit; }}},
+      {"--help", {"", "this text", [&to](const std::string&) { to.action = Action::help; }}},
+  };
+}
+
+/// The flag most like a mistyped one, by the number of edits (Levenshtein); empty where none is
+/// near.
+std::string nearest(const std::string& typed, const Flags& known) {
+  std::string best;
+  std::size_t fewest = 3;
+  for (const auto& [name, flag] : known) {
+    std::vector<std::size_t> row(name.size() + 1);
+    for (std::size_t j = 0; j <= name.size(); ++j) {
+      row[j] = j;
+    }
+    for (std::size_t i = 1; i <= typed.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j <= name.size(); ++j) {
+        const std::size_t above = row[j];
+        row[j] = std::min(
+            {row[j] + 1, row[j - 1] + 1, diagonal + (typed[i - 1] == name[j - 1] ? 0 : 1)});
+        diagonal = above;
+      }
+    }
+    if (row.back() < fewest) {
+      fewest = row.back();
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Arguments parse(const std::vector<std::string>& arguments) {
+  Arguments result{.sweep = sweeps()[1]};
+  Changes changes;
+  const Flags known = flags(result, changes);
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const bool has_value = equals != std::string::npos;
+    const std::string value = has_value ? argument.substr(equals + 1) : "";
+    if (name == "--benchmark_out") {
+      result.out = value;
+      continue;
+    }
+    if (name == "--benchmark_out_format" && value == "json") {
+      continue;
+    }
+    if (name.starts_with("--benchmark_") || name == "--v") {
+      result.passed_on.push_back(argument);
+      continue;
+    }
+    const auto flag = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& other) { return other.first == name; });
+    if (flag == known.end()) {
+      const std::string meant = nearest(name, known);
+      throw UsageError("unknown argument '" + argument + "'" +
+                       (meant.empty() ? "; --help lists all" : "; did you mean " + meant + "?"));
+    }
+    if (flag->second.value.empty() == has_value || (has_value && value.empty())) {
+      throw UsageError(has_value && flag->second.value.empty()
+                           ? name + " takes no value"
+                           : name + " needs a value: " + name + "=" + flag->second.value);
+    }
+    flag->second.take(value);
+  }
+  if (result.action == Action::measure) {
+    result.tasks = tasks_for(result, changes);
+  }
+  return result;
+}
+
+std::string help() {
+  Arguments arguments;
+  Changes changes;
+  std::string text =
+      "bench trains networks and measures the seconds of an epoch, each row verified first.\n\n"
+      "  bench --sweep=quick --out=result.json\n"
+      "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
+      "  bench --model=heart --data=heart.csv\n\n";
+  for (const auto& [name, flag] : flags(arguments, changes)) {
+    std::string left = "  " + name + (flag.value.empty() ? "" : "=" + flag.value);
+    constexpr std::size_t column = 31;
+    left += left.size() < column ? std::string(column - left.size(), ' ')
+                                 : "\n" + std::string(column, ' ');
+    text += left + flag.help + "\n";
+  }
+  return text +
+         "\nExit code: 0; 1 where a row failed or was skipped; 2 for a command line that can't be "
+         "carried "
+         "out.\nGoogle Benchmark's flags work as well:\n\n";
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of bench, read and checked before anything is measured.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "crossover/catalogue.h"
+
+namespace crossover::bench {
+
+/// A command line that can't be carried out; what() is one sentence. Exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Action { measure, help, machine, commit, models };
+
+/// How much is measured where no flag says otherwise.
+struct Sweep {
+  std::string name;
+  std::vector<std::string> models;
+  int repetitions;
+  double min_time_seconds;  ///< of one repetition
+};
+
+struct Arguments {
+  Action action = Action::measure;
+  Sweep sweep;
+  std::vector<Task> tasks;            ///< the networks to measure, changes by flags included
+  std::vector<std::int64_t> batches;  ///< empty: each network's own
+  std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
+  std::int64_t accumulate = 1;
+  std::optional<std::string> data;  ///< the user's CSV file
+  std::optional<std::string> out;   ///< the result file
+  std::optional<std::int64_t> memory_limit_bytes;
+  std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
+};
+
+/// Throws UsageError.
+Arguments parse(const std::vector<std::string>& arguments);
+
+/// The help text of our flags; Google Benchmark's own follow it.
+std::string help();
+
+}  // namespace crossover::bench

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.h"
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <ctime>
+
+#include "build_info.h"
+#include "commit.h"
+#include "crossover/machine.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
+
+namespace crossover::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", &parts)};
+}
+
+/// The variables that change how OpenMP and oneDNN run.
+Json environment_json() {
+  Json variables = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    for (const char* prefix : {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "MALLOC_", "GLIBC_TUNABLES"}) {
+      if (text.starts_with(prefix) && equals != std::string::npos) {
+        variables[text.substr(0, equals)] = text.substr(equals + 1);
+      }
+    }
+  }
+  return variables;
+}
+
+Json caches_json(const benchmark::CPUInfo& cpu) {
+  Json caches = Json::array();
+  for (const auto& cache : cpu.caches) {
+    caches.push_back({{"type", cache.type},
+                      {"level", cache.level},
+                      {"size", cache.size},
+                      {"num_sharing", cache.num_sharing}});
+  }
+  return caches;
+}
+
+Json libraries_json(const Backend& backend) {
+  Json libraries = {{"benchmark", build::benchmark_version}};
+  for (const auto& [library, version] : backend.describe().libraries) {
+    libraries[library] = version;
+  }
+  return libraries;
+}
+
+}  // namespace
+
+Json machine_json() {
+  const Machine machine = this_machine();
+  return {{"id", machine.id},
+          {"cpu",
+           {{"model", machine.cpu_model},
+            {"sockets", machine.sockets},
+            {"cores", machine.cores},
+            {"threads", machine.threads},
+            {"numa_nodes", machine.numa_nodes},
+            {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
+            {"simd", machine.simd}}},
+          {"memory_bytes", machine.memory_bytes},
+          {"gpu", nullptr},
+          {"gpu_reason", "none (this version has no GPU backend)"},
+          {"os", machine.os},
+          {"kernel", machine.kernel}};
+}
+
+std::string commit_line() {
+  constexpr std::size_t shown = 7;
+  const std::string commit = build::commit;
+  return commit.empty() ? "unknown" : commit.substr(0, shown) + (build::dirty ? "-dirty" : "");
+}
+
+Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
+                  int repetitions, double min_time_seconds, const Backend& backend) {
+  const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
+  return {{"date", now_in_utc()},
+          {"executable", "bench"},
+          {"num_cpus", cpu.num_cpus},
+          {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+          {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+          {"caches", caches_json(cpu)},
+          {"load_avg", cpu.load_avg},
+          {"library_build_type", "release"},
+          {"json_schema_version", 1},
+          {"crossover",
+           {{"schema_version", 1},
+            {"complete", false},
+            {"machine", machine_json()},
+            {"software",
+             {{"commit", build::commit},
+              {"dirty", build::dirty},
+              {"compiler", build::compiler},
+              {"flags", build::flags},
+              {"build_type", build::build_type},
+              {"libraries", libraries_json(backend)}}},
+            {"configuration",
+             {{"command", command},
+              {"sweep", arguments.sweep.name},
+              {"repetitions", repetitions},
+              {"min_time_seconds", min_time_seconds},
+              {"environment", environment_json()},
+              {"flush_to_zero", true},
+              {"data", arguments.data.value_or("generated")}}}}}};
+}
+
+}  // namespace crossover::bench

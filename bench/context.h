@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context of a result file: machine, libraries, compiler, commit, configuration.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "crossover/backend.h"
+
+namespace crossover::bench {
+
+/// The machine's record, as --machine prints it.
+nlohmann::ordered_json machine_json();
+
+/// The short commit, "-dirty" behind it where the tree differed, or "unknown".
+std::string commit_line();
+
+/// Google Benchmark's own context, and "crossover" in it; results/README.md defines the fields.
+nlohmann::ordered_json context_json(const Arguments& arguments,
+                                    const std::vector<std::string>& command, int repetitions,
+                                    double min_time_seconds, const Backend& backend);
+
+}  // namespace crossover::bench

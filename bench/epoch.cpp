@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "epoch.h"
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "crossover/cost.h"
+#include "crossover/machine.h"
+#include "crossover/memory.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+#include "measure.h"
+
+namespace crossover::bench {
+
+/// A row as it was asked for.
+struct EpochFamily::Plan {
+  Task task;
+  TrainingOptions training;
+  int threads;
+
+  [[nodiscard]] Workload epoch() const { return training_epoch(task.model, training); }
+  [[nodiscard]] std::string key() const {
+    return task.model.name + "/" + std::to_string(training.batch);
+  }
+};
+
+/// A row compiled and verified, ready to be timed; or the reason why it never will be.
+struct EpochFamily::Prepared {
+  Workload workload;
+  std::unique_ptr<Program> program;
+  Cost cost;
+  double first_call_seconds = 0;
+  double loss_first_epoch = 0;
+  std::string refusal;
+};
+
+namespace {
+
+/// What the reference may cost a row, and what it does per second at least: guesses for a few
+/// seconds.
+constexpr double verified_flops = 2e10;
+constexpr double reference_flops_per_second = 1e10;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string mebibytes(std::int64_t bytes) {
+  constexpr std::int64_t mebibyte = 1024 * 1024;
+  return std::to_string((bytes + mebibyte - 1) / mebibyte) + " MiB";
+}
+
+std::vector<int> default_threads(int cores) {
+  std::vector<int> threads;
+  for (int t = 1; t < cores; t *= 2) {
+    threads.push_back(t);
+  }
+  threads.push_back(cores);
+  return threads;
+}
+
+/// A guess at a row's time: for the progress line only.
+double expected_seconds(const Arguments& arguments, double flops, int threads) {
+  constexpr double flops_per_second = 2e10;
+  const double epoch = flops / (flops_per_second * std::sqrt(threads));
+  return arguments.sweep.repetitions *
+             std::max(1.4 * arguments.sweep.min_time_seconds, 1.2 * epoch) +
+         std::min(flops, verified_flops) / reference_flops_per_second;
+}
+
+void derive(benchmark::UserCounters& counters, double seconds) {
+  counters["seconds_per_epoch"] = seconds;
+  counters["samples_per_second"] = counters["rows"].value / seconds;
+  counters["flops_per_second"] = counters["flops"].value / seconds;
+}
+
+}  // namespace
+
+EpochFamily::EpochFamily(const Arguments& arguments, const Backend& backend, Rows& rows)
+    : arguments_(arguments), backend_(backend), rows_(rows), cores_(this_machine().cores) {
+  if (!arguments.data) {
+    return;
+  }
+  for (const Task& task : arguments.tasks) {
+    if (task.model.sample.size() != 1) {
+      throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
+    }
+    try {
+      datasets_[task.model.name] =
+          read_csv(*arguments.data, task.model.sample[0], task.model.classes);
+    } catch (const std::runtime_error& error) {
+      throw UsageError("--data: " + std::string(error.what()) + " (" + task.model.name + " reads " +
+                       std::to_string(task.model.sample[0]) + " features and " +
+                       std::to_string(task.model.classes) + " classes)");
+    }
+  }
+}
+
+EpochFamily::~EpochFamily() = default;
+
+void EpochFamily::release(const std::string& name) { prepared_.erase(name); }
+
+void EpochFamily::register_rows() {
+  for (const Task& task : arguments_.tasks) {
+    const auto own = datasets_.find(task.model.name);
+    const std::int64_t rows = own != datasets_.end() ? own->second.rows : task.rows;
+    for (const std::int64_t batch :
+         arguments_.batches.empty() ? std::vector{task.batch} : arguments_.batches) {
+      for (const int threads :
+           arguments_.threads.empty() ? default_threads(cores_) : arguments_.threads) {
+        const Plan plan{.task = task,
+                        .training = {.rows = rows,
+                                     .batch = batch,
+                                     .optimizer = task.optimizer,
+                                     .accumulate = arguments_.accumulate},
+                        .threads = threads};
+        Row row{.configuration = {{"family", "Epoch"},
+                                  {"model", task.model.name},
+                                  {"batch", std::to_string(batch)},
+                                  {"precision", to_string(plan.training.precision)}}};
+        if (arguments_.accumulate > 1) {
+          row.configuration.emplace_back("accumulate", std::to_string(arguments_.accumulate));
+        }
+        row.configuration.insert(row.configuration.end(),
+                                 {{"device", backend_.describe().device},
+                                  {"execution", "eager"},
+                                  {"cpu_threads", std::to_string(threads)}});
+        try {
+          row.expected_seconds = expected_seconds(arguments_, cost(plan.epoch()).flops, threads);
+        } catch (const std::overflow_error& error) {
+          throw UsageError(task.model.name + ": " + error.what());
+        }
+        row.derive = derive;
+        if (threads > cores_) {
+          row.quality.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +
+                                std::to_string(cores_) + " cores");
+        }
+        const std::string name = row_name(row.configuration);
+        rows_.add(std::move(row));
+        benchmark::RegisterBenchmark(name.c_str(), [this, plan, name](benchmark::State& state) {
+          run(state, plan, name);
+        })->Unit(benchmark::kMillisecond);
+      }
+    }
+  }
+}
+
+void EpochFamily::run(benchmark::State& state, const Plan& plan, const std::string& name) {
+  Prepared& row = prepare(plan, name);
+  if (!row.refusal.empty()) {
+    state.SkipWithError(row.refusal.c_str());
+    return;
+  }
+  restart(*row.program, row.workload);
+  const auto steps = static_cast<std::int64_t>(row.workload.order.size());
+  measure(state, *row.program, steps);
+
+  const double last_loss = download(*row.program, row.workload, find(row.workload, "loss")).back();
+  if (!std::isfinite(last_loss)) {
+    rows_[name].outcome = Outcome::failed;
+    state.SkipWithError("the loss is not finite after the timed epochs: the training diverges");
+    return;
+  }
+  const auto count = [&](const char* counter, double value) { state.counters[counter] = value; };
+  count("params", static_cast<double>(parameter_count(row.workload)));
+  count("batch", static_cast<double>(plan.training.batch));
+  count("cpu_threads", plan.threads);
+  count("rows", static_cast<double>(plan.training.rows));
+  count("steps", static_cast<double>(steps));
+  count("flops", row.cost.flops);
+  count("first_call_seconds", row.first_call_seconds);
+  count("loss_first_epoch", row.loss_first_epoch);
+}
+
+EpochFamily::Prepared& EpochFamily::prepare(const Plan& plan, const std::string& name) {
+  std::unique_ptr<Prepared>& slot = prepared_[name];
+  if (slot) {
+    return *slot;
+  }
+  try {
+    slot = make(plan, name);
+  } catch (const Unsupported& error) {
+    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
+    rows_[name].outcome = Outcome::skipped;
+  } catch (const OutOfMemory& error) {
+    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
+    rows_[name].outcome = Outcome::skipped;
+  } catch (const std::bad_alloc&) {
+    slot = std::make_unique<Prepared>(Prepared{.refusal = "the memory ran out"});
+    rows_[name].outcome = Outcome::skipped;
+  } catch (const std::exception& error) {
+    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
+    rows_[name].outcome = Outcome::failed;
+  }
+  return *slot;
+}
+
+std::unique_ptr<EpochFamily::Prepared> EpochFamily::make(const Plan& plan,
+                                                         const std::string& name) {
+  require_memory(plan);
+  const Trajectory& trajectory = trajectory_for(plan);
+  const auto verified = static_cast<std::int64_t>(trajectory.losses.size());
+
+  auto row = std::make_unique<Prepared>();
+  row->workload = fuse(plan.epoch());
+  row->cost = cost(row->workload);
+  const auto steps = static_cast<std::int64_t>(row->workload.order.size());
+
+  auto start = std::chrono::steady_clock::now();
+  row->program = backend_.compile(row->workload, {.threads = plan.threads});
+  set_data(*row->program, row->workload, dataset_for(plan.task));
+  restart(*row->program, row->workload);
+  row->program->enqueue(0, verified);
+  row->program->wait();
+  row->first_call_seconds = seconds_since(start);
+
+  rows_[name].verification = verify(*row->program, row->workload, trajectory);
+
+  start = std::chrono::steady_clock::now();
+  row->program->enqueue(verified, steps - verified);
+  row->program->wait();
+  row->first_call_seconds += seconds_since(start);
+
+  const std::vector<double> losses =
+      download(*row->program, row->workload, find(row->workload, "loss"));
+  row->loss_first_epoch =
+      std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  return row;
+}
+
+void EpochFamily::require_memory(const Plan& plan) const {
+  const Workload workload = plan.epoch();
+  const std::int64_t data = plan.training.rows * elements(plan.task.model.sample) *
+                            static_cast<std::int64_t>(sizeof(double));
+  const std::int64_t needed =
+      backend_.bytes_needed(workload) + reference_bytes(workload) + 2 * data;
+  const std::int64_t available = arguments_.memory_limit_bytes.value_or(available_memory_bytes());
+  if (needed > available) {
+    throw OutOfMemory("too little memory: " + mebibytes(needed) +
+                      " are needed to train and verify " + plan.task.model.name + ", " +
+                      mebibytes(available) + " are available");
+  }
+}
+
+const Dataset& EpochFamily::dataset_for(const Task& task) {
+  const auto [at, is_new] = datasets_.try_emplace(task.model.name);
+  if (is_new) {
+    at->second = task.generate(task.rows);
+  }
+  return at->second;
+}
+
+const Trajectory& EpochFamily::trajectory_for(const Plan& plan) {
+  const auto at = trajectories_.find(plan.key());
+  if (at != trajectories_.end()) {
+    return at->second;
+  }
+  const Workload workload = plan.epoch();
+  return trajectories_[plan.key()] = reference_trajectory(
+             workload, dataset_for(plan.task), steps_to_verify(workload, verified_flops));
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "result_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "arguments.h"
+
+namespace crossover::bench {
+namespace {
+
+// A signal handler can reach nothing but globals. Both are written before the handler is set.
+std::string farewell;        // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::string temporary_name;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+/// The file on disk is whole at any moment, so there is nothing to save: only a word to say.
+void on_signal(int signal) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, farewell.data(), farewell.size());
+  unlink(temporary_name.c_str());
+  _exit(128 + signal);
+}
+
+void handle_signals(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw std::runtime_error(path.string() + " can't be " + what + ": " + std::strerror(errno));
+}
+
+/// Writes beside the file and renames, so that a reader, or a crash, never meets half a file.
+void replace(const std::filesystem::path& path, const std::string& text) {
+  const int file = open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) {
+    fail(path, "written");
+  }
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = write(file, text.data() + done, text.size() - done);
+    if (count < 0) {
+      close(file);
+      unlink(temporary_name.c_str());
+      fail(path, "written");
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  if (fsync(file) != 0 || close(file) != 0 || rename(temporary_name.c_str(), path.c_str()) != 0) {
+    unlink(temporary_name.c_str());
+    fail(path, "written");
+  }
+}
+
+}  // namespace
+
+ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json context)
+    : path_(std::move(path)), current_(path_) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored)) {
+    throw UsageError("--out=" + path_.string() + " is a directory; name a file in it");
+  }
+  if (std::filesystem::exists(path_, ignored)) {
+    current_ += ".partial";
+  }
+  if (path_.has_parent_path()) {
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+  }
+  temporary_name = current_.string() + ".tmp";
+  file_["context"] = std::move(context);
+  file_["benchmarks"] = nlohmann::ordered_json::array();
+  try {
+    write();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--out: ") + error.what());
+  }
+  farewell = "\nbench: interrupted; the finished rows are in " + current_.string() + "\n";
+  handle_signals(on_signal);
+}
+
+ResultFile::~ResultFile() { handle_signals(SIG_DFL); }
+
+void ResultFile::add(nlohmann::ordered_json row) {
+  file_["benchmarks"].push_back(std::move(row));
+  write();
+}
+
+std::filesystem::path ResultFile::finish(bool successful) {
+  file_["context"]["crossover"]["complete"] = true;
+  write();
+  if (successful && current_ != path_) {
+    std::filesystem::rename(current_, path_);
+    current_ = path_;
+  }
+  return current_;
+}
+
+void ResultFile::write() const {
+  // Text in a file name or a message may be no UTF-8; the file must be.
+  replace(current_,
+          file_.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace crossover::bench

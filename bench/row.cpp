@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "row.h"
+
+namespace crossover::bench {
+
+std::string row_name(const Configuration& configuration) {
+  std::string name;
+  for (const auto& [key, value] : configuration) {
+    name += name.empty() ? value : "/" + key + ":" + value;
+  }
+  return name;
+}
+
+void Rows::add(Row row) {
+  const std::string name = row_name(row.configuration);
+  if (rows_.emplace(name, std::move(row)).second) {
+    names_.push_back(name);
+  }
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a result file says of the program that wrote it: compiler, flags, and the commit at build time.
+get_target_property(crossover_flags crossover_options INTERFACE_COMPILE_OPTIONS)
+list(JOIN crossover_flags " " crossover_flags)
+set(crossover_build_type_flags "${CMAKE_CXX_FLAGS_${upper_build_type}}")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.h.in
+               ${PROJECT_BINARY_DIR}/generated/build_info.h @ONLY)
+
+# Asked on every build, written only where it changed, so that an unchanged tree compiles nothing.
+add_custom_target(crossover_commit
+  COMMAND ${CMAKE_COMMAND} -D source=${PROJECT_SOURCE_DIR}
+          -D header=${PROJECT_BINARY_DIR}/generated/commit.h
+          -P ${CMAKE_CURRENT_LIST_DIR}/commit.cmake
+  BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/commit.h
+  COMMENT "")
+add_library(crossover_build_info INTERFACE)
+target_include_directories(crossover_build_info INTERFACE ${PROJECT_BINARY_DIR}/generated)
+add_dependencies(crossover_build_info crossover_commit)

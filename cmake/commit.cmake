@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Run at every build: the commit of the tree in `source` and whether the tree differed, into `header`.
+set(commit "")
+set(dirty false)
+find_program(git git)
+if(git)
+  execute_process(COMMAND ${git} -C ${source} rev-parse HEAD
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed)
+    set(commit "")
+  else()
+    # Results and untracked files do not change what was built.
+    execute_process(COMMAND ${git} -C ${source} status --porcelain --untracked-files=no -- . :!results
+      OUTPUT_VARIABLE changes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(changes)
+      set(dirty true)
+    endif()
+  endif()
+endif()
+file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
+"// SPDX-License-Identifier: Apache-2.0
+// Written at every build.
+#pragma once
+
+namespace crossover::build {
+
+inline constexpr const char* commit = \"@commit@\";
+inline constexpr bool dirty = @dirty@;
+
+}  // namespace crossover::build
+")

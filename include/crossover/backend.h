@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device offers: compile() a Workload, and run the Program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "crossover/step.h"
+
+namespace crossover {
+
+/// The device or its library can't do what was asked; the row is skipped with this reason.
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The device's memory does not hold the Workload; the row is skipped with this reason.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// How a Program executes, an axis of the benchmarks.
+enum class Execution {
+  eager,  ///< operation by operation, as frameworks do
+};
+
+struct CompileOptions {
+  int threads = 1;  ///< CPU threads: operations too small to gain from them use one
+  Execution execution = Execution::eager;
+};
+
+/// A compiled Workload: all memory allocated, nothing left to decide.
+class Program {
+ public:
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  virtual ~Program() = default;
+
+  /// Copies a whole tensor in its own storage type. Views (Role::input) and tensors that no
+  /// operation uses can't be copied: std::invalid_argument, as for a wrong size.
+  virtual void upload(Id id, std::span<const std::byte> from) = 0;
+  virtual void download(Id id, std::span<std::byte> to) = 0;
+
+  /// Starts positions [first, first + count) of the order, behind what was enqueued before.
+  virtual void enqueue(std::int64_t first, std::int64_t count) = 0;
+
+  /// Returns when everything enqueued is done.
+  virtual void wait() = 0;
+};
+
+struct Description {
+  std::string device;                            ///< "cpu", "cuda": as in the names of rows
+  std::map<std::string, std::string> libraries;  ///< name -> version
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual Description describe() const = 0;
+
+  /// Bytes of device memory that a Program for the Workload takes.
+  [[nodiscard]] virtual std::int64_t bytes_needed(const Workload& workload) const = 0;
+
+  /// Throws Unsupported, OutOfMemory; std::invalid_argument on a Workload that does not check().
+  [[nodiscard]] virtual std::unique_ptr<Program> compile(const Workload& workload,
+                                                         const CompileOptions& options) const = 0;
+};
+
+/// oneDNN. Never absent.
+std::unique_ptr<Backend> make_cpu_backend();
+
+}  // namespace crossover

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Workload costs, counted by walking its list: the roofline and predictions stand on it.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/step.h"
+
+namespace crossover {
+
+/// flops: additions and multiplications; one per element for ReLU, its derivative and a bias, 4 for
+/// sigmoid (exponential, addition, division, sign), 3 for its derivative, 5 per logit and 2 per
+/// sample for softmax cross-entropy with its gradient, 2 per parameter for SGD, 14 for AdamW.
+/// bytes: every operand read once and every result written once, as if nothing stayed in a cache.
+/// launches: what a framework starts one by one: a matrix product, a reduction, an elementwise
+/// pass.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+  std::int64_t launches = 0;
+
+  Cost& operator+=(const Cost& other);
+};
+
+Cost cost(const Workload& workload, const Op& op);
+Cost cost(const Workload& workload, const Step& step);
+Cost cost(const Workload& workload);  ///< the whole order, once
+
+}  // namespace crossover

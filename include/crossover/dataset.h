@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows to train on: generated, or read from the user's CSV file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "crossover/tensor.h"
+
+namespace crossover {
+
+struct Dataset {
+  std::string source;  ///< "generated", or the file's name
+  Shape sample;        ///< shape of one row's input
+  std::int64_t rows = 0;
+  std::vector<double> inputs;  ///< [rows, sample...]; double, because the reference computes in it
+  std::vector<std::int32_t> labels;  ///< [rows], each in 0 .. classes - 1
+};
+
+/// Points of the unit square, class 1 within the quarter disc of area 1/8 (x^2 + y^2 < 1 / (2 pi));
+/// then all numbers less their common mean, over their unbiased standard deviation.
+Dataset disc_points(std::int64_t rows);
+
+/// Inputs uniform in [-1, 1), labels uniform over the classes.
+Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes);
+
+/// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line
+/// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are
+/// accepted. Throws std::runtime_error that names file, row and column (both from 1) where a cell
+/// is missing, not a finite number or no label, and where the file can't be read, is empty, or has
+/// not `features` + 1 columns.
+Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes);
+
+}  // namespace crossover

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise mathematics, written once: for the CPU, for CUDA kernels, and in double for the
+// reference.
+#pragma once
+
+#include <cmath>
+
+#include "crossover/step.h"
+
+#ifdef __CUDACC__
+#define CROSSOVER_HOST_DEVICE __host__ __device__
+#else
+#define CROSSOVER_HOST_DEVICE
+#endif
+
+namespace crossover {
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline T activate(Activation activation, T x) {
+  switch (activation) {
+    case Activation::relu:
+      return x > T(0) ? x : T(0);
+    case Activation::sigmoid:
+      return T(1) / (T(1) + std::exp(-x));
+    case Activation::identity:
+      break;
+  }
+  return x;
+}
+
+/// The derivative at the point where the activation gave y. ReLU's at 0 is 0, as in PyTorch.
+template <class T>
+CROSSOVER_HOST_DEVICE inline T derivative_from_result(Activation activation, T y) {
+  switch (activation) {
+    case Activation::relu:
+      return y > T(0) ? T(1) : T(0);
+    case Activation::sigmoid:
+      return y * (T(1) - y);
+    case Activation::identity:
+      break;
+  }
+  return T(1);
+}
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline T sgd(T w, T g, T learning_rate) {
+  return w - learning_rate * g;
+}
+
+/// The factors of one AdamW update that are the same for all elements.
+template <class T>
+struct AdamWFactors {
+  T beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
+  T step_size;                ///< lr / (1 - beta1^t)
+  T inverse_root_correction;  ///< 1 / sqrt(1 - beta2^t)
+  T keep;                     ///< 1 - lr * decay
+};
+
+/// t counts from 1. All in double first: 1 - beta cancels badly in float.
+template <class T>
+inline AdamWFactors<T> adamw_factors(const AdamW& op, double weight_decay, int t) {
+  const double correction1 = 1 - std::pow(op.beta1, t);
+  const double correction2 = 1 - std::pow(op.beta2, t);
+  return {.beta1 = static_cast<T>(op.beta1),
+          .one_minus_beta1 = static_cast<T>(1 - op.beta1),
+          .beta2 = static_cast<T>(op.beta2),
+          .one_minus_beta2 = static_cast<T>(1 - op.beta2),
+          .epsilon = static_cast<T>(op.epsilon),
+          .step_size = static_cast<T>(op.learning_rate / correction1),
+          .inverse_root_correction = static_cast<T>(1 / std::sqrt(correction2)),
+          .keep = static_cast<T>(1 - op.learning_rate * weight_decay)};
+}
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline void adamw(T& w, T g, T& m, T& v, const AdamWFactors<T>& f) {
+  m = f.beta1 * m + f.one_minus_beta1 * g;
+  v = f.beta2 * v + f.one_minus_beta2 * g * g;
+  w = f.keep * w - f.step_size * m / (std::sqrt(v) * f.inverse_root_correction + f.epsilon);
+}
+
+}  // namespace crossover

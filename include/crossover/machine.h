@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine that a result file was measured on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace crossover {
+
+struct Machine {
+  std::string
+      id;  ///< a folder's name, of processor and core count; never of a frequency or a host's name
+  std::string cpu_model;
+  int sockets = 1;
+  int cores = 1;    ///< physical cores that this process may use
+  int threads = 1;  ///< logical processors that this process may use
+  int numa_nodes = 1;
+  std::optional<std::string>
+      governor;      ///< of the first processor; absent where the kernel has none
+  std::string simd;  ///< widest vector instructions: "sse2", "avx2", "avx512", "amx", "neon"
+  std::int64_t memory_bytes = 0;
+  std::string os, kernel;
+};
+
+/// Read from /proc and /sys; what can't be read keeps its default.
+Machine this_machine();
+
+/// "AMD EPYC 7763 64-Core Processor" -> "amd-epyc-7763": letters, digits and single hyphens,
+/// without trademark signs, frequencies, core counts and words that say nothing.
+std::string processor_slug(const std::string& model);
+
+}  // namespace crossover

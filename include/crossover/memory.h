@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each tensor of a Workload lies in one block of memory: planned once, for every device.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crossover/step.h"
+
+namespace crossover {
+
+struct MemoryPlan {
+  static constexpr std::int64_t alignment = 64;  ///< bytes: a cache line, and the widest vector
+  std::vector<std::int64_t> offset;  ///< bytes from the block's start; -1: view, or unused
+  std::int64_t bytes = 0;            ///< of the whole block
+};
+
+/// Tensors of one role lie together in the order of their numbers, so that parameters, gradients
+/// and optimizer states of one optimizer run in parallel. Activations of different steps share
+/// their memory. Throws std::overflow_error where the sum does not fit 63 bits.
+MemoryPlan plan_memory(const Workload& workload);
+
+/// Bytes of memory that can be had now without swapping: the smallest of what the system, the
+/// control group and the address-space limit leave.
+std::int64_t available_memory_bytes();
+
+}  // namespace crossover

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every operation means: a slow interpreter of Workloads in float64.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "crossover/step.h"
+
+namespace crossover {
+
+class Reference {
+ public:
+  /// All tensors start at zero. Throws std::invalid_argument on a Workload that does not check().
+  explicit Reference(Workload workload);
+
+  /// The values of a tensor. Labels and other whole numbers are stored as doubles, too.
+  /// A view (Role::input) has none of its own: write its source.
+  [[nodiscard]] std::span<double> operator[](Id id);
+
+  /// Runs positions [first, first + count) of the order.
+  void run(std::int64_t first, std::int64_t count);
+
+  [[nodiscard]] const Workload& workload() const { return workload_; }
+
+ private:
+  Workload workload_;
+  std::vector<std::vector<double>> values_;
+};
+
+/// Bytes that a Reference for the Workload takes.
+std::int64_t reference_bytes(const Workload& workload);
+
+}  // namespace crossover

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deterministic start of a training run, put into a Program or into the reference.
+#pragma once
+
+#include "crossover/backend.h"
+#include "crossover/dataset.h"
+#include "crossover/reference.h"
+
+namespace crossover {
+
+/// Uploads the rows of the data set to the data tensors "inputs" and "labels".
+void set_data(Program& program, const Workload& workload, const Dataset& dataset);
+void set_data(Reference& reference, const Dataset& dataset);
+
+/// Sets parameters to their starting values, gradients and optimizer states to zero.
+void restart(Program& program, const Workload& workload);
+void restart(Reference& reference);
+
+/// A tensor's values, whatever its storage type.
+std::vector<double> download(Program& program, const Workload& workload, Id id);
+
+/// Throws std::invalid_argument where the count differs from the tensor's.
+void upload(Program& program, const Workload& workload, Id id, std::span<const double> values);
+
+}  // namespace crossover

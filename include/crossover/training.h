@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a Model to the Workload of one training epoch: forward, backward, update, for every batch.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "crossover/model.h"
+#include "crossover/step.h"
+
+namespace crossover {
+
+struct SgdOptions {
+  double learning_rate = 0.1;
+};
+
+/// Weight decay applies to parameters of two or more dimensions only.
+struct AdamWOptions {
+  double learning_rate = 1e-3;
+  double weight_decay = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+using Optimizer = std::variant<SgdOptions, AdamWOptions>;
+
+struct TrainingOptions {
+  std::int64_t rows = 0;   ///< samples in the data set
+  std::int64_t batch = 0;  ///< samples of a step; the last step of an epoch takes what is left
+  Optimizer optimizer;
+  std::int64_t accumulate =
+      1;  ///< steps whose gradients, each of loss / accumulate, make one update
+  Precision precision = Precision::f32;
+};
+
+/// One epoch over the rows in order. The last update of an epoch may rest on fewer than
+/// `accumulate` steps. Tensors: data "inputs" [rows, sample...] and "labels" [rows], parameters in
+/// layer order (weight before bias), their gradients in the same order, optimizer states, and
+/// "loss" [steps of the epoch]. Every operation stands by itself; fuse() joins neighbours. Throws
+/// std::invalid_argument where layers do not fit together, or options are out of range.
+Workload training_epoch(const Model& model, const TrainingOptions& options);
+
+/// The same computation with fewer operations: Linear takes over the activation behind it,
+/// LinearGrad the derivative of the activation before it. Tensors keep their numbers; some fall out
+/// of use.
+Workload fuse(Workload workload);
+
+/// The first tensor of that name; throws std::out_of_range where there is none.
+Id find(const Workload& workload, const std::string& name);
+
+/// All tensors of one role, in order.
+std::vector<Id> tensors_of(const Workload& workload, Role role);
+
+/// Number of trained values.
+std::int64_t parameter_count(const Workload& workload);
+
+}  // namespace crossover

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verify, then time: a compiled training epoch against the reference, from the deterministic start.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "crossover/dataset.h"
+#include "crossover/step.h"
+
+namespace crossover {
+
+/// What the reference computes in the first steps of an epoch.
+struct Trajectory {
+  std::vector<double> losses;                                  ///< one for each step computed
+  std::vector<std::pair<Id, std::vector<double>>> parameters;  ///< after those steps
+};
+
+/// How many steps of the epoch to verify: all, or as many as `flops` operations of the reference
+/// pay for, at least two, because only a second step sees the first one's gradients and update.
+std::int64_t steps_to_verify(const Workload& workload, double flops);
+
+/// Throws std::runtime_error where the training diverges (a loss that is not finite).
+Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
+                                std::int64_t steps);
+
+/// The tolerances that float32 must meet: each step's loss, relative; each parameter tensor, by the
+/// norm of the difference over its norm.
+struct Tolerance {
+  double loss = 1e-5;
+  double parameters = 1e-4;
+};
+
+/// AdamW divides by the root of a squared gradient, which magnifies rounding where gradients are
+/// tiny.
+Tolerance tolerance_for(const Workload& workload);
+
+struct Verification {
+  std::int64_t steps = 0;     ///< verified
+  std::int64_t steps_of = 0;  ///< of the epoch
+  Tolerance tolerance;
+  double loss_error = 0;       ///< largest of all steps
+  double parameter_error = 0;  ///< largest of all tensors
+};
+
+/// The program computes something else than the reference. what() names the step or the tensor.
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Compares the state of a program that has just run the trajectory's steps from the start. Whole
+/// tensors.
+Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory);
+
+}  // namespace crossover

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the rows of a file in groups that differ in nothing but the network: what a line shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from plots.rows import Row
+from plots.text import printable
+
+SeriesKey = tuple[tuple[str, str], ...]
+
+_DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+_NETWORK = ("family", "model", "batch")  # what a row computes, as against how and where
+_LABEL_ORDER = ("precision", "execution", "data", "cpu_threads")
+
+
+def series_key(row: Row) -> SeriesKey:
+    """How and where `row` computes: its configuration without family, model and batch size."""
+    return tuple(
+        sorted((key, value) for key, value in row.configuration.items() if key not in _NETWORK)
+    )
+
+
+def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
+    """A label for each series among `rows`, CPU first, by thread count: "CPU, 2 threads".
+
+    What all series of a device have in common is left out: the precision, and on the CPU the
+    execution.
+    """
+    keys = sorted({series_key(row) for row in rows}, key=_order)
+    labels = {key: _label(dict(key), [dict(other) for other in keys]) for key in keys}
+    # Two keys could look alike once shortened; then all of the configuration is shown.
+    texts = list(labels.values())
+    return {key: text if texts.count(text) == 1 else _spelled(key) for key, text in labels.items()}
+
+
+def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
+    configuration = dict(key)
+    device = configuration.get("device", "")
+    threads = configuration.get("cpu_threads", "")
+    return device != "cpu", device, _number(threads), key
+
+
+def _rank(key: str) -> int:
+    return _LABEL_ORDER.index(key) if key in _LABEL_ORDER else len(_LABEL_ORDER)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _spelled(key: SeriesKey) -> str:
+    return printable(", ".join(f"{name} {value}" for name, value in key), 400)
+
+
+def _label(configuration: dict[str, str], others: Sequence[dict[str, str]]) -> str:
+    device = configuration.get("device", "")
+    same_device = [other for other in others if other.get("device") == device]
+    parts = [_DEVICES.get(device, device)]
+    for key, value in sorted(configuration.items(), key=lambda item: (_rank(item[0]), item)):
+        if key == "cpu_threads":
+            parts.append(f"{value} thread" if value == "1" else f"{value} threads")
+        elif key == "precision":
+            if any(other.get(key) != value for other in others):
+                parts.append(value)
+        elif key == "execution":
+            if device != "cpu" or any(other.get(key) != value for other in same_device):
+                parts.append(value)
+        elif key == "data":
+            parts.append(value)
+        elif key != "device":
+            parts.append(f"{key} {value}")
+    return printable(", ".join(part for part in parts if part), 60)

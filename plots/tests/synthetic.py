@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result files that nobody measured: every time in them comes from a formula below.
+
+They exist to test the readers. The machine is called "synthetic machine" wherever it is named,
+and such a file never belongs under results/.
+
+    python -m plots.tests.synthetic FILE      write one, to look at the report it gives
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+REPETITIONS = 9
+ROWS = {"disc": 1000, "heart": 709, "fcn": 4096, "mlp": 1000}
+MODELS = {  # model: (parameters, batch size)
+    **{
+        f"disc-{depth}": (
+            sum(
+                inputs * outputs + outputs
+                for inputs, outputs in zip(
+                    [2**k for k in range(1, depth + 1)],
+                    [2**k for k in range(2, depth + 1)] + [2],
+                    strict=True,
+                )
+            ),
+            100,
+        )
+        for depth in range(2, 13)
+    },
+    "heart": (1522, 10),
+    "fcn-r": (14_204_938, 1024),
+    "mlp-784-512-10": (407_050, 100),
+}
+
+
+def cpu_configuration(model: str, threads: int) -> dict[str, str]:
+    """The configuration of one Epoch row on the CPU."""
+    return {
+        "family": "Epoch",
+        "model": model,
+        "batch": str(MODELS[model][1]),
+        "precision": "f32",
+        "device": "cpu",
+        "execution": "eager",
+        "cpu_threads": str(threads),
+    }
+
+
+def gpu_configuration(model: str) -> dict[str, str]:
+    """The configuration of one Epoch row on the GPU."""
+    cpu = cpu_configuration(model, 1)
+    del cpu["cpu_threads"]
+    return {**cpu, "device": "cuda", "execution": "graph", "data": "pinned"}
+
+
+def row_name(configuration: dict[str, str]) -> str:
+    """The benchmark's name that spells `configuration`."""
+    rest = [f"{key}:{value}" for key, value in configuration.items() if key != "family"]
+    return "/".join([configuration["family"], *rest])
+
+
+def samples(
+    configuration: dict[str, str],
+    seconds: list[float] | None = None,
+    seed: int = 0,
+    **changes: Any,
+) -> list[dict[str, Any]]:
+    """The entries of one row, one for each repetition.
+
+    `seconds` are the times of the repetitions; without them a formula gives launch cost plus
+    operations over rate with 3 % noise. `changes` replace or add fields in every entry.
+    """
+    model = configuration["model"]
+    params, batch = MODELS[model]
+    rows = ROWS[model.split("-")[0]]
+    steps = -(-rows // batch)
+    flops = 6.0 * params * rows
+    if seconds is None:
+        threads = int(configuration.get("cpu_threads", "0"))
+        if threads:
+            centre = steps * (4e-6 + 2e-6 * threads) + flops / (5e10 * threads**0.9)
+        else:
+            centre = steps * 60e-6 + flops / 5e12
+        noise = np.random.default_rng([seed, params, threads]).gamma(2.0, 0.015, REPETITIONS)
+        seconds = (centre * (1.0 + noise)).tolist()
+    name = row_name(configuration)
+    common: dict[str, Any] = {
+        "name": name,
+        "family_index": 0,
+        "per_family_instance_index": 0,
+        "run_name": name,
+        "run_type": "iteration",
+        "repetitions": len(seconds),
+        "threads": 1,
+        "iterations": 12,
+        "time_unit": "ms",
+        "configuration": configuration,
+        "quality": [],
+        "verification": {
+            "reference": "float64 interpreter",
+            "steps": steps,
+            "steps_of": steps,
+            "tolerance": 1e-5,
+            "relative_error": 3e-8,
+        },
+        "params": params,
+        "batch": batch,
+        "rows": rows,
+        "steps": steps,
+        "flops": flops,
+        "first_call_seconds": 0.05,
+        "loss_first_epoch": 0.66,
+    }
+    if "cpu_threads" in configuration:
+        common["cpu_threads"] = int(configuration["cpu_threads"])
+    return [
+        {
+            **common,
+            "repetition_index": repetition,
+            "real_time": value * 1e3,
+            "cpu_time": value * 1e3,
+            "seconds_per_epoch": value,
+            "samples_per_second": rows / value,
+            "flops_per_second": flops / value,
+            **changes,
+        }
+        for repetition, value in enumerate(seconds)
+    ]
+
+
+def aggregate(entries: list[dict[str, Any]], kind: str = "median") -> dict[str, Any]:
+    """An aggregate entry as Google Benchmark writes it beside the repetitions `entries`."""
+    first = entries[0]
+    return {
+        "name": f"{first['run_name']}_{kind}",
+        "run_name": first["run_name"],
+        "run_type": "aggregate",
+        "repetitions": first["repetitions"],
+        "threads": 1,
+        "aggregate_name": kind,
+        "aggregate_unit": "time",
+        "iterations": len(entries),
+        "real_time": float(np.median([entry["real_time"] for entry in entries])),
+        "cpu_time": float(np.median([entry["cpu_time"] for entry in entries])),
+        "time_unit": first["time_unit"],
+    }
+
+
+def failure(configuration: dict[str, str], message: str, outcome: str = "failed") -> dict[str, Any]:
+    """The entry of a row that has no result, for the reason `message`."""
+    name = row_name(configuration)
+    return {
+        "name": name,
+        "run_name": name,
+        "run_type": "iteration",
+        "configuration": configuration,
+        "error_occurred": True,
+        "error_message": message,
+        "outcome": outcome,
+    }
+
+
+def document(
+    entries: list[dict[str, Any]],
+    machine: str = "synthetic machine",
+    date: str = "2020-01-01T00:00:00+00:00",
+    complete: bool = True,
+    gpu: str | None = None,
+) -> dict[str, Any]:
+    """A whole result file around `entries`."""
+    return {
+        "context": {
+            "date": date,
+            "executable": "bench",
+            "num_cpus": 2,
+            "mhz_per_cpu": 1000,
+            "cpu_scaling_enabled": False,
+            "caches": [{"type": "Data", "level": 1, "size": 32768, "num_sharing": 1}],
+            "load_avg": [0.1, 0.2, 0.3],
+            "library_build_type": "release",
+            "json_schema_version": 1,
+            "crossover": {
+                "schema_version": 1,
+                "complete": complete,
+                "machine": {
+                    "id": machine,
+                    "cpu": {
+                        "model": "synthetic CPU",
+                        "sockets": 1,
+                        "cores": 2,
+                        "threads": 2,
+                        "numa_nodes": 1,
+                        "governor": None,
+                        "simd": "synthetic",
+                    },
+                    "memory_bytes": 16_000_000_000,
+                    "gpu": {"name": gpu} if gpu else None,
+                    "gpu_reason": "" if gpu else "none (synthetic)",
+                    "os": "synthetic OS",
+                    "kernel": "0.0",
+                },
+                "software": {
+                    "commit": "",
+                    "dirty": False,
+                    "compiler": "synthetic",
+                    "flags": "-O3",
+                    "build_type": "Release",
+                    "libraries": {"benchmark": "1.7.1"},
+                },
+                "configuration": {
+                    "command": ["bench", "--sweep=default"],
+                    "sweep": "default",
+                    "repetitions": REPETITIONS,
+                    "min_time_seconds": 0.1,
+                    "environment": {"OMP_NUM_THREADS": "2"},
+                    "flush_to_zero": True,
+                    "data": "generated",
+                },
+                "load_average_end": [0.1, 0.2, 0.3],
+            },
+        },
+        "benchmarks": entries,
+    }
+
+
+def sweep(threads: tuple[int, ...] = (1, 2), gpu: bool = True) -> dict[str, Any]:
+    """A file as a default sweep would write it, with one flagged and one skipped row."""
+    entries: list[dict[str, Any]] = []
+    for model in MODELS:
+        for count in threads:
+            configuration = cpu_configuration(model, count)
+            flags = [f"oversubscribed: {count} threads on 2 cores"] if count > 2 else []
+            if model == "fcn-r" and count == 1:
+                entries.append(failure(configuration, "too little memory: 9 GB needed", "skipped"))
+                continue
+            repetitions = samples(configuration, quality=flags)
+            entries += [*repetitions, aggregate(repetitions)]
+        if gpu:
+            entries += samples(gpu_configuration(model))
+    return document(entries, gpu="synthetic GPU" if gpu else None)
+
+
+def write(path: Path, content: dict[str, Any]) -> Path:
+    """Writes `content` as JSON to `path`, with the folders it needs; returns `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), sweep())

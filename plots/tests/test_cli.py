@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands as a user runs them: what they print, what they write, their exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plots.cli import main
+from plots.tests import synthetic
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_validate_reports_each_file(small, write, tmp_path, capsys):
+    good = write(small, "good.json")
+    assert main(["validate", str(good)]) == 0
+    assert capsys.readouterr().out == f"{good}: valid, 1 row\n"
+    del small["benchmarks"][1]["params"]
+    bad = write(small, "bad.json")
+    missing = tmp_path / "missing.json"
+    assert main(["validate", str(bad), str(good), str(missing)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == f"{good}: valid, 1 row\n"
+    sentences = printed.err.splitlines()
+    assert len(sentences) == 2
+    assert 'field "params": is missing' in sentences[0] and "no such file" in sentences[1]
+
+
+def test_validate_takes_a_folder(small, write, tmp_path, capsys):
+    write(small, "results/a/1.json")
+    write(small, "results/reference/published.json")
+    assert main(["validate", str(tmp_path / "results")]) == 0
+    assert capsys.readouterr().out.count(": valid, ") == 1
+
+
+def test_the_committed_results_are_valid(capsys):
+    if not [
+        path for path in (ROOT / "results").glob("*/*.json") if path.parent.name != "reference"
+    ]:
+        pytest.skip("no result file is committed yet")
+    assert main(["validate", str(ROOT / "results")]) == 0
+
+
+def test_report_writes_and_says_what(write, tmp_path, capsys):
+    write(synthetic.sweep(), "in/file.json")
+    output = tmp_path / "out" / "report"
+    assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 0
+    names = sorted(path.name for path in output.iterdir())
+    assert names == ["README.md", "synthetic-machine.png", "synthetic-machine.svg"]
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(printed) == sorted(f"wrote {output / name}" for name in names)
+
+
+def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
+    path = write(small)
+    assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
+    printed = capsys.readouterr().out
+    assert "20.0 ms" in printed and "10.0 – 30.0 ms" in printed and "50,000" in printed
+    assert printed.index("20.0 ms") < printed.index("wrote ")
+
+
+def test_report_shows_good_files_beside_bad_ones(small, write, tmp_path, capsys):
+    write(small, "in/good.json")
+    (tmp_path / "in" / "bad.json").write_text("{")
+    output = tmp_path / "out"
+    assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 2
+    assert (output / "README.md").is_file()
+    assert "bad.json" in capsys.readouterr().err
+
+
+def test_report_of_nothing_writes_nothing(tmp_path, capsys):
+    output = tmp_path / "out"
+    assert main(["report", str(tmp_path / "missing.json"), "-o", str(output)]) == 2
+    assert not output.exists()
+    assert "no report was written" in capsys.readouterr().err
+
+
+def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
+    (tmp_path / "taken").write_text("keep me")
+    assert main(["report", str(write(small)), "-o", str(tmp_path / "taken")]) == 2
+    assert (tmp_path / "taken").read_text() == "keep me"
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_report_all_shows_every_file(small, write, tmp_path):
+    write(small, "in/1.json")
+    write(small, "in/2.json")
+    for options, pictures in ([], 1), (["--all"], 2):
+        output = tmp_path / f"out{pictures}"
+        assert main(["report", str(tmp_path / "in"), "-o", str(output), *options]) == 0
+        assert len(list(output.glob("*.svg"))) == pictures
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["validate"], ["report", "a", "--wrong"]])
+def test_wrong_usage_is_one_sentence(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and "--help" in printed.err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["report", "--help"]])
+def test_help_has_an_example(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    assert "example: python -m plots" in capsys.readouterr().out
+
+
+def test_the_module_runs_on_a_plain_terminal(small, write):
+    finished = subprocess.run(
+        [sys.executable, "-m", "plots", "validate", str(write(small))],
+        cwd=ROOT,
+        env={"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0 and "valid, 1 row" in finished.stdout

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+_TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+_COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` rounded to `digits` significant digits, without exponent: 0.0123, 31.2, 32,100."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, decimals)
+    # Rounding may add a digit before the point: 9.996 is 10.0, not 10.00.
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(decimals, 0)}f}"
+
+
+def seconds(value: float, digits: int = 3) -> str:
+    """A time of `value` seconds in the unit that suits it: 12.3 µs, 31.2 ms, 1.25 s."""
+    scale, unit = _TIME_UNITS[0]
+    for candidate in _TIME_UNITS:
+        # A time that rounds up to 1000 of a unit belongs to the next one.
+        if value >= candidate[0] * (1 - 0.5 * 10**-digits):
+            scale, unit = candidate
+    return f"{significant(value / scale, digits)} {unit}"
+
+
+def seconds_range(low: float, high: float) -> str:
+    """The range from `low` to `high` seconds, the unit once where both share it."""
+    first, second = seconds(low), seconds(high)
+    if first == second:
+        return first
+    if first.split()[1] == second.split()[1]:
+        first = first.split()[0]
+    return f"{first} – {second}"
+
+
+def power_of_ten_seconds(value: float) -> str:
+    """Label of a tick of a logarithmic axis of seconds: 10 µs."""
+    return seconds(value, digits=1)
+
+
+def power_of_ten_count(value: float) -> str:
+    """Label of a tick of a logarithmic axis of counts: 100, 10k, 1M."""
+    for scale, unit in _COUNT_UNITS:
+        if value >= scale * 0.999:
+            return f"{value / scale:g}{unit}"
+    return f"{value:g}"
+
+
+def count(value: float) -> str:
+    """A whole number with thousands separated: 703,142."""
+    return f"{value:,.0f}"

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: each operation of a step becomes a few kernels, oneDNN for matrix products and
+// our own loops for the rest, over one block of memory.
+#include <omp.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "../step/overload.h"
+#include "crossover/backend.h"
+#include "crossover/cost.h"
+#include "crossover/memory.h"
+#include "loops.h"
+#include "product.h"
+
+namespace crossover {
+namespace cpu {
+namespace {
+
+/// Which part of the order is running.
+struct Position {
+  std::int64_t first_row;
+  std::int64_t run;
+};
+
+/// One call of the step's list, and the number of threads that it runs on.
+struct Kernel {
+  int threads;
+  std::function<void(const Position&, int threads)> call;
+};
+
+/// Below these sizes a second thread costs more than it brings (measured at batch 100: see
+/// docs/method.md).
+constexpr double flops_worth_threads = 1e6;
+constexpr double bytes_worth_threads = 256.0 * 1024;
+
+struct Free {
+  void operator()(std::byte* memory) const noexcept { std::free(memory); }
+};
+using Block = std::unique_ptr<std::byte, Free>;
+
+Block allocate(std::int64_t bytes, int threads) {
+  const std::int64_t rounded = (bytes / MemoryPlan::alignment + 1) * MemoryPlan::alignment;
+  Block block(static_cast<std::byte*>(std::aligned_alloc(
+      static_cast<std::size_t>(MemoryPlan::alignment), static_cast<std::size_t>(rounded))));
+  if (!block) {
+    throw OutOfMemory("the CPU's memory does not hold " + std::to_string(bytes) + " bytes");
+  }
+  clear(threads, block.get(), rounded);
+  return block;
+}
+
+/// Where an operand lies; a view moves with the first row of the batch.
+class Operand {
+ public:
+  Operand() = default;
+  Operand(std::byte* base, std::int64_t row_bytes) : base_(base), row_bytes_(row_bytes) {}
+
+  template <class T>
+  [[nodiscard]] T* at(const Position& position) const {
+    return reinterpret_cast<T*>(base_ + position.first_row * row_bytes_);
+  }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::int64_t row_bytes_ = 0;
+};
+
+/// Sets OpenMP's thread count for the calling thread, and restores it.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(omp_get_max_threads()), now_(count) {
+    omp_set_num_threads(count);
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { omp_set_num_threads(before_); }
+
+  void use(int count) {
+    if (count != now_) {
+      omp_set_num_threads(count);
+      now_ = count;
+    }
+  }
+
+ private:
+  int before_, now_;
+};
+
+class CpuProgram : public Program {
+ public:
+  CpuProgram(const Workload& workload, const CompileOptions& options)
+      : workload_(workload),
+        options_(options),
+        plan_(plan_memory(workload)),
+        memory_(allocate(plan_.bytes, options.threads)),
+        engine_(dnnl::engine::kind::cpu, 0),
+        stream_(engine_) {
+    flush_denormals(options.threads);
+    for (const Step& step : workload_.steps) {
+      kernels_.emplace_back();
+      for (const Op& op : step.ops) {
+        std::visit([this](const auto& o) { add_kernels(o); }, op);
+      }
+    }
+    // One scratchpad for all products: they run one after another.
+    std::int64_t scratchpad_bytes = 0;
+    for (const auto& product : products_) {
+      scratchpad_bytes = std::max(scratchpad_bytes, product->scratchpad_bytes());
+    }
+    scratchpad_ = allocate(scratchpad_bytes, options.threads);
+    for (const auto& product : products_) {
+      product->use_scratchpad(scratchpad_.get());
+    }
+  }
+
+  void upload(Id id, std::span<const std::byte> from) override {
+    const std::span<std::byte> to = storage(id, from.size());
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  void download(Id id, std::span<std::byte> to) override {
+    const std::span<std::byte> from = storage(id, to.size());
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    Threads threads(options_.threads);
+    for (std::int64_t run = first; run < first + count; ++run) {
+      const Run& what = workload_.order[static_cast<std::size_t>(run)];
+      const Position position{what.first_row, run};
+      for (const Kernel& kernel : kernels_[static_cast<std::size_t>(what.step)]) {
+        threads.use(kernel.threads);
+        kernel.call(position, kernel.threads);
+      }
+    }
+  }
+
+  void wait() override {}  // enqueue() returns when all is done
+
+ private:
+  std::span<std::byte> storage(Id id, std::size_t size) {
+    const std::int64_t offset = plan_.offset.at(static_cast<std::size_t>(id));
+    if (offset < 0 || static_cast<std::int64_t>(size) != bytes(workload_[id])) {
+      throw std::invalid_argument("tensor '" + workload_[id].name + "' can't be copied in " +
+                                  std::to_string(size) + " bytes");
+    }
+    return {memory_.get() + offset, size};
+  }
+
+  Operand operand(Id id) {
+    if (id == none) {
+      return {};
+    }
+    const Tensor& tensor = workload_[id];
+    const bool view = tensor.role == Role::input;
+    const std::int64_t offset = plan_.offset[static_cast<std::size_t>(view ? tensor.source : id)];
+    return {memory_.get() + offset, view ? bytes(tensor) / tensor.shape[0] : 0};
+  }
+
+  std::int64_t count(Id id) const { return elements(workload_[id].shape); }
+  std::int64_t rows(Id id) const { return leading(workload_[id].shape); }
+
+  int threads_for_bytes(std::int64_t bytes) const {
+    return static_cast<double>(bytes) >= bytes_worth_threads ? options_.threads : 1;
+  }
+  int threads_for_floats(std::int64_t floats) const {
+    return threads_for_bytes(floats * static_cast<std::int64_t>(sizeof(float)));
+  }
+
+  void add_kernel(int threads, std::function<void(const Position&, int)> call) {
+    kernels_.back().push_back({threads, std::move(call)});
+  }
+
+  void add_product(const ProductShape& shape, Operand a, Operand b, Operand bias, Operand c) {
+    const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                         static_cast<double>(shape.k);
+    const int threads = flops >= flops_worth_threads ? options_.threads : 1;
+    const Threads made_for(threads);
+    products_.push_back(std::make_shared<Product>(engine_, stream_, shape));
+    add_kernel(threads, [=, product = products_.back()](const Position& now, int) {
+      product->execute(a.at<const float>(now), b.at<const float>(now), bias.at<const float>(now),
+                       c.at<float>(now));
+    });
+  }
+
+  void add_kernels(const Linear& op) {
+    const std::int64_t in = workload_[op.w].shape[1];
+    const std::int64_t out = workload_[op.w].shape[0];
+    add_product({.m = rows(op.x),
+                 .n = out,
+                 .k = in,
+                 .a_strides = {in, 1},
+                 .b_strides = {1, in},
+                 .bias = op.bias != none,
+                 .activation = op.activation},
+                operand(op.x), operand(op.w), operand(op.bias), operand(op.y));
+  }
+
+  void add_kernels(const LinearGrad& op) {
+    const std::int64_t in = workload_[op.w].shape[1];
+    const std::int64_t out = workload_[op.w].shape[0];
+    const std::int64_t batch = rows(op.x);
+    const Operand dy = operand(op.dy);
+    if (op.dbias != none) {
+      add_kernel(threads_for_floats(count(op.dy)), [=, dbias = operand(op.dbias),
+                                                    accumulate = op.accumulate](const Position& now,
+                                                                                int threads) {
+        column_sums(threads, dy.at<float>(now), batch, out, accumulate, dbias.at<float>(now));
+      });
+    }
+    add_product({.m = out,
+                 .n = in,
+                 .k = batch,
+                 .a_strides = {1, out},
+                 .b_strides = {in, 1},
+                 .accumulate = op.accumulate},
+                dy, operand(op.x), {}, operand(op.dw));
+    if (op.dx != none) {
+      add_product({.m = batch, .n = in, .k = out, .a_strides = {out, 1}, .b_strides = {in, 1}}, dy,
+                  operand(op.w), {}, operand(op.dx));
+      if (op.x_activation != Activation::identity) {
+        add_kernels(
+            ActivateGrad{.y = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation});
+      }
+    }
+  }
+
+  void add_kernels(const Activate& op) {
+    add_kernel(threads_for_floats(count(op.x)),
+               [x = operand(op.x), y = operand(op.y), activation = op.activation, n = count(op.x)](
+                   const Position& now, int threads) {
+                 cpu::activate(threads, activation, x.at<float>(now), y.at<float>(now), n);
+               });
+  }
+
+  void add_kernels(const ActivateGrad& op) {
+    add_kernel(threads_for_floats(count(op.y)),
+               [y = operand(op.y), dy = operand(op.dy), dx = operand(op.dx),
+                activation = op.activation, n = count(op.y)](const Position& now, int threads) {
+                 activate_grad(threads, activation, y.at<float>(now), dy.at<float>(now),
+                               dx.at<float>(now), n);
+               });
+  }
+
+  void add_kernels(const Add& op) {
+    add_kernel(threads_for_floats(count(op.y)),
+               [a = operand(op.a), b = operand(op.b), y = operand(op.y), n = count(op.y)](
+                   const Position& now, int threads) {
+                 cpu::add(threads, a.at<float>(now), b.at<float>(now), y.at<float>(now), n);
+               });
+  }
+
+  void add_kernels(const SoftmaxCrossEntropy& op) {
+    add_kernel(threads_for_floats(count(op.logits)),
+               [logits = operand(op.logits), labels = operand(op.labels), loss = operand(op.loss),
+                dlogits = operand(op.dlogits), batch = workload_[op.logits].shape[0],
+                classes = workload_[op.logits].shape[1],
+                scale = static_cast<float>(op.scale)](const Position& now, int threads) {
+                 loss.at<float>(now)[now.run] = softmax_cross_entropy(
+                     threads, logits.at<float>(now), labels.at<std::int32_t>(now), batch, classes,
+                     scale, dlogits.at<float>(now));
+               });
+  }
+
+  /// Arrays of consecutive tensors that an optimizer treats alike: one pass instead of many.
+  struct Span {
+    std::vector<float*> arrays;  ///< parameters, gradients, then the optimizer's states
+    std::int64_t count = 0;
+    double weight_decay = 0;
+  };
+
+  std::vector<Span> spans_of(const std::vector<const std::vector<Id>*>& lists,
+                             const std::vector<double>& weight_decay) {
+    std::vector<Span> spans;
+    for (std::size_t p = 0; p < lists[0]->size(); ++p) {
+      Span span{.arrays = {},
+                .count = count((*lists[0])[p]),
+                .weight_decay = weight_decay.empty() ? 0 : weight_decay[p]};
+      for (const auto* list : lists) {
+        span.arrays.push_back(operand((*list)[p]).at<float>({}));
+      }
+      if (spans.empty() || !extend(spans.back(), span)) {
+        spans.push_back(std::move(span));
+      }
+    }
+    return spans;
+  }
+
+  /// Joins `next` to `span` where it begins right behind it, but for padding, in every array. The
+  /// padding is zero in all of them and stays so.
+  static bool extend(Span& span, const Span& next) {
+    constexpr std::int64_t padding =
+        MemoryPlan::alignment / static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t gap = (span.count + padding - 1) / padding * padding;
+    for (std::size_t i = 0; i < span.arrays.size(); ++i) {
+      if (span.arrays[i] + gap != next.arrays[i]) {
+        return false;
+      }
+    }
+    if (span.weight_decay != next.weight_decay) {
+      return false;
+    }
+    span.count = gap + next.count;
+    return true;
+  }
+
+  void add_kernels(const Sgd& op) {
+    for (const Span& span : spans_of({&op.parameters, &op.gradients}, {})) {
+      add_kernel(threads_for_floats(span.count),
+                 [=, rate = static_cast<float>(op.learning_rate)](const Position&, int threads) {
+                   cpu::sgd(threads, span.arrays[0], span.arrays[1], span.count, rate);
+                 });
+    }
+  }
+
+  void add_kernels(const AdamW& op) {
+    auto* step = operand(op.step).at<std::int32_t>({});
+    add_kernel(1, [=](const Position&, int) { ++*step; });
+    for (const Span& span :
+         spans_of({&op.parameters, &op.gradients, &op.m, &op.v}, op.weight_decay)) {
+      add_kernel(threads_for_floats(span.count), [=](const Position&, int threads) {
+        const auto factors = adamw_factors<float>(op, span.weight_decay, *step);
+        cpu::adamw(threads, span.arrays[0], span.arrays[1], span.arrays[2], span.arrays[3],
+                   span.count, factors);
+      });
+    }
+  }
+
+  const Workload workload_;
+  const CompileOptions options_;
+  const MemoryPlan plan_;
+  const Block memory_;
+  Block scratchpad_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  std::vector<std::vector<Kernel>> kernels_;  ///< by step
+  std::vector<std::shared_ptr<Product>> products_;
+};
+
+class CpuBackend : public Backend {
+ public:
+  [[nodiscard]] Description describe() const override {
+    const dnnl_version_t* version = dnnl_version();
+    return {.device = "cpu",
+            .libraries = {
+                {"onednn", std::to_string(version->major) + "." + std::to_string(version->minor) +
+                               "." + std::to_string(version->patch)},
+                {"onednn_isa", isa_name(dnnl::get_effective_cpu_isa())},
+                {"openmp", std::to_string(_OPENMP)}}};
+  }
+
+  [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
+    return plan_memory(workload).bytes;
+  }
+
+  [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
+                                                 const CompileOptions& options) const override {
+    if (options.threads < 1) {
+      throw std::invalid_argument("a CPU program needs at least one thread");
+    }
+    check(workload);
+    try {
+      return std::make_unique<CpuProgram>(workload, options);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) {
+        throw OutOfMemory(error.what());
+      }
+      throw Unsupported(std::string("oneDNN: ") + error.what());
+    }
+  }
+
+ private:
+  static std::string isa_name(dnnl::cpu_isa isa) {
+    switch (isa) {
+      case dnnl::cpu_isa::sse41:
+        return "sse41";
+      case dnnl::cpu_isa::avx:
+        return "avx";
+      case dnnl::cpu_isa::avx2:
+        return "avx2";
+      case dnnl::cpu_isa::avx2_vnni:
+        return "avx2_vnni";
+      case dnnl::cpu_isa::avx512_core:
+        return "avx512_core";
+      case dnnl::cpu_isa::avx512_core_vnni:
+        return "avx512_core_vnni";
+      case dnnl::cpu_isa::avx512_core_bf16:
+        return "avx512_core_bf16";
+      case dnnl::cpu_isa::avx512_core_fp16:
+        return "avx512_core_fp16";
+      case dnnl::cpu_isa::avx512_core_amx:
+        return "avx512_core_amx";
+      default:
+        return "isa " + std::to_string(static_cast<int>(isa));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<cpu::CpuBackend>(); }
+
+}  // namespace crossover

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loops.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#ifdef __SSE3__
+#include <pmmintrin.h>
+#include <xmmintrin.h>
+#endif
+
+namespace crossover::cpu {
+namespace {
+
+/// Calls work(begin, end) on consecutive parts of [0, count), one for each thread, cut at multiples
+/// of 16 elements: a cache line of floats.
+template <class Work>
+void split(int threads, std::int64_t count, const Work& work) {
+  if (threads == 1) {
+    work(std::int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    constexpr std::int64_t line = 16;
+    const std::int64_t lines = (count + line - 1) / line;
+    const std::int64_t mine = omp_get_thread_num();
+    const std::int64_t all = omp_get_num_threads();
+    const std::int64_t begin = std::min(count, lines * mine / all * line);
+    const std::int64_t end = std::min(count, lines * (mine + 1) / all * line);
+    if (begin < end) {
+      work(begin, end);
+    }
+  }
+}
+
+template <Activation activation>
+void activate_as(int threads, const float* x, float* y, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = crossover::activate(activation, x[i]);
+    }
+  });
+}
+
+template <Activation activation>
+void activate_grad_as(int threads, const float* y, const float* dy, float* dx, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      dx[i] = dy[i] * derivative_from_result(activation, y[i]);
+    }
+  });
+}
+
+}  // namespace
+
+// The choice stands outside the loops, so that each compiles to vector code of one activation.
+
+void activate(int threads, Activation activation, const float* x, float* y, std::int64_t count) {
+  switch (activation) {
+    case Activation::identity:
+      return activate_as<Activation::identity>(threads, x, y, count);
+    case Activation::relu:
+      return activate_as<Activation::relu>(threads, x, y, count);
+    case Activation::sigmoid:
+      return activate_as<Activation::sigmoid>(threads, x, y, count);
+  }
+}
+
+void activate_grad(int threads, Activation activation, const float* y, const float* dy, float* dx,
+                   std::int64_t count) {
+  switch (activation) {
+    case Activation::identity:
+      return activate_grad_as<Activation::identity>(threads, y, dy, dx, count);
+    case Activation::relu:
+      return activate_grad_as<Activation::relu>(threads, y, dy, dx, count);
+    case Activation::sigmoid:
+      return activate_grad_as<Activation::sigmoid>(threads, y, dy, dx, count);
+  }
+}
+
+void add(int threads, const float* a, const float* b, float* y, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = a[i] + b[i];
+    }
+  });
+}
+
+void column_sums(int threads, const float* matrix, std::int64_t rows, std::int64_t columns,
+                 bool accumulate, float* sums) {
+  split(threads, columns, [=](std::int64_t begin, std::int64_t end) {
+    if (!accumulate) {
+      std::fill(sums + begin, sums + end, 0.0F);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* row = matrix + r * columns;
+      for (std::int64_t c = begin; c < end; ++c) {
+        sums[c] += row[c];
+      }
+    }
+  });
+}
+
+float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
+                            std::int64_t batch, std::int64_t classes, float scale, float* dlogits) {
+  const float factor = scale / static_cast<float>(batch);
+  double loss = 0;  // in double: a batch may have thousands of rows
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(+ : loss)
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const float* row = logits + i * classes;
+    float* gradient = dlogits + i * classes;
+    const float largest = *std::max_element(row, row + classes);
+    float sum = 0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      gradient[c] = std::exp(row[c] - largest);
+      sum += gradient[c];
+    }
+    loss += static_cast<double>(largest - row[labels[i]]) + std::log(static_cast<double>(sum));
+    const float normalized = factor / sum;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      gradient[c] *= normalized;
+    }
+    gradient[labels[i]] -= factor;
+  }
+  return static_cast<float>(loss / static_cast<double>(batch));
+}
+
+void sgd(int threads, float* w, const float* g, std::int64_t count, float learning_rate) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      w[i] = crossover::sgd(w[i], g[i], learning_rate);
+    }
+  });
+}
+
+void adamw(int threads, float* w, const float* g, float* m, float* v, std::int64_t count,
+           const AdamWFactors<float>& factors) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    const AdamWFactors<float> f = factors;
+    for (std::int64_t i = begin; i < end; ++i) {
+      crossover::adamw(w[i], g[i], m[i], v[i], f);
+    }
+  });
+}
+
+void clear(int threads, void* memory, std::int64_t bytes) {
+  auto* at = static_cast<char*>(memory);
+  split(threads, bytes, [=](std::int64_t begin, std::int64_t end) {
+    std::memset(at + begin, 0, static_cast<std::size_t>(end - begin));
+  });
+}
+
+bool flush_denormals(int threads) {
+#ifdef __SSE3__
+#pragma omp parallel num_threads(threads)
+  {
+    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+    _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+  }
+  return true;
+#else
+  static_cast<void>(threads);
+  return false;
+#endif
+}
+
+}  // namespace crossover::cpu

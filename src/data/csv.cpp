@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of numbers in CSV. By hand, because what matters here is the sentence that names the
+// cell.
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include "crossover/dataset.h"
+
+namespace crossover {
+namespace {
+
+constexpr std::string_view blank = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  text = text.substr(first, text.find_last_not_of(blank) - first + 1);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = text.substr(1, text.size() - 2);
+  }
+  return text;
+}
+
+/// Infinity and NaN count as numbers here, so that the caller can say what is wrong with them.
+std::optional<double> number(std::string_view cell) {
+  if (!cell.empty() && cell.front() == '+') {
+    cell.remove_prefix(1);
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (end != cell.data() + cell.size() || cell.empty() || error == std::errc::invalid_argument) {
+    return std::nullopt;
+  }
+  return error == std::errc::result_out_of_range ? HUGE_VAL : value;
+}
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (std::size_t start = 0;;) {
+    const std::size_t comma = line.find(',', start);
+    cells.push_back(trimmed(line.substr(start, comma - start)));
+    if (comma == std::string_view::npos) {
+      return cells;
+    }
+    start = comma + 1;
+  }
+}
+
+bool has_number(const std::vector<std::string_view>& cells) {
+  for (const std::string_view cell : cells) {
+    if (number(cell)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// A cell as it can stand in a message: short, and without control characters.
+std::string quoted(std::string_view cell) {
+  constexpr std::size_t longest = 40;
+  std::string text = "'";
+  for (const char c : cell.substr(0, longest)) {
+    text += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  }
+  return text + (cell.size() > longest ? "…'" : "'");
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, std::int64_t features, std::int64_t classes)
+      : path_(path), features_(features), classes_(classes) {}
+
+  Dataset read() {
+    const std::string text = contents();
+    Dataset data{.source = path_, .sample = {features_}, .rows = 0, .inputs = {}, .labels = {}};
+    std::string_view rest = text;
+    if (rest.substr(0, 3) == "\xEF\xBB\xBF") {
+      rest.remove_prefix(3);
+    }
+    std::int64_t blank_line = 0;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find_first_of("\n\r");
+      const std::string_view line = rest.substr(0, end);
+      const bool crlf = end != std::string_view::npos && rest.substr(end, 2) == "\r\n";
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + (crlf ? 2 : 1));
+      ++row_;
+      if (trimmed(line).empty()) {
+        blank_line = blank_line == 0 ? row_ : blank_line;
+        continue;
+      }
+      if (blank_line != 0) {
+        row_ = blank_line;
+        fail("is blank; blank rows are allowed at the end only");
+      }
+      take(cells_of(line), data);
+    }
+    if (data.rows == 0) {
+      throw std::runtime_error(path_ + " holds no rows of data");
+    }
+    return data;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::runtime_error(path_ + ": row " + std::to_string(row_) + " " + what);
+  }
+
+  [[noreturn]] void fail(std::size_t column, const std::string& what) const {
+    fail("column " + std::to_string(column + 1) + " " + what);
+  }
+
+  std::string contents() const {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path_, ignored)) {
+      throw std::runtime_error(path_ + " is a directory, not a CSV file");
+    }
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) {
+      throw std::runtime_error(path_ + " can't be opened for reading");
+    }
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  void take(const std::vector<std::string_view>& cells, Dataset& data) {
+    const auto columns = static_cast<std::size_t>(features_) + 1;
+    const bool first_line = row_ == 1;
+    if (cells.size() != columns) {
+      fail("has " + std::to_string(cells.size()) + " columns, not " + std::to_string(columns) +
+           " (" + std::to_string(features_) + " features and the label)");
+    }
+    if (first_line && !has_number(cells)) {
+      return;  // a header
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::optional<double> value = number(cells[c]);
+      if (!value) {
+        fail(c, cells[c].empty() ? "is empty" : "is no number: " + quoted(cells[c]));
+      }
+      if (!std::isfinite(*value)) {
+        fail(c, "is not finite: " + quoted(cells[c]));
+      }
+      if (c + 1 < columns) {
+        if (std::abs(*value) > std::numeric_limits<float>::max()) {
+          fail(c, "is too large for single precision: " + quoted(cells[c]));
+        }
+        data.inputs.push_back(*value);
+        continue;
+      }
+      if (*value != std::floor(*value) || *value < 0 || *value >= static_cast<double>(classes_)) {
+        fail(c, "is no label: " + quoted(cells[c]) + ", where a whole number from 0 to " +
+                    std::to_string(classes_ - 1) + " is needed");
+      }
+      data.labels.push_back(static_cast<std::int32_t>(*value));
+    }
+    ++data.rows;
+  }
+
+  const std::string& path_;
+  std::int64_t features_, classes_;
+  std::int64_t row_ = 0;
+};
+
+}  // namespace
+
+Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes) {
+  return Reader(path, features, classes).read();
+}
+
+}  // namespace crossover

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "crossover/dataset.h"
+#include "crossover/random.h"
+
+namespace crossover {
+
+Dataset disc_points(std::int64_t rows) {
+  Dataset data{.source = "generated", .sample = {2}, .rows = rows, .inputs = {}, .labels = {}};
+  const auto count = static_cast<std::size_t>(rows);
+  data.inputs.resize(2 * count);
+  data.labels.resize(count);
+  for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+    data.inputs[i] = uniform(Stream::inputs, i);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = data.inputs[2 * i];
+    const double y = data.inputs[2 * i + 1];
+    data.labels[i] = x * x + y * y < 1 / (2 * std::numbers::pi) ? 1 : 0;
+  }
+  const auto numbers = static_cast<double>(data.inputs.size());
+  const double mean = std::accumulate(data.inputs.begin(), data.inputs.end(), 0.0) / numbers;
+  double squares = 0;
+  for (const double v : data.inputs) {
+    squares += (v - mean) * (v - mean);
+  }
+  const double deviation = std::sqrt(squares / (numbers - 1));
+  for (double& v : data.inputs) {
+    v = (v - mean) / deviation;
+  }
+  return data;
+}
+
+Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes) {
+  Dataset data{.source = "generated", .sample = sample, .rows = rows, .inputs = {}, .labels = {}};
+  data.inputs.resize(static_cast<std::size_t>(rows * elements(sample)));
+  data.labels.resize(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+    data.inputs[i] = 2 * uniform(Stream::inputs, i) - 1;
+  }
+  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+    data.labels[i] =
+        static_cast<std::int32_t>(uniform(Stream::labels, i) * static_cast<double>(classes));
+  }
+  return data;
+}
+
+}  // namespace crossover

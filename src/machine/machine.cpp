@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/machine.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace crossover {
+namespace {
+
+std::optional<std::string> first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) {
+    return std::nullopt;
+  }
+  return line;
+}
+
+/// The value behind "key : value" or "key=value" in a file of such lines, without quotes.
+std::optional<std::string> value_of(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, key.size(), key) != 0) {
+      continue;
+    }
+    const std::size_t value = line.find_first_not_of(" \t:=\"", key.size());
+    if (value != std::string::npos) {
+      return line.substr(value, line.find_last_not_of(" \t\"") - value + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<int> usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) {
+        processors.push_back(i);
+      }
+    }
+  }
+  return processors;
+}
+
+void read_topology(Machine& machine) {
+  const std::vector<int> processors = usable_processors();
+  std::set<std::string> sockets;
+  std::set<std::pair<std::string, std::string>> cores;
+  for (const int processor : processors) {
+    const std::string folder =
+        "/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/topology/";
+    const auto socket = first_line(folder + "physical_package_id");
+    const auto core = first_line(folder + "core_id");
+    if (socket && core) {
+      sockets.insert(*socket);
+      cores.emplace(*socket, *core);
+    }
+  }
+  machine.threads = std::max<int>(1, static_cast<int>(processors.size()));
+  machine.cores = cores.empty() ? machine.threads : static_cast<int>(cores.size());
+  machine.sockets = std::max<int>(1, static_cast<int>(sockets.size()));
+
+  std::error_code ignored;
+  const std::regex node("node[0-9]+");
+  int nodes = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/sys/devices/system/node", ignored)) {
+    nodes += std::regex_match(entry.path().filename().string(), node) ? 1 : 0;
+  }
+  machine.numa_nodes = std::max(1, nodes);
+}
+
+std::string widest_simd() {
+#if defined(__aarch64__)
+  return "neon";
+#else
+  std::istringstream words(value_of("/proc/cpuinfo", "flags").value_or(""));
+  const std::set<std::string> flags{std::istream_iterator<std::string>(words), {}};
+  const std::pair<const char*, const char*> widest_first[] = {
+      {"amx_tile", "amx"}, {"avx512f", "avx512"}, {"avx2", "avx2"}, {"avx", "avx"}};
+  for (const auto& [flag, simd] : widest_first) {
+    if (flags.count(flag) != 0) {
+      return simd;
+    }
+  }
+  return "sse2";
+#endif
+}
+
+}  // namespace
+
+std::string processor_slug(const std::string& model) {
+  const auto without = [](const std::string& text, const char* pattern) {
+    return std::regex_replace(text, std::regex(pattern, std::regex::icase), " ");
+  };
+  std::string text = without(model, "@.*");
+  text = without(text, "\\((r|tm|c)\\)");
+  text = without(text, "[0-9]+(-|\\s)core");
+  text = without(text, "[0-9.]+ ?[gm]hz");
+  text = without(text, "\\b(cpu|processor|with radeon.*)\\b");
+  std::string slug;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      slug += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!slug.empty() && slug.back() != '-') {
+      slug += '-';
+    }
+  }
+  while (!slug.empty() && slug.back() == '-') {
+    slug.pop_back();
+  }
+  return slug.empty() ? "unknown" : slug;
+}
+
+Machine this_machine() {
+  Machine machine;
+  machine.cpu_model = value_of("/proc/cpuinfo", "model name").value_or("");
+  utsname system{};
+  if (uname(&system) == 0) {
+    machine.kernel = system.release;
+    if (machine.cpu_model.empty()) {
+      machine.cpu_model = system.machine;
+    }
+  }
+  read_topology(machine);
+  machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  machine.simd = widest_simd();
+  machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  machine.os = value_of("/etc/os-release", "PRETTY_NAME").value_or("");
+  machine.id = processor_slug(machine.cpu_model) + "-" + std::to_string(machine.cores) + "c";
+  return machine;
+}
+
+}  // namespace crossover

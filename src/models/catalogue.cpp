@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/catalogue.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace crossover {
+
+std::vector<Family> catalogue() { return {disc_family(), heart_family(), fcn_family()}; }
+
+Task find_model(const std::string& name) {
+  std::string known;
+  for (const Family& family : catalogue()) {
+    if (std::find(family.names.begin(), family.names.end(), name) != family.names.end()) {
+      return family.make(name);
+    }
+    for (const std::string& other : family.names) {
+      known += (known.empty() ? "" : ", ") + other;
+    }
+  }
+  throw std::invalid_argument("no model is called '" + name + "'; there are " + known +
+                              ", and your own with --mlp=");
+}
+
+}  // namespace crossover

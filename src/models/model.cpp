@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/model.h"
+
+#include <stdexcept>
+
+namespace crossover {
+
+Value Model::add(std::variant<LinearLayer, ActivationLayer, AddLayer> kind,
+                 std::vector<Value> inputs) {
+  layers.push_back({.kind = kind, .inputs = std::move(inputs)});
+  return static_cast<Value>(layers.size());
+}
+
+Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation) {
+  if (widths.size() < 2) {
+    throw std::invalid_argument("an MLP needs at least two widths, inputs and classes");
+  }
+  for (const std::int64_t width : widths) {
+    if (width < 1) {
+      throw std::invalid_argument("the width " + std::to_string(width) + " of an MLP is below one");
+    }
+  }
+  if (widths.back() < 2) {
+    throw std::invalid_argument("the last width of an MLP is its number of classes, at least two");
+  }
+  Model model{
+      .name = std::move(name), .sample = {widths.front()}, .classes = widths.back(), .layers = {}};
+  Value value = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    value = model.add(LinearLayer{widths[i]}, {value});
+    if (i + 1 < widths.size()) {
+      value = model.add(ActivationLayer{activation}, {value});
+    }
+  }
+  return model;
+}
+
+}  // namespace crossover

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "crossover/cost.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+
+namespace crossover {
+namespace {
+
+std::string scientific(double value) {
+  std::ostringstream text;
+  text.precision(3);
+  text << value;
+  return text.str();
+}
+
+double norm(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double v : values) {
+    squares += v * v;
+  }
+  return std::sqrt(squares);
+}
+
+/// |got - expected| / |expected|, where NaN anywhere gives NaN.
+double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
+  std::vector<double> difference(got.size());
+  std::transform(got.begin(), got.end(), expected.begin(), difference.begin(), std::minus<>());
+  return norm(difference) / std::max(norm(expected), 1e-30);
+}
+
+/// Keeps the larger error; throws where it is over the tolerance, or no number at all.
+void take(double error, double tolerance, const std::string& what, double& largest) {
+  if (!(error <= tolerance)) {
+    throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
+                   " (relative; tolerance " + scientific(tolerance) + ")");
+  }
+  largest = std::max(largest, error);
+}
+
+}  // namespace
+
+std::int64_t steps_to_verify(const Workload& workload, double flops) {
+  constexpr std::int64_t fewest = 2;
+  constexpr std::int64_t most =
+      256;  // rounding grows with the steps, and more of them prove no more
+  const auto all = static_cast<std::int64_t>(workload.order.size());
+  const double of_step = cost(workload).flops / static_cast<double>(all);
+  const auto affordable =
+      static_cast<std::int64_t>(std::min(flops / of_step, static_cast<double>(most)));
+  return std::min(all, std::max(fewest, affordable));
+}
+
+Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
+                                std::int64_t steps) {
+  Reference reference(workload);
+  set_data(reference, dataset);
+  restart(reference);
+  reference.run(0, steps);
+  const auto losses = reference[find(workload, "loss")].first(static_cast<std::size_t>(steps));
+  Trajectory trajectory{.losses = {losses.begin(), losses.end()}, .parameters = {}};
+  for (std::size_t i = 0; i < trajectory.losses.size(); ++i) {
+    if (!std::isfinite(trajectory.losses[i])) {
+      throw std::runtime_error("the training diverges: the loss of step " + std::to_string(i + 1) +
+                               " is not finite in the reference either; a smaller --lr may help");
+    }
+  }
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    const auto values = reference[id];
+    trajectory.parameters.emplace_back(id, std::vector<double>(values.begin(), values.end()));
+  }
+  return trajectory;
+}
+
+Tolerance tolerance_for(const Workload& workload) {
+  Tolerance tolerance;
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      if (std::holds_alternative<AdamW>(op)) {
+        tolerance.loss = 5e-5;
+      }
+    }
+  }
+  return tolerance;
+}
+
+Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory) {
+  Verification result{.steps = static_cast<std::int64_t>(trajectory.losses.size()),
+                      .steps_of = static_cast<std::int64_t>(workload.order.size()),
+                      .tolerance = tolerance_for(workload)};
+  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
+  for (std::size_t i = 0; i < trajectory.losses.size(); ++i) {
+    const double expected = trajectory.losses[i];
+    // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
+    take(std::abs(losses[i] - expected) / std::max(std::abs(expected), 0.1), result.tolerance.loss,
+         "the loss of step " + std::to_string(i + 1), result.loss_error);
+  }
+  for (const auto& [id, expected] : trajectory.parameters) {
+    take(relative_error(download(program, workload, id), expected), result.tolerance.parameters,
+         "tensor '" + workload[id].name + "' after " + std::to_string(result.steps) + " steps",
+         result.parameter_error);
+  }
+  return result;
+}
+
+}  // namespace crossover

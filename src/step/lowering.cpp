@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model -> Workload: shape inference, the forward pass, reverse-mode differentiation over layers,
+// and the update, for each distinct step of an epoch. A new kind of layer is three functions here.
+#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+
+#include "crossover/training.h"
+#include "overload.h"
+
+namespace crossover {
+namespace {
+
+struct Parameter {
+  Id value, gradient;
+};
+
+/// What makes one step of an epoch differ from another.
+struct Variant {
+  std::int64_t batch;
+  bool first;   ///< of its accumulation: gradients are overwritten, not added to
+  bool update;  ///< last of its accumulation: parameters change
+
+  auto operator<=>(const Variant&) const = default;
+};
+
+class Lowering {
+ public:
+  Lowering(const Model& model, const TrainingOptions& options) : model_(model), options_(options) {}
+
+  Workload run() {
+    validate();
+    workload_.order.resize(static_cast<std::size_t>((options_.rows - 1) / options_.batch + 1));
+    add_tensors();
+    for (std::size_t i = 0; i < workload_.order.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t first_row = at * options_.batch;
+      const bool last = i + 1 == workload_.order.size();
+      workload_.order[i] = {
+          .step = step_of({.batch = std::min(options_.batch, options_.rows - first_row),
+                           .first = at % options_.accumulate == 0,
+                           .update = last || (at + 1) % options_.accumulate == 0}),
+          .first_row = first_row};
+    }
+    return std::move(workload_);
+  }
+
+ private:
+  void validate() const {
+    require(options_.rows > 0, "rows must be at least one");
+    require(options_.batch > 0, "the batch must be at least one");
+    require(options_.accumulate > 0, "the number of accumulated steps must be at least one");
+    require(options_.precision == Precision::f32,
+            "precision " + to_string(options_.precision) + " is not lowered yet");
+    require(!model_.layers.empty(), "the model has no layers");
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      for (const Value input : model_.layers[i].inputs) {
+        require(input >= 0 && static_cast<std::size_t>(input) <= i,
+                "a layer reads a value not made before it");
+      }
+    }
+  }
+
+  void require(bool condition, const std::string& what) const {
+    if (!condition) {
+      throw std::invalid_argument("model '" + model_.name + "': " + what);
+    }
+  }
+
+  Id add(Tensor tensor) {
+    workload_.tensors.push_back(std::move(tensor));
+    return static_cast<Id>(workload_.tensors.size()) - 1;
+  }
+
+  Id activation(std::string name, const Shape& shape) {
+    return add({.name = std::move(name), .shape = shape, .role = Role::activation});
+  }
+
+  static Shape batched(std::int64_t rows, const Shape& sample) {
+    Shape shape{rows};
+    shape.insert(shape.end(), sample.begin(), sample.end());
+    return shape;
+  }
+
+  // ---- tensors that all steps share
+  // -----------------------------------------------------------------
+
+  void add_tensors() {
+    inputs_ =
+        add({.name = "inputs", .shape = batched(options_.rows, model_.sample), .role = Role::data});
+    labels_ =
+        add({.name = "labels", .shape = {options_.rows}, .type = Type::i32, .role = Role::data});
+    loss_ = add({.name = "loss",
+                 .shape = {static_cast<std::int64_t>(workload_.order.size())},
+                 .role = Role::loss});
+    infer_samples();
+    const std::size_t count = parameters_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      Tensor gradient = workload_[parameters_[i].value];
+      gradient.name = "d" + gradient.name;
+      gradient.role = Role::gradient;
+      parameters_[i].gradient = add(std::move(gradient));
+    }
+    if (std::holds_alternative<AdamWOptions>(options_.optimizer)) {
+      moments_ = {add_states("m "), add_states("v ")};
+      time_ = add({.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
+    }
+  }
+
+  std::vector<Id> add_states(const std::string& prefix) {
+    std::vector<Id> states;
+    for (const Parameter& parameter : parameters_) {
+      Tensor state = workload_[parameter.value];
+      state.name = prefix + state.name;
+      state.role = Role::state;
+      states.push_back(add(std::move(state)));
+    }
+    return states;
+  }
+
+  /// Shapes of one sample through the network; creates each layer's parameters on the way.
+  void infer_samples() {
+    samples_ = {model_.sample};
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      first_parameter_.push_back(parameters_.size());
+      const Layer& layer = model_.layers[i];
+      const std::string prefix = "layer " + std::to_string(i) + " ";
+      samples_.push_back(
+          std::visit(Overload{
+                         [&](const LinearLayer& l) { return infer(l, layer, prefix); },
+                         [&](const ActivationLayer&) { return input_sample(layer, 0, 1); },
+                         [&](const AddLayer&) {
+                           require(input_sample(layer, 0, 2) == input_sample(layer, 1, 2),
+                                   prefix + "adds values of different shapes");
+                           return input_sample(layer, 0, 2);
+                         },
+                     },
+                     layer.kind));
+    }
+    require(samples_.back() == Shape{model_.classes},
+            "the last layer gives " + to_string(samples_.back()) +
+                " a sample, not one number for each of " + std::to_string(model_.classes) +
+                " classes");
+  }
+
+  const Shape& input_sample(const Layer& layer, std::size_t i, std::size_t count) const {
+    require(layer.inputs.size() == count, "a layer reads " + std::to_string(layer.inputs.size()) +
+                                              " values, not " + std::to_string(count));
+    return samples_[static_cast<std::size_t>(layer.inputs[i])];
+  }
+
+  Shape infer(const LinearLayer& linear, const Layer& layer, const std::string& prefix) {
+    Shape sample = input_sample(layer, 0, 1);
+    require(!sample.empty(), prefix + "reads single numbers, not vectors");
+    const std::int64_t in = sample.back();
+    const Start start{.bound = 1 / std::sqrt(static_cast<double>(in))};
+    add_parameter({.name = prefix + "weight",
+                   .shape = {linear.out_features, in},
+                   .role = Role::parameter,
+                   .start = start});
+    add_parameter({.name = prefix + "bias",
+                   .shape = {linear.out_features},
+                   .role = Role::parameter,
+                   .start = start});
+    sample.back() = linear.out_features;
+    return sample;
+  }
+
+  void add_parameter(Tensor tensor) {
+    parameters_.push_back({.value = add(std::move(tensor)), .gradient = none});
+  }
+
+  // ---- one step
+  // -------------------------------------------------------------------------------------
+
+  /// The activations of one batch size; steps that differ in accumulation only share them.
+  struct Batch {
+    std::vector<Id> values;  ///< by Value
+    Id labels, dlogits;
+  };
+
+  int step_of(const Variant& variant) {
+    const auto [at, is_new] = steps_.try_emplace(variant, static_cast<int>(workload_.steps.size()));
+    if (is_new) {
+      ops_.clear();
+      batch_ = &batch_of(variant.batch);
+      forward();
+      backward(variant);
+      if (variant.update) {
+        update();
+      }
+      workload_.steps.push_back({std::move(ops_)});
+    }
+    return at->second;
+  }
+
+  const Batch& batch_of(std::int64_t size) {
+    const auto [at, is_new] = batches_.try_emplace(size);
+    Batch& batch = at->second;
+    if (is_new) {
+      batch.values.push_back(add({.name = "x",
+                                  .shape = batched(size, model_.sample),
+                                  .role = Role::input,
+                                  .source = inputs_}));
+      batch.labels = add({.name = "y",
+                          .shape = {size},
+                          .type = Type::i32,
+                          .role = Role::input,
+                          .source = labels_});
+      for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+        batch.values.push_back(
+            activation("layer " + std::to_string(i) + " result", batched(size, samples_[i + 1])));
+      }
+      batch.dlogits = activation("dlogits", batched(size, samples_.back()));
+    }
+    return batch;
+  }
+
+  Id value(Value v) const { return batch_->values[static_cast<std::size_t>(v)]; }
+
+  void forward() {
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      const Layer& layer = model_.layers[i];
+      const Id y = value(static_cast<Value>(i) + 1);
+      const Id x = value(layer.inputs[0]);
+      const std::size_t p = first_parameter_[i];
+      ops_.push_back(std::visit(
+          Overload{
+              [&](const LinearLayer&) -> Op {
+                return Linear{
+                    .x = x, .w = parameters_[p].value, .bias = parameters_[p + 1].value, .y = y};
+              },
+              [&](const ActivationLayer& l) -> Op {
+                return Activate{.x = x, .y = y, .activation = l.activation};
+              },
+              [&](const AddLayer&) -> Op {
+                return Add{.a = x, .b = value(layer.inputs[1]), .y = y};
+              },
+          },
+          layer.kind));
+    }
+  }
+
+  void backward(const Variant& variant) {
+    gradient_.assign(model_.layers.size() + 1, std::nullopt);
+    gradient_.back() = batch_->dlogits;
+    ops_.emplace_back(SoftmaxCrossEntropy{.logits = batch_->values.back(),
+                                          .labels = batch_->labels,
+                                          .loss = loss_,
+                                          .dlogits = batch_->dlogits,
+                                          .scale = 1.0 / static_cast<double>(options_.accumulate)});
+    for (std::size_t i = model_.layers.size(); i-- > 0;) {
+      if (!gradient_[i + 1]) {
+        continue;  // nothing that leads to the loss reads this layer
+      }
+      const Layer& layer = model_.layers[i];
+      const Id dy = *gradient_[i + 1];
+      std::visit(Overload{
+                     [&](const LinearLayer&) { differentiate_linear(i, dy, variant); },
+                     [&](const ActivationLayer& l) {
+                       const Value x = layer.inputs[0];
+                       if (x == 0) {
+                         return;
+                       }
+                       const Id dx = gradient_tensor(x);
+                       ops_.emplace_back(ActivateGrad{.y = value(static_cast<Value>(i) + 1),
+                                                      .dy = dy,
+                                                      .dx = dx,
+                                                      .activation = l.activation});
+                       contribute(x, dx);
+                     },
+                     [&](const AddLayer&) {
+                       contribute(layer.inputs[0], dy);
+                       contribute(layer.inputs[1], dy);
+                     },
+                 },
+                 layer.kind);
+    }
+  }
+
+  void differentiate_linear(std::size_t i, Id dy, const Variant& variant) {
+    const Value x = model_.layers[i].inputs[0];
+    const std::size_t p = first_parameter_[i];
+    const Id dx = x == 0 ? none : gradient_tensor(x);  // nobody asks for the gradient of the data
+    ops_.emplace_back(LinearGrad{.x = value(x),
+                                 .w = parameters_[p].value,
+                                 .dy = dy,
+                                 .dx = dx,
+                                 .dw = parameters_[p].gradient,
+                                 .dbias = parameters_[p + 1].gradient,
+                                 .accumulate = !variant.first});
+    if (dx != none) {
+      contribute(x, dx);
+    }
+  }
+
+  Id gradient_tensor(Value v) {
+    return activation("d" + workload_[value(v)].name, workload_[value(v)].shape);
+  }
+
+  /// A value that several layers read collects the sum of their gradients.
+  void contribute(Value v, Id gradient) {
+    std::optional<Id>& sum = gradient_[static_cast<std::size_t>(v)];
+    if (!sum) {
+      sum = gradient;
+      return;
+    }
+    const Id total = gradient_tensor(v);
+    ops_.emplace_back(Add{.a = *sum, .b = gradient, .y = total});
+    sum = total;
+  }
+
+  void update() {
+    std::vector<Id> values;
+    std::vector<Id> gradients;
+    for (const Parameter& parameter : parameters_) {
+      values.push_back(parameter.value);
+      gradients.push_back(parameter.gradient);
+    }
+    ops_.push_back(std::visit(Overload{
+                                  [&](const SgdOptions& o) -> Op {
+                                    return Sgd{values, gradients, o.learning_rate};
+                                  },
+                                  [&](const AdamWOptions& o) -> Op {
+                                    std::vector<double> decay;
+                                    for (const Id id : values) {
+                                      decay.push_back(
+                                          workload_[id].shape.size() >= 2 ? o.weight_decay : 0);
+                                    }
+                                    return AdamW{.parameters = values,
+                                                 .gradients = gradients,
+                                                 .m = moments_[0],
+                                                 .v = moments_[1],
+                                                 .weight_decay = decay,
+                                                 .step = time_,
+                                                 .learning_rate = o.learning_rate,
+                                                 .beta1 = o.beta1,
+                                                 .beta2 = o.beta2,
+                                                 .epsilon = o.epsilon};
+                                  },
+                              },
+                              options_.optimizer));
+  }
+
+  const Model& model_;
+  const TrainingOptions& options_;
+  Workload workload_;
+  Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
+  std::vector<Parameter> parameters_;
+  std::vector<std::size_t> first_parameter_;  ///< by layer, into parameters_
+  std::vector<std::vector<Id>> moments_;      ///< AdamW's m and v
+  std::vector<Shape> samples_;                ///< by Value
+  std::map<Variant, int> steps_;
+  std::map<std::int64_t, Batch> batches_;
+
+  // The step in the making.
+  std::vector<Op> ops_;
+  const Batch* batch_ = nullptr;
+  std::vector<std::optional<Id>> gradient_;  ///< by Value
+};
+
+}  // namespace
+
+Workload training_epoch(const Model& model, const TrainingOptions& options) {
+  return Lowering(model, options).run();
+}
+
+}  // namespace crossover

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Talking to the user: sentences instead of tracebacks, stages with times, commands with logs."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "logs"
+
+_HEARTBEAT_SECONDS = 15.0
+_COLUMNS = 90
+_LINES_AFTER_FAILURE = 40
+_SECONDS_TO_STOP = 10.0
+
+
+class Failure(Exception):  # noqa: N818 - the word for what the user sees
+    """A sentence for the user, with the exit code that goes with it."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CommandFailed(Failure):
+    """A logged command that did not succeed; `lines` are all it printed."""
+
+    def __init__(self, what: str, returncode: int, lines: list[str], log: Path) -> None:
+        ending = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
+        tail = "\n".join(f"    {line}" for line in lines[-_LINES_AFTER_FAILURE:])
+        super().__init__(f"{what} failed ({ending}); its last lines:\n{tail}\n  whole log: {log}")
+        self.lines = lines
+
+
+class Stopped(BaseException):
+    """A signal asked us to stop. Not an Exception, so that nothing but `guarded` swallows it."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+
+def say(text: str = "") -> None:
+    """Everything about progress goes to stderr: stdout belongs to the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def friendly(path: Path) -> str:
+    """A path as the user would type it: relative where it lies below the current directory."""
+    with suppress(ValueError, OSError):
+        return str(path.relative_to(Path.cwd())) or "."
+    return str(path)
+
+
+def cores() -> int:
+    """The cores we may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def stage(title: str) -> Iterator[None]:
+    """Announce what begins, and say how long it took."""
+    say(f"{title} ...")
+    start = time.monotonic()
+    yield
+    say(f"  done in {time.monotonic() - start:.1f} s")
+
+
+def _raise_stopped(signum: int, _frame: FrameType | None) -> None:
+    raise Stopped(signum)
+
+
+def _heed_signals() -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # nohup and shells' background jobs ignore signals on purpose; leave those alone.
+        if signal.getsignal(signum) != signal.SIG_IGN:
+            signal.signal(signum, _raise_stopped)
+
+
+def guarded(command: str, main: Callable[[list[str]], int]) -> int:
+    """Run main; whatever goes wrong ends as one sentence and an exit code, never a traceback."""
+    try:
+        _heed_signals()
+        return main(sys.argv[1:])
+    except Failure as failure:
+        say(f"{command}: {failure}")
+        return failure.code
+    except Stopped as stopped:
+        say(f"\n{command}: stopped; start it again to go on from here")
+        return 128 + stopped.signum
+    except BrokenPipeError:
+        # The reader of our stdout went away (`| head`); closing it again would only complain.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"{command}: {where}{error.strerror or error}")
+        return 1
+
+
+def stop(process: "subprocess.Popen[str]") -> None:
+    """End a child. A terminal's Ctrl-C has reached it already; a plain `kill` of ours has not."""
+    for ask in (None, process.terminate, process.kill):
+        if ask is not None:
+            with suppress(OSError):  # another user's, below sudo
+                ask()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_STOP)
+            return
+
+
+class _StatusLine:
+    """The latest line of a command: in place on a terminal, now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._start = self._last = time.monotonic()
+
+    def show(self, line: str) -> None:
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 3
+            sys.stderr.write(f"\r\033[K  {line[:width]}")
+            sys.stderr.flush()
+        elif time.monotonic() - self._last >= _HEARTBEAT_SECONDS:
+            self._last = time.monotonic()
+            say(f"  {self._last - self._start:.0f} s: {line[:_COLUMNS]}")
+
+    def clear(self) -> None:
+        if self._terminal:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def run_logged(
+    what: str,
+    command: Sequence[str | Path],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    wait_if_stopped: bool = False,
+) -> list[str]:
+    """Run a command with its output in `log` and its latest line on the terminal.
+
+    wait_if_stopped: after one Ctrl-C see the command to its end, for those that leave a mess.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    status = _StatusLine()
+    with log.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | dict(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+
+        def follow() -> None:
+            for line in process.stdout or ():
+                file.write(line)
+                lines.append(line.rstrip())
+                if lines[-1]:
+                    status.show(lines[-1])
+            process.wait()
+
+        try:
+            follow()
+        except Stopped:
+            status.clear()
+            try:
+                if wait_if_stopped:
+                    say(f"  stopping as soon as {what} has ended (once more to stop it, too)")
+                    follow()
+            finally:
+                stop(process)
+            raise
+        finally:
+            status.clear()
+    if process.returncode != 0:
+        raise CommandFailed(what, process.returncode, lines, log)
+    return lines

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python environment .venv: what requirements.txt pins, oneDNN for the C++ side included."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, stage
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+REQUIREMENTS = ROOT / "requirements.txt"
+# Written last and removed first, so an interrupted installation is never taken for a whole one.
+STAMP = VENV / "complete.json"
+
+_SHOW = "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix, sep='\\n')"
+
+
+def requirements_hash() -> str:
+    return hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+
+
+def _base_interpreter() -> str:
+    """The interpreter to build on: not that of .venv, should the user have activated it."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    base = Path(sys.base_prefix, "bin", name)
+    return str(base) if base.exists() else sys.executable
+
+
+def _answers() -> tuple[str, str] | None:
+    """Version and prefix as .venv's interpreter tells them; None where it does not run."""
+    try:
+        shown = subprocess.run(
+            [PYTHON, "-I", "-c", _SHOW], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version, prefix = shown.splitlines()
+    return version, prefix
+
+
+def _stamp() -> dict[str, str]:
+    try:
+        content = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _remove() -> None:
+    if VENV.is_symlink() or VENV.is_file():
+        VENV.unlink()
+    elif VENV.exists():
+        STAMP.unlink(missing_ok=True)
+        shutil.rmtree(VENV)
+
+
+def _pip_install() -> None:
+    # --only-binary: a source build would need more than is there, and fail much later.
+    options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
+    command = [PYTHON, "-m", "pip", "install", *options, "--only-binary=:all:", "-r", REQUIREMENTS]
+    try:
+        run_logged("pip install", command, LOGS / "pip.log", {"PIP_USER": "0"})
+    except CommandFailed as failure:
+        raise Failure(
+            f"{failure}\nCheck that the Python package index (or the mirror in pip's "
+            "configuration) can be reached, and start this again."
+        ) from None
+
+
+def ensure() -> None:
+    """Create or update .venv; where it is as it should be, nothing but two small files is read."""
+    stamp = _stamp()
+    answers = _answers() if stamp else None
+    sound = answers is not None and answers == (stamp.get("python"), stamp.get("prefix"))
+    sound = sound and stamp.get("prefix") == str(VENV)  # not so after the repository moved
+    wanted = requirements_hash()
+    if sound and stamp.get("requirements") == wanted:
+        return
+    if not sound:
+        with stage("Creating the Python environment .venv"):
+            _remove()
+            command = [_base_interpreter(), "-m", "venv", VENV]
+            run_logged("Creating .venv", command, LOGS / "venv.log")
+    with stage("Installing Python packages (oneDNN, numpy, matplotlib, ...) into .venv"):
+        STAMP.unlink(missing_ok=True)
+        _pip_install()
+    fresh = _answers()
+    if fresh is None:
+        raise Failure(f"{PYTHON} does not run; remove {VENV} and start this again")
+    version, prefix = fresh
+    content = {"requirements": wanted, "python": version, "prefix": prefix}
+    STAMP.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

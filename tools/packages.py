@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""System packages: what is missing here, and getting it through apt or saying what to ask for."""
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.console import LOGS, CommandFailed, Failure, run_logged, say, stage
+
+BY_HAND = 'README.md, section "Building by hand"'
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something the build uses: its Debian and Ubuntu package, and how to see it without dpkg."""
+
+    package: str
+    description: str
+    present: Callable[[], bool]
+    # Without apt these are not asked for: what uses them skips itself and says so.
+    only_with_apt: bool = False
+
+
+def compiler() -> str:
+    return os.environ.get("CXX") or "c++"
+
+
+def _output(*command: str) -> str:
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def version_of(*command: str) -> tuple[int, ...]:
+    """The first dotted number that a command prints, e.g. (3, 25, 1); () where there is none."""
+    match = re.search(r"\d+(?:\.\d+)*", _output(*command))
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def _has_program(*names: str) -> Callable[[], bool]:
+    return lambda: any(shutil.which(name) for name in names)
+
+
+def _has_compiler() -> bool:
+    # clang counts its versions differently from gcc; both have C++20 from 11 on.
+    return version_of(*compiler().split(), "-dumpversion") >= (11,)
+
+
+def _has_header(header: str) -> Callable[[], bool]:
+    def present() -> bool:
+        prefixes = os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
+        prefixes.append(os.environ.get("CONDA_PREFIX", ""))
+        includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.cpp")
+            source.write_text(f"#include <{header}>\n", encoding="utf-8")
+            command = [*compiler().split(), "-std=c++20", "-E", *includes, str(source)]
+            try:
+                done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+                return done.returncode == 0
+            except (OSError, subprocess.SubprocessError):
+                return False
+
+    return present
+
+
+def _has_venv() -> bool:
+    # Debian splits ensurepip off, so `import venv` alone says nothing. An installation by a
+    # child process is seen only after the finders' caches are dropped.
+    importlib.invalidate_caches()
+    return all(importlib.util.find_spec(module) for module in ("ensurepip", "venv"))
+
+
+PYTHON_VENV = Need("python3-venv", "Python's venv module with ensurepip", _has_venv)
+
+FOR_RUN: tuple[Need, ...] = (
+    Need("g++", "a C++20 compiler (g++ >= 11, or clang)", _has_compiler),
+    Need("cmake", "CMake >= 3.25", lambda: version_of("cmake", "--version") >= (3, 25)),
+    Need("ninja-build", "Ninja", _has_program("ninja", "ninja-build")),
+    Need("git", "git", _has_program("git")),
+    PYTHON_VENV,
+    Need("libbenchmark-dev", "Google Benchmark >= 1.7", _has_header("benchmark/benchmark.h")),
+    Need("nlohmann-json3-dev", "nlohmann-json", _has_header("nlohmann/json.hpp")),
+)
+
+FOR_TEST: tuple[Need, ...] = (
+    *FOR_RUN,
+    Need("libgtest-dev", "GoogleTest", _has_header("gtest/gtest.h")),
+    Need("libgmock-dev", "GoogleMock", _has_header("gmock/gmock.h")),
+    Need(
+        "libbenchmark-tools",
+        "Google Benchmark's compare.py",
+        Path("/usr/share/benchmark/compare.py").exists,
+        only_with_apt=True,
+    ),
+    # One version on every distribution: another one formats differently and finds other faults.
+    Need("clang-format-14", "clang-format 14", _has_program("clang-format-14"), only_with_apt=True),
+    Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), only_with_apt=True),
+)
+
+
+def has_apt() -> bool:
+    return all(shutil.which(program) for program in ("apt-get", "dpkg-query"))
+
+
+def installed(packages: Sequence[str]) -> set[str]:
+    """Those of `packages` that dpkg has, whole. One call: this runs at every start."""
+    # dpkg-query's exit code is 1 when it lacks any of them, which is an answer, not a fault.
+    listing = subprocess.run(
+        ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    pairs = (line.split() for line in listing.splitlines())
+    return {pair[0] for pair in pairs if pair[1:] == ["installed"]}
+
+
+def missing(needs: Sequence[Need]) -> list[Need]:
+    """What neither the package manager nor a look for the thing itself can find."""
+    if not has_apt():
+        return [need for need in needs if not need.only_with_apt and not need.present()]
+    # The interpreter that runs us need not be the distribution's, so its venv module is asked.
+    have = installed([need.package for need in needs]) - {PYTHON_VENV.package}
+    return [need for need in needs if need.package not in have and not need.present()]
+
+
+def install_line(packages: Sequence[str]) -> str:
+    return " ".join(["apt-get install -y --no-install-recommends", *packages])
+
+
+def _privilege() -> list[str] | None:
+    """What to put before apt-get: nothing as root, sudo where it works, None where neither."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    if subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+        return ["sudo"]
+    if not sys.stdin.isatty():
+        return None
+    say("installing needs root; sudo may ask for your password")
+    return ["sudo"] if subprocess.run(["sudo", "-v"], check=False).returncode == 0 else None
+
+
+def _apt(privilege: Sequence[str], *arguments: str) -> None:
+    settings = ["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "LC_ALL=C.UTF-8"]
+    # A machine that has just booted may be upgrading itself: wait for its lock.
+    command = [*privilege, "env", *settings, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
+    what, log = f"apt-get {arguments[0]}", LOGS / f"apt-{arguments[0]}.log"
+    # dpkg, cut off half-way, leaves packages that have to be repaired.
+    run_logged(what, [*command, *arguments], log, wait_if_stopped=arguments[0] == "install")
+
+
+def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
+    say(f"to install with apt: {' '.join(packages)}")
+    update_failed = False
+    with stage("Refreshing apt's package lists"):
+        try:
+            _apt(privilege, "update")
+        except CommandFailed:
+            # One broken third-party source is no reason to give up; the installation decides.
+            update_failed = True
+            say("  not all lists could be refreshed; trying with those there are")
+    arguments = ["install", "-y", "--no-install-recommends", *packages]
+    try:
+        with stage(f"Installing {len(packages)} system packages"):
+            try:
+                _apt(privilege, *arguments)
+            except CommandFailed as failure:
+                if not any("dpkg --configure -a" in line for line in failure.lines):
+                    raise
+                say("  an earlier installation was interrupted; finishing that first")
+                repair = [*privilege, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg"]
+                log = LOGS / "dpkg.log"
+                run_logged("dpkg --configure -a", [*repair, "--configure", "-a"], log)
+                _apt(privilege, *arguments)
+    except CommandFailed as failure:
+        remedy = "Check the network and apt's sources (apt-get update must work), then try again"
+        if not update_failed and any("Unable to locate package" in line for line in failure.lines):
+            remedy = f"This release lacks a package that is needed; see {BY_HAND}"
+        line = install_line(packages)
+        raise Failure(f"{failure}\n{remedy}; by hand it is:\n\n    {line}") from None
+
+
+def ensure(needs: Sequence[Need]) -> None:
+    """Return with everything there, or say exactly what is missing and who can change that."""
+    lacking = missing(needs)
+    if not lacking:
+        return
+    if not has_apt():
+        listing = "\n".join(f"    {need.description}" for need in lacking)
+        raise Failure(
+            f"missing, and there is no apt here to install it with:\n\n{listing}\n\n"
+            f"See {BY_HAND}, for where to get them, and start this again.",
+            code=2,
+        )
+    packages = [need.package for need in lacking]
+    privilege = _privilege()
+    if privilege is None:
+        raise Failure(
+            "system packages are missing, and installing them needs root. Ask this machine's "
+            "administrator for\n\n"
+            f"    {install_line(packages)}\n\nand start this again.",
+            code=2,
+        )
+    _install(packages, privilege)
+    still = [need for need in missing(needs) if need in lacking]
+    if still:
+        listing = ", ".join(need.description for need in still)
+        raise Failure(
+            f"apt has installed {' '.join(need.package for need in still)}, and yet {listing} "
+            f"cannot be found (Python here is {sys.executable}). See {BY_HAND}.",
+            code=2,
+        )

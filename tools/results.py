@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a run's results go: results/<machine>/<date>-<commit>.json, never over an earlier one."""
+
+import datetime
+import json
+import os
+import re
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from tools.console import ROOT, Failure, friendly
+
+RESULTS = ROOT / "results"
+_CLOCK_SECONDS = 2.0
+
+
+def _ask(bench: Path, flag: str) -> str:
+    answer = subprocess.run([bench, flag], capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        said = answer.stderr.strip() or f"exit code {answer.returncode}"
+        raise Failure(f"{friendly(bench)} {flag}: {said}")
+    return answer.stdout
+
+
+def machine_of(bench: Path) -> str:
+    """The machine's identity as the executable tells it, which also stands in the file."""
+    try:
+        identity = json.loads(_ask(bench, "--machine"))["id"]
+    except (ValueError, KeyError, TypeError):
+        raise Failure(f"{friendly(bench)} --machine: no id in what it prints") from None
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]*", str(identity)):
+        raise Failure(f"{friendly(bench)} --machine: {identity!r} cannot be a folder's name")
+    return str(identity)
+
+
+def commit_of(bench: Path) -> str:
+    commit = _ask(bench, "--commit").strip()
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", commit):
+        raise Failure(f"{friendly(bench)} --commit: {commit!r} is no commit")
+    return commit
+
+
+def new_file(machine: str, commit: str, today: datetime.date, results: Path = RESULTS) -> Path:
+    """The first free name for a run of today's."""
+    stem = f"{today.isoformat()}-{commit}"
+    path = results / machine / f"{stem}.json"
+    number = 1
+    while path.exists():
+        number += 1
+        path = results / machine / f"{stem}-{number}.json"
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make sure that results can be written, before an hour is spent on measuring them."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise Failure(
+            f"cannot write results to {friendly(folder)}: {error.strerror}; "
+            "name a file elsewhere with --out=FILE",
+            code=2,
+        ) from None
+
+
+def written_since(asked: Path, started: float) -> Path | None:
+    """Where bench put this run's rows: in the file asked for or, while an older one of that name
+    must not be lost, beside it. None where it wrote nothing."""
+    for path in (asked.with_name(asked.name + ".partial"), asked):
+        with suppress(OSError):
+            # File systems may count time more coarsely than our clock.
+            if path.stat().st_mtime >= started - _CLOCK_SECONDS:
+                return path
+    return None
+
+
+def finished_rows(path: Path) -> int:
+    """How many rows a result file holds; 0 where there is none."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return len(rows) if isinstance(rows, list) else 0
+
+
+def remove_if_empty(path: Path) -> None:
+    """Leave neither a new file without rows behind, nor a folder without files."""
+    if path.exists() and finished_rows(path) == 0:
+        path.unlink()
+    with suppress(OSError):  # it fails where there are files, as it should
+        path.parent.rmdir()

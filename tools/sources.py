@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ sources, and the two clang tools that look at them."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from tools.console import ROOT, cores
+from tools.packages import version_of
+
+CLANG_VERSION = 14  # a pinned one: other versions format differently and find other faults
+HEADERS = {".h", ".cuh"}
+SOURCES = {".cpp", ".cu"}
+_TIDIED_FOLDERS = ("src", "bench")
+_NOT_OURS = {"build", ".venv", "report", ".git"}
+
+
+def clang_tool(name: str) -> str | None:
+    """clang-format or clang-tidy in the pinned version; None where there is no such version."""
+    versioned = shutil.which(f"{name}-{CLANG_VERSION}")
+    if versioned:
+        return versioned
+    plain = shutil.which(name)
+    return plain if plain and version_of(plain, "--version")[:1] == (CLANG_VERSION,) else None
+
+
+def _every_file() -> Iterator[Path]:
+    """Files of the project: git's and those it will be asked to add; all, where git is no help."""
+    # safe.directory: in containers the checkout often belongs to another user.
+    git = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
+    options = ["--cached", "--others", "--exclude-standard"]
+    try:
+        listing = subprocess.run([*git, *options], cwd=ROOT, capture_output=True, check=True).stdout
+        yield from (ROOT / os.fsdecode(name) for name in listing.split(b"\0") if name)
+    except (OSError, subprocess.SubprocessError):
+        for folder, folders, names in os.walk(ROOT):
+            folders[:] = [name for name in folders if name not in _NOT_OURS]
+            yield from (Path(folder, name) for name in names)
+
+
+def cpp_files() -> list[Path]:
+    suffixes = HEADERS | SOURCES
+    return sorted({path for path in _every_file() if path.suffix in suffixes and path.exists()})
+
+
+def check_format(clang_format: str) -> bool:
+    files = cpp_files()
+    command = [clang_format, "--dry-run", "-Werror", *files]
+    good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0 if files else True
+    verdict = "all formatted" if good else "some not formatted"
+    print(f"clang-format: {len(files)} files, {verdict}", flush=True)
+    return good
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def _tidy_keys(clang_tidy: str, build: Path) -> dict[Path, str]:
+    """For each source to look at, a hash of all that the verdict on it depends on in this tree."""
+    files = cpp_files()
+    folders = {ROOT / name for name in _TIDIED_FOLDERS}
+    wanted = {path for path in files if path.suffix in SOURCES and folders & set(path.parents)}
+    common = [str(version_of(clang_tidy, "--version")).encode()]
+    common += [path.read_bytes() for path in sorted(ROOT.glob("**/.clang-tidy"))]
+    common += [path.read_bytes() for path in files if path.suffix in HEADERS]
+    keys: dict[Path, str] = {}
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        path = Path(entry["directory"], entry["file"]).resolve()
+        if path in wanted:
+            command = entry.get("command") or json.dumps(entry.get("arguments"))
+            keys[path] = _digest([*common, command.encode(), path.read_bytes()])
+    return keys
+
+
+def check_tidy(clang_tidy: str, build: Path) -> bool:
+    """Look at what has changed since it was last found clean, on all cores."""
+    keys = _tidy_keys(clang_tidy, build)
+    clean_file = build / "clang-tidy-clean.json"
+    try:
+        clean = set(json.loads(clean_file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        clean = set()
+    changed = sorted(path for path, key in keys.items() if key not in clean)
+    print(f"clang-tidy: {len(keys) - len(changed)} of {len(keys)} sources unchanged since clean")
+    clean &= set(keys.values())
+
+    def look_at(path: Path) -> tuple[bool, str, float]:
+        start = time.monotonic()
+        # The database is gcc's: options that clang lacks are no fault of the source.
+        lenient = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Qunused-arguments"]
+        command = [clang_tidy, "-p", build, "--quiet", "--warnings-as-errors=*", *lenient, path]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        # stderr only counts what was suppressed, except when the tool itself fell over.
+        text = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+        return done.returncode == 0, text, time.monotonic() - start
+
+    faulty = 0
+    with ThreadPoolExecutor(cores()) as pool:
+        jobs = {pool.submit(look_at, path): path for path in changed}
+        try:
+            for number, job in enumerate(as_completed(jobs), 1):
+                good, text, seconds = job.result()
+                path = jobs[job]
+                verdict = "clean" if good else "FAULTS"
+                place = f"[{number}/{len(changed)}] {path.relative_to(ROOT)}"
+                print(f"{place}: {verdict} ({seconds:.1f} s)", flush=True)
+                if good:
+                    clean.add(keys[path])
+                    clean_file.write_text(json.dumps(sorted(clean)), encoding="utf-8")
+                else:
+                    faulty += 1
+                    print(text, flush=True)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    print(f"clang-tidy: {faulty} of {len(keys)} sources with faults", flush=True)
+    return faulty == 0
