@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <map>
+#include <sstream>
 
 namespace crossover::bench {
 namespace {
@@ -26,39 +26,12 @@ std::vector<Sweep> sweeps() {
   };
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0;;) {
-    const std::size_t comma = text.find(',', start);
-    parts.push_back(text.substr(start, comma - start));
-    if (comma == std::string::npos) {
-      return parts;
-    }
-    start = comma + 1;
-  }
-}
-
-template <class Number>
-Number number(const std::string& flag, const std::string& text, Number least, Number most) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() ||
-      !(value >= least && value <= most)) {
-    const bool whole = std::is_integral_v<Number>;
-    throw UsageError(flag + "=" + text + ": " +
-                     (whole ? "a whole number of at least " : "a number of at least ") +
-                     (whole ? std::to_string(static_cast<long long>(least)) : "0") +
-                     " is needed, and not beyond reason");
-  }
-  return value;
-}
-
 template <class Number>
 std::vector<Number> numbers(const std::string& flag, const std::string& text, Number least,
                             Number most) {
   std::vector<Number> values;
   for (const std::string& part : split(text)) {
-    values.push_back(number(flag, part, least, most));
+    values.push_back(parse_number(flag, part, least, most));
   }
   return values;
 }
@@ -131,6 +104,9 @@ std::vector<Task> tasks_for(const Arguments& arguments, const Changes& changes) 
   } else if (changes.activation) {
     throw UsageError("--activation describes your own network; give its widths with --mlp=");
   }
+  if (arguments.data && changes.rows) {
+    throw UsageError("--rows is for generated data; --data brings its own rows");
+  }
   std::vector<std::string> names = changes.models;
   if (names.empty() && !changes.mlp) {
     if (arguments.data) {
@@ -200,12 +176,12 @@ Flags flags(Arguments& to, Changes& changes) {
       {"--lr",
        {"RATE", "learning rate instead of the network's own",
         [&changes](const std::string& text) {
-          changes.learning_rate = number<double>("--lr", text, 0, 1e30);
+          changes.learning_rate = parse_number<double>("--lr", text, 0, 1e30);
         }}},
       {"--weight-decay",
        {"RATE", "AdamW's, on weights but not on biases (default: 1e-4)",
         [&changes](const std::string& text) {
-          changes.weight_decay = number<double>("--weight-decay", text, 0, 1e30);
+          changes.weight_decay = parse_number<double>("--weight-decay", text, 0, 1e30);
         }}},
       {"--batch",
        {"N,...", "batch sizes (default: the network's own; larger than the rows: one short batch)",
@@ -215,12 +191,12 @@ Flags flags(Arguments& to, Changes& changes) {
       {"--accumulate",
        {"K", "update once for every K batches, with the sum of their gradients (default: 1)",
         [&to](const std::string& text) {
-          to.accumulate = number<std::int64_t>("--accumulate", text, 1, largest_size);
+          to.accumulate = parse_number<std::int64_t>("--accumulate", text, 1, largest_size);
         }}},
       {"--rows",
        {"N", "rows of generated data instead of the network's own number",
         [&changes](const std::string& text) {
-          changes.rows = number<std::int64_t>("--rows", text, 1, largest_size);
+          changes.rows = parse_number<std::int64_t>("--rows", text, 1, largest_size);
         }}},
       {"--data",
        {"FILE.csv",
@@ -237,8 +213,8 @@ Flags flags(Arguments& to, Changes& changes) {
       {"--memory-limit",
        {"BYTES", "skip rows that need more (default: what the machine has available)",
         [&to](const std::string& text) {
-          to.memory_limit_bytes = number<std::int64_t>("--memory-limit", text, 0,
-                                                       std::numeric_limits<std::int64_t>::max());
+          to.memory_limit_bytes = parse_number<std::int64_t>(
+              "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
         }}},
       {"--models",
        {"", "list the networks and exit",
@@ -283,6 +259,37 @@ std::string nearest(const std::string& typed, const Flags& known) {
 
 }  // namespace
 
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0;;) {
+    const std::size_t comma = text.find(',', start);
+    parts.push_back(text.substr(start, comma - start));
+    if (comma == std::string::npos) {
+      return parts;
+    }
+    start = comma + 1;
+  }
+}
+
+template <class Number>
+Number parse_number(const std::string& flag, const std::string& text, Number least, Number most) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    std::ostringstream message;
+    message << flag << ": '" << text << "' is no " << (std::is_integral_v<Number> ? "whole " : "")
+            << "number from " << least << " to " << most;
+    throw UsageError(message.str());
+  }
+  return value;
+}
+
+template int parse_number(const std::string&, const std::string&, int, int);
+template std::int64_t parse_number(const std::string&, const std::string&, std::int64_t,
+                                   std::int64_t);
+template double parse_number(const std::string&, const std::string&, double, double);
+
 Arguments parse(const std::vector<std::string>& arguments) {
   Arguments result{.sweep = sweeps()[1]};
   Changes changes;
@@ -292,12 +299,15 @@ Arguments parse(const std::vector<std::string>& arguments) {
     const std::string name = argument.substr(0, equals);
     const bool has_value = equals != std::string::npos;
     const std::string value = has_value ? argument.substr(equals + 1) : "";
-    if (name == "--benchmark_out") {
+    if (name == "--benchmark_out" && !value.empty()) {
       result.out = value;
       continue;
     }
-    if (name == "--benchmark_out_format" && value == "json") {
-      continue;
+    if (name == "--benchmark_out_format" || name == "--benchmark_out") {
+      if (value == "json") {
+        continue;
+      }
+      throw UsageError(argument + ": result files are JSON, and --out=FILE.json names one");
     }
     if (name.starts_with("--benchmark_") || name == "--v") {
       result.passed_on.push_back(argument);

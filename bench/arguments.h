@@ -40,6 +40,14 @@ struct Arguments {
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
 };
 
+/// "a,b" -> {"a", "b"}; an empty text is one empty part.
+std::vector<std::string> split(const std::string& text);
+
+/// The whole text as an int, std::int64_t or double within the bounds; UsageError that names the
+/// flag if not.
+template <class Number>
+Number parse_number(const std::string& flag, const std::string& text, Number least, Number most);
+
 /// Throws UsageError.
 Arguments parse(const std::vector<std::string>& arguments);
 

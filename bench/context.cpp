@@ -11,8 +11,6 @@
 #include "commit.h"
 #include "crossover/machine.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
-
 namespace crossover::bench {
 namespace {
 
@@ -22,8 +20,9 @@ std::string now_in_utc() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   gmtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", &parts)};
+  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
+  return text;
 }
 
 /// The variables that change how OpenMP and oneDNN run.
@@ -87,36 +86,40 @@ std::string commit_line() {
 }
 
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
-                  int repetitions, double min_time_seconds, const Backend& backend) {
+                  const BenchmarkFlags& flags, const Backend& backend) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  return {{"date", now_in_utc()},
-          {"executable", "bench"},
-          {"num_cpus", cpu.num_cpus},
-          {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
-          {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
-          {"caches", caches_json(cpu)},
-          {"load_avg", cpu.load_avg},
-          {"library_build_type", "release"},
-          {"json_schema_version", 1},
-          {"crossover",
-           {{"schema_version", 1},
-            {"complete", false},
-            {"machine", machine_json()},
-            {"software",
-             {{"commit", build::commit},
-              {"dirty", build::dirty},
-              {"compiler", build::compiler},
-              {"flags", build::flags},
-              {"build_type", build::build_type},
-              {"libraries", libraries_json(backend)}}},
-            {"configuration",
-             {{"command", command},
-              {"sweep", arguments.sweep.name},
-              {"repetitions", repetitions},
-              {"min_time_seconds", min_time_seconds},
-              {"environment", environment_json()},
-              {"flush_to_zero", true},
-              {"data", arguments.data.value_or("generated")}}}}}};
+  Json context = {{"date", now_in_utc()},
+                  {"executable", "bench"},
+                  {"num_cpus", cpu.num_cpus},
+                  {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+                  {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+                  {"caches", caches_json(cpu)},
+                  {"load_avg", cpu.load_avg},
+                  {"library_build_type", "release"},
+                  {"json_schema_version", 1},
+                  {"crossover",
+                   {{"schema_version", 1},
+                    {"complete", false},
+                    {"machine", machine_json()},
+                    {"software",
+                     {{"commit", build::commit},
+                      {"dirty", build::dirty},
+                      {"compiler", build::compiler},
+                      {"flags", build::flags},
+                      {"build_type", build::build_type},
+                      {"libraries", libraries_json(backend)}}},
+                    {"configuration",
+                     {{"command", command},
+                      {"sweep", arguments.sweep.name},
+                      {"repetitions", flags.repetitions()},
+                      {"min_time_seconds", flags.min_time_seconds()},
+                      {"environment", environment_json()},
+                      {"flush_to_zero", true},
+                      {"data", arguments.data.value_or("generated")}}}}}};
+  for (const auto& [key, value] : flags.context()) {
+    context.emplace(key, value);  // our own fields stay
+  }
+  return context;
 }
 
 }  // namespace crossover::bench

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "benchmark_flags.h"
 #include "crossover/backend.h"
 
 namespace crossover::bench {
@@ -19,7 +20,7 @@ std::string commit_line();
 
 /// Google Benchmark's own context, and "crossover" in it; results/README.md defines the fields.
 nlohmann::ordered_json context_json(const Arguments& arguments,
-                                    const std::vector<std::string>& command, int repetitions,
-                                    double min_time_seconds, const Backend& backend);
+                                    const std::vector<std::string>& command,
+                                    const BenchmarkFlags& flags, const Backend& backend);
 
 }  // namespace crossover::bench

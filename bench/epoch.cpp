@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "epoch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <sstream>
 
 #include "crossover/cost.h"
 #include "crossover/machine.h"
@@ -48,9 +51,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::string mebibytes(std::int64_t bytes) {
-  constexpr std::int64_t mebibyte = 1024 * 1024;
-  return std::to_string((bytes + mebibyte - 1) / mebibyte) + " MiB";
+std::string mebibytes(double bytes) {
+  constexpr double mebibyte = 1024 * 1024;
+  std::ostringstream text;
+  text.precision(bytes < 10 * mebibyte ? 2 : 0);
+  text << std::fixed << bytes / mebibyte << " MiB";
+  return text.str();
 }
 
 std::vector<int> default_threads(int cores) {
@@ -69,6 +75,19 @@ double expected_seconds(const Arguments& arguments, double flops, int threads) {
   return arguments.sweep.repetitions *
              std::max(1.4 * arguments.sweep.min_time_seconds, 1.2 * epoch) +
          std::min(flops, verified_flops) / reference_flops_per_second;
+}
+
+/// Losses alone would not do: oneDNN's ReLU turns NaN into zero.
+bool is_finite(Program& program, const Workload& workload) {
+  for (const Role role : {Role::loss, Role::parameter}) {
+    for (const Id id : tensors_of(workload, role)) {
+      const std::vector<double> values = download(program, workload, id);
+      if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 void derive(benchmark::UserCounters& counters, double seconds) {
@@ -101,6 +120,15 @@ EpochFamily::EpochFamily(const Arguments& arguments, const Backend& backend, Row
 
 EpochFamily::~EpochFamily() = default;
 
+/// Of an epoch, from one full batch: the list of all steps may be too long to make.
+double EpochFamily::approximate_flops(const Plan& plan) {
+  TrainingOptions one_batch = plan.training;
+  one_batch.batch = std::min(plan.training.batch, plan.training.rows);
+  one_batch.rows = one_batch.batch;
+  return cost(training_epoch(plan.task.model, one_batch)).flops *
+         static_cast<double>(plan.training.rows) / static_cast<double>(one_batch.rows);
+}
+
 void EpochFamily::release(const std::string& name) { prepared_.erase(name); }
 
 void EpochFamily::register_rows() {
@@ -129,11 +157,15 @@ void EpochFamily::register_rows() {
                                   {"execution", "eager"},
                                   {"cpu_threads", std::to_string(threads)}});
         try {
-          row.expected_seconds = expected_seconds(arguments_, cost(plan.epoch()).flops, threads);
+          row.expected_seconds = expected_seconds(arguments_, approximate_flops(plan), threads);
         } catch (const std::overflow_error& error) {
           throw UsageError(task.model.name + ": " + error.what());
         }
         row.derive = derive;
+        const char* wait_policy = std::getenv("OMP_WAIT_POLICY");
+        if (threads > 1 && wait_policy != nullptr && std::string(wait_policy) == "passive") {
+          row.quality.emplace_back("OMP_WAIT_POLICY=passive slows rows of several threads");
+        }
         if (threads > cores_) {
           row.quality.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +
                                 std::to_string(cores_) + " cores");
@@ -158,10 +190,12 @@ void EpochFamily::run(benchmark::State& state, const Plan& plan, const std::stri
   const auto steps = static_cast<std::int64_t>(row.workload.order.size());
   measure(state, *row.program, steps);
 
-  const double last_loss = download(*row.program, row.workload, find(row.workload, "loss")).back();
-  if (!std::isfinite(last_loss)) {
+  if (!is_finite(*row.program, row.workload)) {
     rows_[name].outcome = Outcome::failed;
-    state.SkipWithError("the loss is not finite after the timed epochs: the training diverges");
+    state.SkipWithError(
+        "losses or parameters are not finite after the timed epochs: the training diverges; a "
+        "smaller "
+        "--lr may help");
     return;
   }
   const auto count = [&](const char* counter, double value) { state.counters[counter] = value; };
@@ -232,17 +266,25 @@ std::unique_ptr<EpochFamily::Prepared> EpochFamily::make(const Plan& plan,
 }
 
 void EpochFamily::require_memory(const Plan& plan) const {
+  const auto available =
+      static_cast<double>(arguments_.memory_limit_bytes.value_or(available_memory_bytes()));
+  const auto require = [&](double needed) {
+    if (needed > available) {
+      throw OutOfMemory("too little memory: " + mebibytes(needed) +
+                        " are needed to train and verify " + plan.task.model.name + ", " +
+                        mebibytes(available) + " are available");
+    }
+  };
+  const auto rows = static_cast<double>(plan.training.rows);
+  const double data = rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(double);
+  const double order = rows / static_cast<double>(plan.training.batch) * sizeof(Run);
+  // First what can be told without the list of steps, which may be too large itself; then all of
+  // it. Data and order exist twice for a moment: with the generator or the reference, and on the
+  // way to the program.
+  require(2 * (data + order));
   const Workload workload = plan.epoch();
-  const std::int64_t data = plan.training.rows * elements(plan.task.model.sample) *
-                            static_cast<std::int64_t>(sizeof(double));
-  const std::int64_t needed =
-      backend_.bytes_needed(workload) + reference_bytes(workload) + 2 * data;
-  const std::int64_t available = arguments_.memory_limit_bytes.value_or(available_memory_bytes());
-  if (needed > available) {
-    throw OutOfMemory("too little memory: " + mebibytes(needed) +
-                      " are needed to train and verify " + plan.task.model.name + ", " +
-                      mebibytes(available) + " are available");
-  }
+  require(static_cast<double>(backend_.bytes_needed(workload)) +
+          static_cast<double>(reference_bytes(workload)) + 2 * (data + order));
 }
 
 const Dataset& EpochFamily::dataset_for(const Task& task) {

@@ -40,6 +40,7 @@ class EpochFamily {
   Prepared& prepare(const Plan& plan, const std::string& name);
   std::unique_ptr<Prepared> make(const Plan& plan, const std::string& name);
   void require_memory(const Plan& plan) const;
+  static double approximate_flops(const Plan& plan);
   const Dataset& dataset_for(const Task& task);
   const Trajectory& trajectory_for(const Plan& plan);
 

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "say.h"
+
 namespace crossover::bench {
 namespace {
 
@@ -114,7 +116,7 @@ Json row_json(const Run& run, const Row& row) {
 
 /// Three significant digits and a unit: 31.2 ms.
 std::string duration(double seconds) {
-  const std::pair<double, const char*> units[] = {
+  const std::initializer_list<std::pair<double, const char*>> units{
       {1, " s"}, {1e-3, " ms"}, {1e-6, " us"}, {1e-9, " ns"}};
   for (const auto& [size, unit] : units) {
     if (seconds >= size || size == 1e-9) {
@@ -171,12 +173,16 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
     expected_seconds_done_ += row.expected_seconds;
   }
   bool failed = false;
+  std::vector<Json> json;
   for (const Run& run : runs) {
     // A row that fails, fails in every repetition: once is enough to know.
-    if (file_ != nullptr && !(failed && has_error(run))) {
-      file_->add(row_json(run, row));
+    if (!(failed && has_error(run))) {
+      json.push_back(row_json(run, row));
     }
     failed = failed || has_error(run);
+  }
+  if (file_ != nullptr) {
+    file_->add(json);  // at once: half a row must never be on disk
   }
   unmeasured_ += failed ? 1 : 0;
   if (standard_ != nullptr) {
@@ -214,7 +220,7 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   if (!error.empty()) {
     line << name_of(rows_[name].outcome == Outcome::skipped ? Outcome::skipped : Outcome::failed)
          << ": " << error;
-    std::cerr << "bench: " << name << ": " << error << std::endl;
+    say(name + ": " + error);
   } else if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     line.precision(3);

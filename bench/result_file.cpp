@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "arguments.h"
@@ -60,20 +62,30 @@ void replace(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json context)
-    : path_(std::move(path)), current_(path_) {
+    : path_(std::move(path)) {
+  const std::string asked = "--out=" + path_.string();
   std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored)) {
-    throw UsageError("--out=" + path_.string() + " is a directory; name a file in it");
+  if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
+    throw UsageError(asked + " is a folder; name a file in it");
   }
-  if (std::filesystem::exists(path_, ignored)) {
+  if (std::filesystem::is_symlink(path_, ignored)) {
+    path_ = std::filesystem::weakly_canonical(path_, ignored);
+  }
+  const bool exists = std::filesystem::exists(path_, ignored);
+  if (exists && !std::filesystem::is_regular_file(path_, ignored)) {
+    throw UsageError(asked + " is no regular file, which alone can be replaced row by row");
+  }
+  current_ = path_;
+  if (exists) {
     current_ += ".partial";
   }
   if (path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), ignored);
   }
-  temporary_name = current_.string() + ".tmp";
+  temporary_name = current_.string() + "." + std::to_string(getpid()) + ".tmp";
   file_["context"] = std::move(context);
   file_["benchmarks"] = nlohmann::ordered_json::array();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write, with its message
   try {
     write();
   } catch (const std::runtime_error& error) {
@@ -85,13 +97,20 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
 
 ResultFile::~ResultFile() { handle_signals(SIG_DFL); }
 
-void ResultFile::add(nlohmann::ordered_json row) {
-  file_["benchmarks"].push_back(std::move(row));
+void ResultFile::add(const std::vector<nlohmann::ordered_json>& rows) {
+  for (const nlohmann::ordered_json& row : rows) {
+    file_["benchmarks"].push_back(row);
+  }
   write();
 }
 
 std::filesystem::path ResultFile::finish(bool successful) {
-  file_["context"]["crossover"]["complete"] = true;
+  nlohmann::ordered_json& ours = file_["context"]["crossover"];
+  std::array<double, 3> load{};
+  if (getloadavg(load.data(), static_cast<int>(load.size())) == static_cast<int>(load.size())) {
+    ours["load_average_end"] = load;
+  }
+  ours["complete"] = true;
   write();
   if (successful && current_ != path_) {
     std::filesystem::rename(current_, path_);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace crossover::bench {
 
@@ -12,16 +13,16 @@ namespace crossover::bench {
 /// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
 class ResultFile {
  public:
-  /// Writes a file without rows, to find out now whether it can be written: UsageError where not.
-  /// On SIGINT and SIGTERM the process says where the finished rows are and ends; at most one such
-  /// file is open in a process.
+  /// Writes a file without rows, to find out now whether it can be written: UsageError where not. A
+  /// link is followed; anything else that is no regular file is refused. On SIGINT and SIGTERM the
+  /// process says where the finished rows are and ends; at most one such file is open in a process.
   ResultFile(std::filesystem::path path, nlohmann::ordered_json context);
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
   ~ResultFile();
 
-  /// Appends a row; the file is on disk and valid when this returns. Throws std::runtime_error.
-  void add(nlohmann::ordered_json row);
+  /// Appends rows; the file is on disk and valid when this returns. Throws std::runtime_error.
+  void add(const std::vector<nlohmann::ordered_json>& rows);
 
   /// Marks the run complete; where `successful`, it takes the place of an older file.
   /// Returns where the rows are.

@@ -6,7 +6,11 @@ namespace crossover::bench {
 std::string row_name(const Configuration& configuration) {
   std::string name;
   for (const auto& [key, value] : configuration) {
-    name += name.empty() ? value : "/" + key + ":" + value;
+    if (name.empty()) {
+      name = value;
+    } else {
+      name.append("/").append(key).append(":").append(value);
+    }
   }
   return name;
 }

@@ -123,23 +123,27 @@ def test_help_works_from_any_directory_and_sets_nothing_up(command: str, tmp_pat
 def test_a_failed_stage_fails_those_that_need_it_and_a_skip_fails_only_in_ci(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def fall_over() -> bool:
+        raise console.Failure("a sentence")
+
     def skip() -> bool:
         raise TEST.Skip("not here")
 
     needing = TEST.Stage("b", "", lambda: True, needs="a")
     assert TEST._perform(needing, {"a": "FAILED"}) == "FAILED"
     assert TEST._perform(needing, {"a": "passed"}) == "passed"
+    assert TEST._perform(TEST.Stage("c", "", fall_over), {}) == "FAILED"
     monkeypatch.delenv("CI", raising=False)
-    assert TEST._perform(TEST.Stage("c", "", skip), {}) == "skipped"
+    assert TEST._perform(TEST.Stage("d", "", skip), {}) == "skipped"
     monkeypatch.setenv("CI", "true")
-    assert TEST._perform(TEST.Stage("c", "", skip), {}) == "FAILED"
+    assert TEST._perform(TEST.Stage("d", "", skip), {}) == "FAILED"
 
 
 # --- system packages
 
 
-def need(package: str, present: bool = False, only_with_apt: bool = False) -> packages.Need:
-    return packages.Need(package, f"what {package} is", lambda: present, only_with_apt)
+def need(package: str, present: bool = False, optional: bool = False) -> packages.Need:
+    return packages.Need(package, f"what {package} is", lambda: present, optional)
 
 
 def no_apt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +168,31 @@ def test_what_dpkg_lacks_may_still_be_there(monkeypatch: pytest.MonkeyPatch) -> 
     assert [lacking.package for lacking in packages.missing(needs)] == ["git"]
 
 
+POLICY = """\
+clang-tidy-14:
+  Installed: (none)
+  Candidate: 1:14.0.6-12
+  Version table:
+libomp-14-dev:
+  Installed: (none)
+  Candidate: (none)
+  Version table:
+"""
+
+
+def test_optional_packages_that_a_release_lacks_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_apt(monkeypatch)
+    monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
+    monkeypatch.setattr(packages, "_output", lambda *_: POLICY)
+    needs = [need(name, optional=True) for name in ("clang-tidy-14", "libomp-14-dev", "unheard-of")]
+    assert packages.missing(needs) == needs  # apt has not been asked for its lists yet
+    (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()
+    assert packages.missing(needs) == needs[:1]
+    assert packages.missing([need("g++")]) != []
+
+
 def test_python_venv_is_asked_of_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     with_apt(monkeypatch, "python3-venv")
     lacking = packages.Need("python3-venv", "", lambda: False)
@@ -184,7 +213,7 @@ def test_without_root_the_line_to_ask_for_is_exact(monkeypatch: pytest.MonkeyPat
 def test_without_apt_the_things_themselves_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     no_apt(monkeypatch)
     with pytest.raises(console.Failure) as caught:
-        packages.ensure([need("cmake"), need("g++", present=True), need("x", only_with_apt=True)])
+        packages.ensure([need("cmake"), need("g++", present=True), need("x", optional=True)])
     assert caught.value.code == 2
     assert "what cmake is" in str(caught.value)
     assert "g++" not in str(caught.value)
@@ -212,9 +241,8 @@ def test_an_interrupted_dpkg_is_repaired_and_the_installation_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     commands = failing_apt(monkeypatch, "E: you must manually run 'dpkg --configure -a' to ...")
-    packages._install(["cmake"], [])
+    packages._install(["cmake"], [], True)
     assert commands == [
-        "apt-get update",
         "apt-get install",
         "dpkg --configure -a",
         "apt-get install",
@@ -226,7 +254,7 @@ def test_a_failed_installation_shows_what_apt_said_and_the_remedy(
 ) -> None:
     failing_apt(monkeypatch, "E: Unable to locate package cmake")
     with pytest.raises(console.Failure) as caught:
-        packages._install(["cmake"], [])
+        packages._install(["cmake"], [], True)
     assert "E: Unable to locate package cmake" in str(caught.value)
     assert "This release lacks a package" in str(caught.value)
     assert "apt-get install -y --no-install-recommends cmake" in str(caught.value)
@@ -245,10 +273,13 @@ def test_versions_are_read_from_what_a_program_prints(tmp_path: Path) -> None:
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A repository of its own whose commands are only written down, in the list returned."""
     folder = tmp_path / ".venv"
-    (tmp_path / "requirements.txt").write_text("numpy==1\n", encoding="utf-8")
+    for name in ("requirements.txt", "requirements-test.txt"):
+        (tmp_path / name).write_text("numpy==1\n", encoding="utf-8")
     monkeypatch.setattr(environment, "VENV", folder)
     monkeypatch.setattr(environment, "PYTHON", folder / "bin" / "python")
-    monkeypatch.setattr(environment, "REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr(environment, "FOR_RUN", (tmp_path / "requirements.txt",))
+    both = (*environment.FOR_RUN, tmp_path / "requirements-test.txt")
+    monkeypatch.setattr(environment, "FOR_TEST", both)
     monkeypatch.setattr(environment, "STAMP", folder / "complete.json")
     done: list[str] = []
 
@@ -269,19 +300,26 @@ WHOLE = ["Creating .venv", "pip install"]
 
 
 def test_the_environment_is_made_once(venv: list[str]) -> None:
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     assert venv == WHOLE
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     assert venv == WHOLE
 
 
 def test_new_requirements_update_the_environment_in_place(venv: list[str]) -> None:
-    environment.ensure()
-    environment.REQUIREMENTS.write_text("numpy==2\n", encoding="utf-8")
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
+    environment.FOR_RUN[0].write_text("numpy==2\n", encoding="utf-8")
+    environment.ensure(environment.FOR_RUN)
     assert venv == [*WHOLE, "pip install"]
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     assert venv == [*WHOLE, "pip install"]
+
+
+def test_the_tests_packages_are_added_once_and_stay(venv: list[str]) -> None:
+    environment.ensure(environment.FOR_RUN)
+    for requirements in (environment.FOR_TEST, environment.FOR_RUN, environment.FOR_TEST):
+        environment.ensure(requirements)
+        assert venv == [*WHOLE, "pip install"]
 
 
 def _lose_stamp() -> None:
@@ -329,33 +367,34 @@ def _replace_by_dangling_link() -> None:
     ],
 )
 def test_an_unsound_environment_is_made_anew(venv: list[str], damage: Callable[[], None]) -> None:
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     damage()
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     assert venv == WHOLE + WHOLE
-    environment.ensure()
+    environment.ensure(environment.FOR_RUN)
     assert venv == WHOLE + WHOLE
 
 
 def test_an_interrupted_installation_is_not_taken_for_whole(
     venv: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted() -> None:
+    def interrupted(_: object) -> None:
         raise console.Stopped(signal.SIGINT)
 
     with monkeypatch.context() as patch:
         patch.setattr(environment, "_pip_install", interrupted)
         with pytest.raises(console.Stopped):
-            environment.ensure()
-    environment.ensure()
+            environment.ensure(environment.FOR_RUN)
+    environment.ensure(environment.FOR_RUN)
     assert venv == ["Creating .venv", *WHOLE]
 
 
 def test_requirements_are_pinned() -> None:
-    lines = environment.REQUIREMENTS.read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert pins
-    assert all("==" in pin.split(";")[0] for pin in pins)
+    for path in environment.FOR_TEST:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        pins = [line for line in lines if line and not line.startswith("#")]
+        assert pins
+        assert all("==" in pin.split(";")[0] for pin in pins)
 
 
 # --- configuring
@@ -529,7 +568,13 @@ def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("text", "rows"),
-    [('{"benchmarks": [{}, {}]}', 2), ('{"benchmarks": []}', 0), ("{", 0), ("[]", 0), ("", 0)],
+    [
+        ('{"benchmarks": [{"run_name": "a"}, {"run_name": "b"}, {"run_name": "b"}]}', 2),
+        ('{"benchmarks": []}', 0),
+        ("{", 0),
+        ("[]", 0),
+        ("", 0),
+    ],
 )
 def test_finished_rows_are_counted(text: str, rows: int, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
@@ -550,7 +595,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def result_file(folder: Path) -> Path:
     path = folder / "x.json"
-    path.write_text('{"benchmarks": [{}]}', encoding="utf-8")
+    path.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
     return path
 
 
@@ -570,7 +615,7 @@ def test_after_a_signal_the_kept_rows_are_named_and_not_drawn(
     path = result_file(tmp_path)
     assert RUN.conclude(path, 130, 0.0, True) == 130
     assert drawn == []
-    assert f"1 finished entry kept in {path}" in capsys.readouterr().err
+    assert f"1 finished row kept in {path}" in capsys.readouterr().err
 
 
 def test_nothing_is_drawn_from_no_rows_an_older_file_or_on_request(
@@ -587,7 +632,7 @@ def test_rows_beside_an_older_file_are_found(drawn: list[Path], tmp_path: Path) 
     asked = result_file(tmp_path)
     os.utime(asked, (1000, 1000))
     partial = tmp_path / "x.json.partial"
-    partial.write_text('{"benchmarks": [{}, {}]}', encoding="utf-8")
+    partial.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
     assert RUN.conclude(asked, 1, time.time(), True) == 1
     assert drawn == [partial]
 
@@ -617,13 +662,13 @@ def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back() -> None:
 
 
 WAITING_BENCH = """\
-import signal, sys, time
+import os, signal, time
 def end(signum, frame):
-    print("kept", flush=True)
-    sys.exit(128 + signum)
+    os.write(1, b"kept\\n")
+    os._exit(128 + signum)
 signal.signal(signal.SIGINT, end)
 signal.signal(signal.SIGTERM, end)
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 time.sleep(60)
 """
 
@@ -673,7 +718,7 @@ def test_a_source_is_looked_at_again_when_anything_it_depends_on_changes(
         database.write_text(json.dumps([other, ours]), encoding="utf-8")
 
     def key() -> str:
-        keys = sources._tidy_keys("clang-tidy-that-is-not-here", tmp_path)
+        keys = sources._tidy_keys("no-clang-tidy", tmp_path)
         assert list(keys) == [source]
         return keys[source]
 

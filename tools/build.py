@@ -56,7 +56,7 @@ def configure(preset: str, tests: bool) -> None:
     presets = (ROOT / "CMakePresets.json").read_bytes()
     key = {
         "presets": hashlib.sha256(presets).hexdigest(),
-        "requirements": environment.requirements_hash(),
+        "requirements": environment.hashes(environment.FOR_RUN),
         "prefix": str(environment.VENV),
     }
     before = _stamp(build)

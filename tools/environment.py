@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python environment .venv: what requirements.txt pins, oneDNN for the C++ side included."""
+"""The Python environment .venv: what is pinned for it, oneDNN for the C++ side included."""
 
 import hashlib
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, stage
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-REQUIREMENTS = ROOT / "requirements.txt"
+FOR_RUN = (ROOT / "requirements.txt",)
+FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
 # Written last and removed first, so an interrupted installation is never taken for a whole one.
 STAMP = VENV / "complete.json"
 
 _SHOW = "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix, sep='\\n')"
 
 
-def requirements_hash() -> str:
-    return hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+def tool(name: str) -> Path:
+    """A program that one of the packages brings."""
+    return VENV / "bin" / name
+
+
+def hashes(requirements: Sequence[Path]) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in requirements}
 
 
 def _base_interpreter() -> str:
@@ -42,7 +50,7 @@ def _answers() -> tuple[str, str] | None:
     return version, prefix
 
 
-def _stamp() -> dict[str, str]:
+def _stamp() -> dict[str, Any]:
     try:
         content = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -58,10 +66,12 @@ def _remove() -> None:
         shutil.rmtree(VENV)
 
 
-def _pip_install() -> None:
+def _pip_install(requirements: Sequence[Path]) -> None:
     # --only-binary: a source build would need more than is there, and fail much later.
     options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-    command = [PYTHON, "-m", "pip", "install", *options, "--only-binary=:all:", "-r", REQUIREMENTS]
+    command: list[str | Path] = [PYTHON, "-m", "pip", "install", *options, "--only-binary=:all:"]
+    for path in requirements:
+        command += ["-r", path]
     try:
         run_logged("pip install", command, LOGS / "pip.log", {"PIP_USER": "0"})
     except CommandFailed as failure:
@@ -71,26 +81,29 @@ def _pip_install() -> None:
         ) from None
 
 
-def ensure() -> None:
-    """Create or update .venv; where it is as it should be, nothing but two small files is read."""
+def ensure(requirements: Sequence[Path]) -> None:
+    """Create or update .venv; where it is as it should be, see that in milliseconds."""
     stamp = _stamp()
     answers = _answers() if stamp else None
     sound = answers is not None and answers == (stamp.get("python"), stamp.get("prefix"))
     sound = sound and stamp.get("prefix") == str(VENV)  # not so after the repository moved
-    wanted = requirements_hash()
-    if sound and stamp.get("requirements") == wanted:
+    wanted = hashes(requirements)
+    have = stamp.get("requirements")
+    have = have if sound and isinstance(have, dict) else {}
+    if sound and wanted.items() <= have.items():
         return
     if not sound:
         with stage("Creating the Python environment .venv"):
             _remove()
-            command = [_base_interpreter(), "-m", "venv", VENV]
+            command: list[str | Path] = [_base_interpreter(), "-m", "venv", VENV]
             run_logged("Creating .venv", command, LOGS / "venv.log")
-    with stage("Installing Python packages (oneDNN, numpy, matplotlib, ...) into .venv"):
+    names = " and ".join(path.name for path in requirements)
+    with stage(f"Installing the Python packages in {names} into .venv"):
         STAMP.unlink(missing_ok=True)
-        _pip_install()
+        _pip_install(requirements)
     fresh = _answers()
     if fresh is None:
         raise Failure(f"{PYTHON} does not run; remove {VENV} and start this again")
     version, prefix = fresh
-    content = {"requirements": wanted, "python": version, "prefix": prefix}
+    content = {"requirements": {**have, **wanted}, "python": version, "prefix": prefix}
     STAMP.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

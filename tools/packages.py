@@ -15,7 +15,11 @@ from pathlib import Path
 
 from tools.console import LOGS, CommandFailed, Failure, run_logged, say, stage
 
+_APT_LISTS = Path("/var/lib/apt/lists")
 BY_HAND = 'README.md, section "Building by hand"'
+
+
+CLANG_OMP_H = "/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h"
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,8 @@ class Need:
     package: str
     description: str
     present: Callable[[], bool]
-    # Without apt these are not asked for: what uses them skips itself and says so.
-    only_with_apt: bool = False
+    # Where there is no such package it is not asked for: what uses it skips itself and says so.
+    optional: bool = False
 
 
 def compiler() -> str:
@@ -102,11 +106,11 @@ FOR_TEST: tuple[Need, ...] = (
         "libbenchmark-tools",
         "Google Benchmark's compare.py",
         Path("/usr/share/benchmark/compare.py").exists,
-        only_with_apt=True,
+        optional=True,
     ),
-    # One version on every distribution: another one formats differently and finds other faults.
-    Need("clang-format-14", "clang-format 14", _has_program("clang-format-14"), only_with_apt=True),
-    Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), only_with_apt=True),
+    # One version everywhere, as others find other faults; and the omp.h that it can read.
+    Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), optional=True),
+    Need("libomp-14-dev", "clang 14's omp.h", Path(CLANG_OMP_H).exists, optional=True),
 )
 
 
@@ -127,13 +131,24 @@ def installed(packages: Sequence[str]) -> set[str]:
     return {pair[0] for pair in pairs if pair[1:] == ["installed"]}
 
 
+def offered(packages: Sequence[str]) -> set[str]:
+    """Those of `packages` that this release has; all, while apt has no lists to look in."""
+    if not any(_APT_LISTS.glob("*_Packages*")):
+        return set(packages)
+    shown = _output("apt-cache", "policy", *packages)
+    return set(re.findall(r"^(\S+):\n.*\n +Candidate: \d", shown, re.MULTILINE))
+
+
 def missing(needs: Sequence[Need]) -> list[Need]:
     """What neither the package manager nor a look for the thing itself can find."""
     if not has_apt():
-        return [need for need in needs if not need.only_with_apt and not need.present()]
+        return [need for need in needs if not need.optional and not need.present()]
     # The interpreter that runs us need not be the distribution's, so its venv module is asked.
     have = installed([need.package for need in needs]) - {PYTHON_VENV.package}
-    return [need for need in needs if need.package not in have and not need.present()]
+    lacking = [need for need in needs if need.package not in have and not need.present()]
+    optional = [need.package for need in lacking if need.optional]
+    unavailable = set(optional) - offered(optional) if optional else set()
+    return [need for need in lacking if need.package not in unavailable]
 
 
 def install_line(packages: Sequence[str]) -> str:
@@ -163,16 +178,19 @@ def _apt(privilege: Sequence[str], *arguments: str) -> None:
     run_logged(what, [*command, *arguments], log, wait_if_stopped=arguments[0] == "install")
 
 
-def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
-    say(f"to install with apt: {' '.join(packages)}")
-    update_failed = False
+def _refresh(privilege: Sequence[str]) -> bool:
     with stage("Refreshing apt's package lists"):
         try:
             _apt(privilege, "update")
         except CommandFailed:
             # One broken third-party source is no reason to give up; the installation decides.
-            update_failed = True
             say("  not all lists could be refreshed; trying with those there are")
+            return False
+    return True
+
+
+def _install(packages: Sequence[str], privilege: Sequence[str], refreshed: bool) -> None:
+    say(f"to install with apt: {' '.join(packages)}")
     arguments = ["install", "-y", "--no-install-recommends", *packages]
     try:
         with stage(f"Installing {len(packages)} system packages"):
@@ -188,7 +206,7 @@ def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
                 _apt(privilege, *arguments)
     except CommandFailed as failure:
         remedy = "Check the network and apt's sources (apt-get update must work), then try again"
-        if not update_failed and any("Unable to locate package" in line for line in failure.lines):
+        if refreshed and any("Unable to locate package" in line for line in failure.lines):
             remedy = f"This release lacks a package that is needed; see {BY_HAND}"
         line = install_line(packages)
         raise Failure(f"{failure}\n{remedy}; by hand it is:\n\n    {line}") from None
@@ -215,8 +233,11 @@ def ensure(needs: Sequence[Need]) -> None:
             f"    {install_line(packages)}\n\nand start this again.",
             code=2,
         )
-    _install(packages, privilege)
-    still = [need for need in missing(needs) if need in lacking]
+    refreshed = _refresh(privilege)
+    wanted = missing(needs)  # now that apt can tell what this release has
+    if wanted:
+        _install([need.package for need in wanted], privilege, refreshed)
+    still = missing(needs)
     if still:
         listing = ", ".join(need.description for need in still)
         raise Failure(

@@ -78,12 +78,12 @@ def written_since(asked: Path, started: float) -> Path | None:
 
 
 def finished_rows(path: Path) -> int:
-    """How many rows a result file holds; 0 where there is none."""
+    """How many rows a result file holds, each of them many samples; 0 where there is no file."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+        entries = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+        return len({entry["run_name"] for entry in entries})
     except (OSError, ValueError, KeyError, TypeError):
         return 0
-    return len(rows) if isinstance(rows, list) else 0
 
 
 def remove_if_empty(path: Path) -> None:

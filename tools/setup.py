@@ -2,7 +2,7 @@
 """From a bare machine to one that can build: system packages, then the Python environment."""
 
 import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tools import environment, packages
@@ -31,6 +31,11 @@ def alone() -> Iterator[None]:
         yield
 
 
-def ensure(needs: Sequence[packages.Need]) -> None:
-    packages.ensure(needs)
-    environment.ensure()
+def for_run() -> None:
+    packages.ensure(packages.FOR_RUN)
+    environment.ensure(environment.FOR_RUN)
+
+
+def for_test() -> None:
+    packages.ensure(packages.FOR_TEST)
+    environment.ensure(environment.FOR_TEST)

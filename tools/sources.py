@@ -4,7 +4,6 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
@@ -14,20 +13,19 @@ from pathlib import Path
 from tools.console import ROOT, cores
 from tools.packages import version_of
 
-CLANG_VERSION = 14  # a pinned one: other versions format differently and find other faults
 HEADERS = {".h", ".cuh"}
 SOURCES = {".cpp", ".cu"}
 _TIDIED_FOLDERS = ("src", "bench")
+_TIDY_ARGUMENTS = [
+    "--quiet",
+    "--warnings-as-errors=*",
+    # The compile commands are gcc's: options that clang lacks are no fault of the source.
+    "--extra-arg=-Wno-unknown-warning-option",
+    "--extra-arg=-Qunused-arguments",
+    # clang 14 cannot read the <chrono> of gcc 13 (Ubuntu 24.04) as it stands.
+    "--extra-arg=-Dconsteval=constexpr",
+]
 _NOT_OURS = {"build", ".venv", "report", ".git"}
-
-
-def clang_tool(name: str) -> str | None:
-    """clang-format or clang-tidy in the pinned version; None where there is no such version."""
-    versioned = shutil.which(f"{name}-{CLANG_VERSION}")
-    if versioned:
-        return versioned
-    plain = shutil.which(name)
-    return plain if plain and version_of(plain, "--version")[:1] == (CLANG_VERSION,) else None
 
 
 def _every_file() -> Iterator[Path]:
@@ -49,9 +47,9 @@ def cpp_files() -> list[Path]:
     return sorted({path for path in _every_file() if path.suffix in suffixes and path.exists()})
 
 
-def check_format(clang_format: str) -> bool:
+def check_format(clang_format: Path) -> bool:
     files = cpp_files()
-    command = [clang_format, "--dry-run", "-Werror", *files]
+    command: list[str | Path] = [clang_format, "--dry-run", "-Werror", *files]
     good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0 if files else True
     verdict = "all formatted" if good else "some not formatted"
     print(f"clang-format: {len(files)} files, {verdict}", flush=True)
@@ -71,7 +69,8 @@ def _tidy_keys(clang_tidy: str, build: Path) -> dict[Path, str]:
     folders = {ROOT / name for name in _TIDIED_FOLDERS}
     wanted = {path for path in files if path.suffix in SOURCES and folders & set(path.parents)}
     common = [str(version_of(clang_tidy, "--version")).encode()]
-    common += [path.read_bytes() for path in sorted(ROOT.glob("**/.clang-tidy"))]
+    checks = sorted({path for path in _every_file() if path.name == ".clang-tidy"})
+    common += [path.read_bytes() for path in checks]
     common += [path.read_bytes() for path in files if path.suffix in HEADERS]
     keys: dict[Path, str] = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
@@ -96,9 +95,13 @@ def check_tidy(clang_tidy: str, build: Path) -> bool:
 
     def look_at(path: Path) -> tuple[bool, str, float]:
         start = time.monotonic()
-        # The database is gcc's: options that clang lacks are no fault of the source.
-        lenient = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Qunused-arguments"]
-        command = [clang_tidy, "-p", build, "--quiet", "--warnings-as-errors=*", *lenient, path]
+        command: list[str | Path] = [
+            clang_tidy,
+            "-p",
+            build,
+            *_TIDY_ARGUMENTS,
+            path,
+        ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         # stderr only counts what was suppressed, except when the tool itself fell over.
         text = done.stdout if done.returncode == 0 else done.stdout + done.stderr

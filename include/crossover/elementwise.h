@@ -19,7 +19,7 @@ template <class T>
 CROSSOVER_HOST_DEVICE inline T activate(Activation activation, T x) {
   switch (activation) {
     case Activation::relu:
-      return x > T(0) ? x : T(0);
+      return x < T(0) ? T(0) : x;  // in this order NaN passes through, as in PyTorch
     case Activation::sigmoid:
       return T(1) / (T(1) + std::exp(-x));
     case Activation::identity:

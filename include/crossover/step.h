@@ -18,7 +18,7 @@ enum class Activation { identity, relu, sigmoid };
 
 /// y = activation(x wT + bias).  x [batch, in], w [out, in], bias [out] or none, y [batch, out].
 struct Linear {
-  Id x, w, bias, y;
+  Id x = none, w = none, bias = none, y = none;
   Activation activation = Activation::identity;
 };
 
@@ -27,40 +27,40 @@ struct Linear {
 /// x_activation is the activation that made x, its derivative taken from x itself; identity: no
 /// factor. dx and dbias may be none. (+)= adds where `accumulate` is set and overwrites otherwise.
 struct LinearGrad {
-  Id x, w, dy, dx, dw, dbias;
+  Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;
   Activation x_activation = Activation::identity;
   bool accumulate = false;
 };
 
 /// y = activation(x), elementwise.
 struct Activate {
-  Id x, y;
-  Activation activation;
+  Id x = none, y = none;
+  Activation activation = Activation::identity;
 };
 
 /// dx = dy * activation', elementwise, the derivative taken from the activation's result y.
 struct ActivateGrad {
-  Id y, dy, dx;
-  Activation activation;
+  Id y = none, dy = none, dx = none;
+  Activation activation = Activation::identity;
 };
 
 /// y = a + b, elementwise: a residual join, and the sum of gradients where a value is used twice.
 struct Add {
-  Id a, b, y;
+  Id a = none, b = none, y = none;
 };
 
 /// loss[run] = mean over the batch of -log softmax(logits)[label], natural logarithm;
 /// dlogits = (softmax(logits) - onehot(label)) * scale / batch.
 /// logits and dlogits [batch, classes], labels [batch] i32, loss [runs].
 struct SoftmaxCrossEntropy {
-  Id logits, labels, loss, dlogits;
+  Id logits = none, labels = none, loss = none, dlogits = none;
   double scale = 1;  ///< 1 / k where gradients are accumulated over k batches
 };
 
 /// w -= learning_rate * g for each parameter.
 struct Sgd {
   std::vector<Id> parameters, gradients;
-  double learning_rate;
+  double learning_rate = 0;
 };
 
 /// AdamW (Loshchilov & Hutter 2019) as PyTorch computes it, decay decoupled:
@@ -70,8 +70,8 @@ struct Sgd {
 struct AdamW {
   std::vector<Id> parameters, gradients, m, v;
   std::vector<double> weight_decay;  ///< one for each parameter
-  Id step;
-  double learning_rate, beta1, beta2, epsilon;
+  Id step = none;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
 };
 
 using Op =
@@ -85,8 +85,8 @@ struct Step {
 /// One execution of a step: its input tensors view rows [first_row, first_row + batch) of their
 /// sources.
 struct Run {
-  int step;  ///< index into Workload::steps
-  std::int64_t first_row;
+  int step = 0;  ///< index into Workload::steps
+  std::int64_t first_row = 0;
 };
 
 /// A few distinct steps over one table of tensors, and the order in which they run: a training

@@ -37,7 +37,9 @@ constexpr double flops_worth_threads = 1e6;
 constexpr double bytes_worth_threads = 256.0 * 1024;
 
 struct Free {
-  void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  void operator()(std::byte* memory) const noexcept {
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): of aligned_alloc, which is C's
+  }
 };
 using Block = std::unique_ptr<std::byte, Free>;
 
@@ -361,6 +363,11 @@ class CpuBackend : public Backend {
     if (options.threads < 1) {
       throw std::invalid_argument("a CPU program needs at least one thread");
     }
+    if (options.threads > omp_get_thread_limit()) {
+      throw Unsupported("OMP_THREAD_LIMIT=" + std::to_string(omp_get_thread_limit()) +
+                        " does not allow " + std::to_string(options.threads) + " threads");
+    }
+    omp_set_dynamic(0);  // with OMP_DYNAMIC=true OpenMP would take fewer threads as it sees fit
     check(workload);
     try {
       return std::make_unique<CpuProgram>(workload, options);

@@ -13,8 +13,8 @@ namespace crossover::cpu {
 /// c [m, n] = activation(a [m, k] b [k, n] + bias [n]), or c += a b. Strides are in elements: a
 /// matrix stored transposed is a view with its strides exchanged.
 struct ProductShape {
-  std::int64_t m, n, k;
-  std::array<std::int64_t, 2> a_strides, b_strides;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::array<std::int64_t, 2> a_strides{}, b_strides{};
   bool bias = false;
   Activation activation = Activation::identity;
   bool accumulate = false;

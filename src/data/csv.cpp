@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table of numbers in CSV. By hand, because what matters here is the sentence that names the
 // cell.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -39,7 +41,10 @@ std::optional<double> number(std::string_view cell) {
   if (end != cell.data() + cell.size() || cell.empty() || error == std::errc::invalid_argument) {
     return std::nullopt;
   }
-  return error == std::errc::result_out_of_range ? HUGE_VAL : value;
+  if (error == std::errc::result_out_of_range) {
+    return std::strtod(std::string(cell).c_str(), nullptr);  // infinity above, next to zero below
+  }
+  return value;
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -55,12 +60,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 }
 
 bool has_number(const std::vector<std::string_view>& cells) {
-  for (const std::string_view cell : cells) {
-    if (number(cell)) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(cells, [](std::string_view cell) { return number(cell).has_value(); });
 }
 
 /// A cell as it can stand in a message: short, and without control characters.

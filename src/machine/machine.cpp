@@ -90,7 +90,7 @@ std::string widest_simd() {
 #else
   std::istringstream words(value_of("/proc/cpuinfo", "flags").value_or(""));
   const std::set<std::string> flags{std::istream_iterator<std::string>(words), {}};
-  const std::pair<const char*, const char*> widest_first[] = {
+  const std::initializer_list<std::pair<const char*, const char*>> widest_first{
       {"amx_tile", "amx"}, {"avx512f", "avx512"}, {"avx2", "avx2"}, {"avx", "avx"}};
   for (const auto& [flag, simd] : widest_first) {
     if (flags.count(flag) != 0) {

@@ -31,10 +31,11 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View a, View b, do
     }
     b = {transposed.data(), n, 1};
   }
-  constexpr std::int64_t depth = 64;    // rows of b, and
-  constexpr std::int64_t width = 512;   // columns of b, that stay in the second-level cache
-  constexpr std::int64_t unrolled = 4;  // rows of b that one pass over a row of c takes
-#pragma omp parallel for schedule(static)
+  const bool large = m * n * k > 100000;  // below, threads cost more than they bring
+  constexpr std::int64_t depth = 64;      // rows of b, and
+  constexpr std::int64_t width = 512;     // columns of b, that stay in the second-level cache
+  constexpr std::int64_t unrolled = 4;    // rows of b that one pass over a row of c takes
+#pragma omp parallel for schedule(static) if (large)
   for (std::int64_t i = 0; i < m; ++i) {
     if (!accumulate) {
       std::fill_n(c + i * n, n, 0.0);
@@ -44,7 +45,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View a, View b, do
     const std::int64_t columns = std::min(width, n - j0);
     for (std::int64_t p0 = 0; p0 < k; p0 += depth) {
       const std::int64_t p1 = std::min(k, p0 + depth);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (large)
       for (std::int64_t i = 0; i < m; ++i) {
         double* to = c + i * n + j0;
         std::int64_t p = p0;

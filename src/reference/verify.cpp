@@ -97,6 +97,11 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
   const std::vector<double> losses = download(program, workload, find(workload, "loss"));
   for (std::size_t i = 0; i < trajectory.losses.size(); ++i) {
     const double expected = trajectory.losses[i];
+    if (!std::isfinite(losses[i])) {
+      throw Mismatch(
+          "the loss of step " + std::to_string(i + 1) +
+          " is not finite in single precision: the training diverges; a smaller --lr may help");
+    }
     // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
     take(std::abs(losses[i] - expected) / std::max(std::abs(expected), 0.1), result.tolerance.loss,
          "the loss of step " + std::to_string(i + 1), result.loss_error);

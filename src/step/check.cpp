@@ -41,7 +41,7 @@ class Checker {
     }
   }
 
-  const Tensor& at(Id id) const {
+  [[nodiscard]] const Tensor& at(Id id) const {
     require(id >= 0 && static_cast<std::size_t>(id) < workload_.tensors.size(),
             "no tensor has the number " + std::to_string(id));
     return workload_[id];

@@ -23,7 +23,9 @@ struct Variant {
   bool first;   ///< of its accumulation: gradients are overwritten, not added to
   bool update;  ///< last of its accumulation: parameters change
 
-  auto operator<=>(const Variant&) const = default;
+  bool operator<(const Variant& other) const {
+    return std::tie(batch, first, update) < std::tie(other.batch, other.first, other.update);
+  }
 };
 
 class Lowering {

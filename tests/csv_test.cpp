@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "crossover/dataset.h"
+
+namespace crossover::test {
+namespace {
+
+class Csv : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Tests run side by side: each process its own file.
+    path_ = std::filesystem::temp_directory_path() / ("crossover-csv-" + std::to_string(getpid()));
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  /// Two features and a label of three classes.
+  Dataset read(const std::string& text) {
+    std::ofstream(path_, std::ios::binary) << text;
+    return read_csv(path_, 2, 3);
+  }
+
+  std::string error(const std::string& text) {
+    try {
+      read(text);
+    } catch (const std::runtime_error& failure) {
+      const std::string what = failure.what();
+      const std::string start = path_.string();
+      return what.starts_with(start) ? what.substr(start.size()) : what;
+    }
+    return "";
+  }
+
+  std::filesystem::path path_;
+};
+
+TEST_F(Csv, ReadsNumbersAndLabels) {
+  const Dataset data = read("1.5,-2e-3,0\n+3,.5,2\n");
+  EXPECT_EQ(data.rows, 2);
+  EXPECT_EQ(data.inputs, (std::vector<double>{1.5, -2e-3, 3, 0.5}));
+  EXPECT_EQ(data.labels, (std::vector<std::int32_t>{0, 2}));
+  EXPECT_EQ(read("1e-400,2,0\n").inputs, (std::vector<double>{0, 2}));
+}
+
+TEST_F(Csv, AcceptsHeaderByteOrderMarkCrLfQuotesAndBlankEnd) {
+  const std::vector<std::string> same{"1,2,0\n3,4,1\n", "a,b,label\n1,2,0\n3,4,1",
+                                      "\xEF\xBB\xBFx,y,z\r\n1,2,0\r\n3,4,1\r\n", "1,2,0\r3,4,1\r",
+                                      "\"1\",\"2\",\"0\"\n 3 ,\t4,1.0\n\n  \n\r\n"};
+  for (const std::string& text : same) {
+    const Dataset data = read(text);
+    EXPECT_EQ(data.inputs, (std::vector<double>{1, 2, 3, 4})) << text;
+    EXPECT_EQ(data.labels, (std::vector<std::int32_t>{0, 1})) << text;
+  }
+}
+
+TEST_F(Csv, NamesRowAndColumn) {
+  EXPECT_EQ(error("1,2,0\n3,oops,1\n"), ": row 2 column 2 is no number: 'oops'");
+  EXPECT_EQ(error("1,2,0\n3,,1\n"), ": row 2 column 2 is empty");
+  EXPECT_EQ(error("1,2,0\nnan,4,1\n"), ": row 2 column 1 is not finite: 'nan'");
+  EXPECT_EQ(error("1,2,0\n3,-inf,1\n"), ": row 2 column 2 is not finite: '-inf'");
+  EXPECT_EQ(error("1,2,0\n3,1e999,1\n"), ": row 2 column 2 is not finite: '1e999'");
+  EXPECT_EQ(error("1,2,0\n3,1e300,1\n"),
+            ": row 2 column 2 is too large for single precision: '1e300'");
+  EXPECT_EQ(error("1,2,0\n3,4\n"), ": row 2 has 2 columns, not 3 (2 features and the label)");
+  EXPECT_EQ(error("1,2,0\n3,4,5,6\n"), ": row 2 has 4 columns, not 3 (2 features and the label)");
+  EXPECT_EQ(error("1,2,3\n"),
+            ": row 1 column 3 is no label: '3', where a whole number from 0 to 2 is needed");
+  EXPECT_EQ(error("1,2,-1\n"),
+            ": row 1 column 3 is no label: '-1', where a whole number from 0 to 2 is needed");
+  EXPECT_EQ(error("1,2,0.5\n"),
+            ": row 1 column 3 is no label: '0.5', where a whole number from 0 to 2 is needed");
+  EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed at the end only");
+}
+
+TEST_F(Csv, TakesAFirstLineWithANumberForData) {
+  EXPECT_EQ(error("1,oops,0\n"), ": row 1 column 2 is no number: 'oops'");
+}
+
+TEST_F(Csv, ShortensHostileCells) {
+  EXPECT_EQ(error("1,2,0\n1,\x1b[31m" + std::string(1000, 'x') + ",0\n"),
+            ": row 2 column 2 is no number: '?[31m" + std::string(35, 'x') + "…'");
+}
+
+TEST_F(Csv, RefusesWhatHoldsNothing) {
+  EXPECT_EQ(error(""), " holds no rows of data");
+  EXPECT_EQ(error("\n\n"), " holds no rows of data");
+  EXPECT_EQ(error("a,b,c\n"), " holds no rows of data");
+  EXPECT_THROW(read_csv("/no/such/file.csv", 2, 3), std::runtime_error);
+  EXPECT_THROW(read_csv(std::filesystem::temp_directory_path(), 2, 3), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace crossover::test

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "crossover/dataset.h"
+#include "crossover/random.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+TEST(Uniform, MatchesAnIndependentImplementation) {
+  // From the definition evaluated in Python's big integers.
+  EXPECT_EQ(uniform(Stream::parameters, 0), 4589884.0 / 16777216.0);
+  EXPECT_EQ(uniform(Stream::inputs, 1), 7407740.0 / 16777216.0);
+  EXPECT_EQ(uniform(Stream::labels, 1000000), 245128.0 / 16777216.0);
+}
+
+TEST(DiscPoints, AreStandardizedTogether) {
+  const Dataset data = disc_points(1000);
+  const double mean = std::accumulate(data.inputs.begin(), data.inputs.end(), 0.0) / 2000;
+  EXPECT_NEAR(mean, 0, 1e-12);
+  const double inside =
+      std::accumulate(data.labels.begin(), data.labels.end(), 0.0) / static_cast<double>(data.rows);
+  EXPECT_NEAR(inside, 0.125, 0.03);  // the area of the quarter disc
+}
+
+TEST(UniformRows, KeepTheirFirstRowsWhenThereAreMore) {
+  const Dataset few = uniform_rows({3}, 5, 4);
+  const Dataset many = uniform_rows({3}, 50, 4);
+  EXPECT_TRUE(std::equal(few.inputs.begin(), few.inputs.end(), many.inputs.begin()));
+  EXPECT_TRUE(std::equal(few.labels.begin(), few.labels.end(), many.labels.begin()));
+  EXPECT_EQ(*std::max_element(many.labels.begin(), many.labels.end()), 3);
+}
+
+TEST(StartValues, RunThroughAllParametersInOrder) {
+  const Workload workload = training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
+                                           {.rows = 5, .batch = 5, .optimizer = {}});
+  const auto parameters = tensors_of(workload, Role::parameter);
+  const std::vector<double> weight = start_values(workload, parameters[0]);
+  const std::vector<double> bias = start_values(workload, parameters[1]);
+  EXPECT_EQ(weight[0], (2 * uniform(Stream::parameters, 0) - 1) / 2);  // fan-in 4
+  EXPECT_EQ(bias[0], (2 * uniform(Stream::parameters, 12) - 1) / 2);
+}
+
+}  // namespace
+}  // namespace crossover::test

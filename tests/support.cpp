@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "crossover/random.h"
+#include "crossover/start.h"
+
+namespace crossover::test {
+
+Id OneOp::tensor(const std::string& name, const Shape& shape, Role role, Type type) {
+  workload.tensors.push_back({.name = name, .shape = shape, .type = type, .role = role});
+  return static_cast<Id>(workload.tensors.size()) - 1;
+}
+
+OneOp& OneOp::operation(Op op) {
+  workload.steps = {Step{{std::move(op)}}};
+  workload.order = {Run{.step = 0, .first_row = 0}};
+  return *this;
+}
+
+std::vector<double> numbers(std::int64_t count, int salt) {
+  constexpr std::uint64_t apart = 1000003;
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 2 * uniform(Stream::inputs, i + apart * static_cast<std::uint64_t>(salt)) - 1;
+  }
+  return values;
+}
+
+double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference) / (norm > 0 ? std::sqrt(norm) : 1);
+}
+
+std::unique_ptr<Program> started(const Backend& backend, const Training& training, int threads) {
+  auto program = backend.compile(training.workload, {.threads = threads});
+  set_data(*program, training.workload, training.data);
+  restart(*program, training.workload);
+  return program;
+}
+
+std::vector<double> copy(std::span<double> values) { return {values.begin(), values.end()}; }
+
+Model residual_model() {
+  Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};
+  const Value wide = model.add(LinearLayer{7}, {0});
+  const Value active = model.add(ActivationLayer{Activation::sigmoid}, {wide});
+  const Value left = model.add(LinearLayer{7}, {active});
+  const Value left_active = model.add(ActivationLayer{Activation::relu}, {left});
+  const Value right = model.add(LinearLayer{7}, {active});
+  const Value sum = model.add(AddLayer{}, {left_active, right});
+  const Value joined = model.add(AddLayer{}, {sum, active});
+  model.add(LinearLayer{3}, {joined});
+  return model;
+}
+
+}  // namespace crossover::test

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several tests need: small Workloads, numbers to fill them with, and a comparison.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "crossover/dataset.h"
+#include "crossover/reference.h"
+#include "crossover/training.h"
+
+namespace crossover::test {
+
+/// A Workload of one operation: add tensors, then set the operation.
+struct OneOp {
+  Workload workload;
+
+  Id tensor(const std::string& name, const Shape& shape, Role role = Role::activation,
+            Type type = Type::f32);
+  OneOp& operation(Op op);
+};
+
+/// Numbers in [-1, 1) that float32 holds exactly; different for each salt.
+std::vector<double> numbers(std::int64_t count, int salt);
+
+/// |got - expected| over |expected|, Euclidean norms; the plain norm of `got` where `expected` is
+/// zero.
+double relative_error(const std::vector<double>& got, const std::vector<double>& expected);
+
+/// The last rows of an epoch's data for a model, and its parameters, put into both.
+struct Training {
+  Workload workload;
+  Dataset data;
+};
+
+/// A Training whose data is uniform, and the Program that is to run it, at its start.
+std::unique_ptr<Program> started(const Backend& backend, const Training& training, int threads);
+
+std::vector<double> copy(std::span<double> values);
+
+/// A model with a value that three layers read, joined again by sums: gradients must add up.
+Model residual_model();
+
+}  // namespace crossover::test

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A check that can't fail proves nothing: wrong programs must be found out.
+#include "crossover/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "crossover/catalogue.h"
+#include "crossover/start.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+Training heart(double learning_rate = 1e-3, double weight_decay = 1e-4) {
+  const Task task = find_model("heart");
+  return {
+      fuse(training_epoch(task.model, {.rows = 95,
+                                       .batch = task.batch,
+                                       .optimizer = AdamWOptions{.learning_rate = learning_rate,
+                                                                 .weight_decay = weight_decay}})),
+      uniform_rows({29}, 95, 2)};
+}
+
+/// Runs `wrong` and compares it with the reference of the right training.
+std::string verdict(const Training& wrong) {
+  const Training right = heart();
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
+  const auto backend = make_cpu_backend();
+  const auto program = started(*backend, wrong, 1);
+  program->enqueue(0, 10);
+  try {
+    const Verification result = verify(*program, wrong.workload, trajectory);
+    EXPECT_EQ(result.steps, 10);
+    EXPECT_LE(result.loss_error, result.tolerance.loss);
+    EXPECT_GT(result.parameter_error, 0);
+    return "";
+  } catch (const Mismatch& mismatch) {
+    return mismatch.what();
+  }
+}
+
+TEST(Verify, AcceptsTheRightTraining) { EXPECT_EQ(verdict(heart()), ""); }
+
+TEST(Verify, FindsAWrongLearningRate) {
+  EXPECT_TRUE(verdict(heart(1.01e-3)).starts_with("the loss of step ")) << verdict(heart(1.01e-3));
+}
+
+TEST(Verify, FindsAMissingWeightDecay) { EXPECT_NE(verdict(heart(1e-3, 0.05)), ""); }
+
+TEST(Verify, FindsAWrongLabel) {
+  Training wrong = heart();
+  wrong.data.labels[94] = 1 - wrong.data.labels[94];  // in the short last batch only
+  EXPECT_TRUE(verdict(wrong).starts_with("the loss of step 10 differs")) << verdict(wrong);
+}
+
+TEST(Verify, FindsAChangedParameterThatNoLossShows) {
+  const Training right = heart();
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
+  const auto backend = make_cpu_backend();
+  const auto program = started(*backend, right, 1);
+  program->enqueue(0, 10);
+  const Id bias = find(right.workload, "layer 4 bias");
+  std::vector<double> values = download(*program, right.workload, bias);
+  values[1] += 0.01;
+  upload(*program, right.workload, bias, values);
+  EXPECT_THROW(verify(*program, right.workload, trajectory), Mismatch);
+}
+
+TEST(Verify, TakesNotANumberForAnError) {
+  const Training right = heart();
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
+  Training wrong = right;
+  wrong.data.inputs[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(verdict(wrong), "");
+  EXPECT_THROW(reference_trajectory(wrong.workload, wrong.data, 10), std::runtime_error);
+}
+
+TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
+  const Workload workload = heart().workload;
+  EXPECT_EQ(steps_to_verify(workload, 1e12), 10);
+  EXPECT_EQ(steps_to_verify(workload, 0), 2);
+}
+
+}  // namespace
+}  // namespace crossover::test
