@@ -34,7 +34,7 @@ if(NOT dnnl_FOUND)
   set(DNNL_CPU_RUNTIME OMP)
   FetchContent_Declare(onednn
     GIT_REPOSITORY https://github.com/oneapi-src/oneDNN.git
-    GIT_TAG 9bea36e6b8e341953f922ce5c6f5dbaca9179a86) # v3.2
+    GIT_TAG 04b180b9a58a78cf1a1cd2329671a5060c2be8de) # v3.2
   FetchContent_MakeAvailable(onednn)
   add_library(DNNL::dnnl ALIAS dnnl)
 endif()
