@@ -74,7 +74,7 @@ Json machine_json() {
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
           {"gpu", nullptr},
-          {"gpu_reason", "none (this version has no GPU backend)"},
+          {"gpu_reason", make_cuda_backend().reason},
           {"os", machine.os},
           {"kernel", machine.kernel}};
 }

@@ -64,6 +64,24 @@ TEST(MemoryPlan, LaysParametersGradientsAndStatesInParallel) {
   }
 }
 
+TEST(MemoryPlan, StreamsInputsThroughSeveralBuffersAndHoldsNoData) {
+  const Workload workload = epoch(13, 1);
+  const StreamedMemoryPlan streamed = plan_streamed_memory(workload, 2);
+  std::int64_t inputs_end = 0;
+  for (const Id id : tensors_of(workload, Role::input)) {
+    const std::int64_t at = streamed.plan.offset[static_cast<std::size_t>(id)];
+    ASSERT_GE(at, 0);
+    inputs_end = std::max(inputs_end, at + bytes(workload[id]));
+  }
+  EXPECT_LE(inputs_end, streamed.input_bytes);
+  for (const Id id : tensors_of(workload, Role::data)) {
+    EXPECT_EQ(streamed.plan.offset[static_cast<std::size_t>(id)], -1);
+  }
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    EXPECT_GE(streamed.plan.offset[static_cast<std::size_t>(id)], 2 * streamed.input_bytes);
+  }
+}
+
 TEST(MemoryPlan, RefusesWhatDoesNotFit63Bits) {
   OneOp one;
   const Shape huge{std::int64_t{1} << 40, std::int64_t{1} << 40};

@@ -104,7 +104,7 @@ def check_tidy(clang_tidy: str, build: Path) -> bool:
         ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         # stderr only counts what was suppressed, except when the tool itself fell over.
-        text = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+        text = done.stdout if done.stdout.strip() else done.stderr
         return done.returncode == 0, text, time.monotonic() - start
 
     faulty = 0

@@ -26,12 +26,26 @@ struct OutOfMemory : std::runtime_error {
 
 /// How a Program executes, an axis of the benchmarks.
 enum class Execution {
-  eager,  ///< operation by operation, as frameworks do
+  eager,        ///< operation by operation, as frameworks do
+  graph,        ///< each step as one CUDA graph
+  graph_epoch,  ///< the whole order as one CUDA graph
+};
+
+/// Where the data set lies while a GPU trains, an axis of the benchmarks. The CPU's is always
+/// resident.
+enum class Placement {
+  resident,      ///< all of it on the device, uploaded before
+  pageable,      ///< in ordinary host memory, each batch copied before its step
+  pinned,        ///< in page-locked host memory, each batch copied before its step
+  pinned_async,  ///< page-locked, copied on a stream of its own while the step before computes
 };
 
 struct CompileOptions {
   int threads = 1;  ///< CPU threads: operations too small to gain from them use one
   Execution execution = Execution::eager;
+  Placement placement = Placement::resident;
+  bool loss_every_step =
+      false;  ///< wait for each step's loss on the host, as training loops that print it do
 };
 
 /// A compiled Workload: all memory allocated, nothing left to decide.
@@ -78,5 +92,14 @@ class Backend {
 
 /// oneDNN. Never absent.
 std::unique_ptr<Backend> make_cpu_backend();
+
+/// A GPU, or the reason why there is none: one of the two is set.
+struct CudaBackend {
+  std::unique_ptr<Backend> backend;
+  std::string reason;  ///< "none (built without CUDA)", "none (no NVIDIA driver ...)"
+};
+
+/// cuBLASLt and own kernels on the first device. Never throws for want of a GPU.
+CudaBackend make_cuda_backend();
 
 }  // namespace crossover

@@ -20,6 +20,14 @@ struct MemoryPlan {
 /// their memory. Throws std::overflow_error where the sum does not fit 63 bits.
 MemoryPlan plan_memory(const Workload& workload);
 
+/// The same for a device that does not hold the data set: data tensors are not placed, and each
+/// input tensor is, `buffers` times: buffer b of it lies at offset + b * input_bytes.
+struct StreamedMemoryPlan {
+  MemoryPlan plan;
+  std::int64_t input_bytes = 0;  ///< of all inputs together, once
+};
+StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers);
+
 /// Bytes of memory that can be had now without swapping: the smallest of what the system, the
 /// control group and the address-space limit leave.
 std::int64_t available_memory_bytes();
