@@ -23,8 +23,8 @@ enum class Action { measure, help, machine, commit, models };
 struct Sweep {
   std::string name;
   std::vector<std::string> models;
-  int repetitions;
-  double min_time_seconds;  ///< of one repetition
+  int repetitions = 0;
+  double min_time_seconds = 0;  ///< of one repetition
 };
 
 struct Arguments {

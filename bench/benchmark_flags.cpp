@@ -9,8 +9,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 
 #include "arguments.h"
+#include "build_info.h"
 
 namespace crossover::bench {
 namespace {
@@ -21,6 +23,16 @@ bool is_true(std::string value) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::array no{"0", "f", "n", "false", "no", "off"};
   return std::find(no.begin(), no.end(), value) == no.end();
+}
+
+/// Google Benchmark 1.7 refuses the unit that 1.8 and later ask for.
+const char* min_time_suffix() {
+  int major = 0;
+  int minor = 0;
+  std::istringstream version(build::benchmark_version);
+  char dot = 0;
+  version >> major >> dot >> minor;
+  return major > 1 || minor >= 8 ? "s" : "";
 }
 
 }  // namespace
@@ -39,7 +51,11 @@ BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int re
   }
   if (const auto given = values_.find("--benchmark_min_time"); given != values_.end()) {
     constexpr double most = 1e6;
-    min_time_seconds_ = parse_number<double>(given->first, given->second, 0, most);
+    const std::string& text = given->second;
+    const bool suffixed =
+        text.size() > 1 && text.back() == 's';  // "0.5s", as later versions write it
+    min_time_seconds_ = parse_number<double>(
+        given->first, text.substr(0, text.size() - (suffixed ? 1 : 0)), 0, most);
   }
   if (const auto given = values_.find("--benchmark_format"); given != values_.end()) {
     constexpr std::array formats{"console", "json", "csv"};
@@ -48,7 +64,7 @@ BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int re
     }
   }
   values_["--benchmark_repetitions"] = std::to_string(repetitions_);
-  values_["--benchmark_min_time"] = std::to_string(min_time_seconds_);
+  values_["--benchmark_min_time"] = std::to_string(min_time_seconds_) + min_time_suffix();
   for (const auto& [flag, value] : values_) {
     arguments_.push_back(flag + "=" + value);
   }

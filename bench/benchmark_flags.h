@@ -20,7 +20,7 @@ class BenchmarkFlags {
   [[nodiscard]] double min_time_seconds() const { return min_time_seconds_; }
   [[nodiscard]] bool lists_only() const;
   /// One of Google Benchmark's own reporters is to show the rows.
-  [[nodiscard]] bool standard_format() const { return values_.count("--benchmark_format") != 0; }
+  [[nodiscard]] bool standard_format() const { return values_.contains("--benchmark_format"); }
   /// Only aggregates are to be reported, which would leave a result file without samples.
   [[nodiscard]] bool drops_samples() const;
   /// --benchmark_context=key=value,...

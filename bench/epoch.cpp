@@ -2,6 +2,7 @@
 #include "epoch.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -37,6 +38,7 @@ struct EpochFamily::Prepared {
   Cost cost;
   double first_call_seconds = 0;
   double loss_first_epoch = 0;
+  Profile profile;
   std::string refusal;
 };
 
@@ -52,7 +54,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 std::string mebibytes(double bytes) {
-  constexpr double mebibyte = 1024 * 1024;
+  constexpr double mebibyte = 1024.0 * 1024;
   std::ostringstream text;
   text.precision(bytes < 10 * mebibyte ? 2 : 0);
   text << std::fixed << bytes / mebibyte << " MiB";
@@ -90,7 +92,58 @@ bool is_finite(Program& program, const Workload& workload) {
   return true;
 }
 
+constexpr std::array kinds{Kind::product, Kind::elementwise,    Kind::loss,
+                           Kind::update,  Kind::copy_to_device, Kind::copy_from_device,
+                           Kind::launch,  Kind::synchronization};
+
+const char* counter_of(Kind kind) {
+  switch (kind) {
+    case Kind::product:
+      return "seconds_product";
+    case Kind::elementwise:
+      return "seconds_elementwise";
+    case Kind::loss:
+      return "seconds_loss";
+    case Kind::update:
+      return "seconds_update";
+    case Kind::copy_to_device:
+      return "seconds_copy_to_device";
+    case Kind::copy_from_device:
+      return "seconds_copy_from_device";
+    case Kind::launch:
+      return "seconds_launch";
+    case Kind::synchronization:
+      return "seconds_synchronization";
+  }
+  return "";
+}
+
+double total(const Profile& profile) {
+  return std::accumulate(profile.begin(), profile.end(), 0.0,
+                         [](double sum, const auto& part) { return sum + part.second; });
+}
+
+/// The median, by total time, of several profiles of a short epoch; the only one of a long epoch.
+Profile median_profile(Program& program) {
+  constexpr std::size_t most = 21;
+  constexpr double enough_seconds = 0.2;
+  std::vector<Profile> profiles;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    profiles.push_back(program.profile());
+  } while (profiles.size() < most && seconds_since(start) < enough_seconds);
+  std::sort(profiles.begin(), profiles.end(),
+            [](const Profile& a, const Profile& b) { return total(a) < total(b); });
+  return profiles[profiles.size() / 2];
+}
+
 void derive(benchmark::UserCounters& counters, double seconds) {
+  double explained = 0;
+  for (const Kind kind : kinds) {
+    const auto counter = counters.find(counter_of(kind));
+    explained += counter != counters.end() ? counter->second.value : 0;
+  }
+  counters["seconds_unexplained"] = seconds - explained;
   counters["seconds_per_epoch"] = seconds;
   counters["samples_per_second"] = counters["rows"].value / seconds;
   counters["flops_per_second"] = counters["flops"].value / seconds;
@@ -207,6 +260,9 @@ void EpochFamily::run(benchmark::State& state, const Plan& plan, const std::stri
   count("flops", row.cost.flops);
   count("first_call_seconds", row.first_call_seconds);
   count("loss_first_epoch", row.loss_first_epoch);
+  for (const auto& [kind, seconds] : row.profile) {
+    count(counter_of(kind), seconds);
+  }
 }
 
 EpochFamily::Prepared& EpochFamily::prepare(const Plan& plan, const std::string& name) {
@@ -262,6 +318,7 @@ std::unique_ptr<EpochFamily::Prepared> EpochFamily::make(const Plan& plan,
       download(*row->program, row->workload, find(row->workload, "loss"));
   row->loss_first_epoch =
       std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  row->profile = median_profile(*row->program);
   return row;
 }
 

@@ -51,6 +51,21 @@ TEST(Program, RestartsFromTheSameState) {
   EXPECT_EQ(state_of(*program, training.workload), first);
 }
 
+TEST(Program, ProfilesTheSameComputation) {
+  const Training training = small_training();
+  const auto backend = make_cpu_backend();
+  const auto program = started(*backend, training, 1);
+  const Profile profile = program->profile();
+  for (const Kind kind : {Kind::product, Kind::elementwise, Kind::loss, Kind::update}) {
+    ASSERT_TRUE(profile.contains(kind));
+    EXPECT_GT(profile.at(kind), 0);
+  }
+  const std::vector<double> profiled = state_of(*program, training.workload);
+  restart(*program, training.workload);
+  program->enqueue(0, 3);
+  EXPECT_EQ(state_of(*program, training.workload), profiled);
+}
+
 TEST(Program, GivesBackWhatWasUploaded) {
   const Training training = small_training();
   const auto backend = make_cpu_backend();

@@ -592,7 +592,12 @@ def test_refuses_a_result_file_without_samples(tmp_path: Path, what: str) -> Non
 def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
     variables = {"OMP_WAIT_POLICY": "passive"}
     path = tmp_path / "result.json"
-    assert bench("--model=disc-2", "--threads=2", *SHORT, f"--out={path}", variables=variables).returncode == 0
+    assert (
+        bench(
+            "--model=disc-2", "--threads=2", *SHORT, f"--out={path}", variables=variables
+        ).returncode
+        == 0
+    )
     for row in samples(strict(path)):
         assert any("OMP_WAIT_POLICY" in sentence for sentence in row["quality"])
 

@@ -48,6 +48,21 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
 };
 
+/// What a Program spends its time on.
+enum class Kind {
+  product,
+  elementwise,
+  loss,
+  update,
+  copy_to_device,
+  copy_from_device,
+  launch,
+  synchronization
+};
+
+/// Seconds of one pass over the whole order, by kind.
+using Profile = std::map<Kind, double>;
+
 /// A compiled Workload: all memory allocated, nothing left to decide.
 class Program {
  public:
@@ -66,6 +81,10 @@ class Program {
 
   /// Returns when everything enqueued is done.
   virtual void wait() = 0;
+
+  /// Runs the whole order once more, taking the time of each piece. The clock between the pieces
+  /// costs time as well, so this is never the run that is measured.
+  virtual Profile profile() = 0;
 };
 
 struct Description {

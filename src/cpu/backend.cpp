@@ -3,6 +3,8 @@
 // our own loops for the rest, over one block of memory.
 #include <omp.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -27,6 +29,7 @@ struct Position {
 
 /// One call of the step's list, and the number of threads that it runs on.
 struct Kernel {
+  Kind kind;
   int threads;
   std::function<void(const Position&, int threads)> call;
 };
@@ -38,7 +41,7 @@ constexpr double bytes_worth_threads = 256.0 * 1024;
 
 struct Free {
   void operator()(std::byte* memory) const noexcept {
-    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): of aligned_alloc, which is C's
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc,cppcoreguidelines-owning-memory)
   }
 };
 using Block = std::unique_ptr<std::byte, Free>;
@@ -129,20 +132,53 @@ class CpuProgram : public Program {
   }
 
   void enqueue(std::int64_t first, std::int64_t count) override {
+    for_each_kernel(first, count, [](const Kernel& kernel, const Position& position) {
+      kernel.call(position, kernel.threads);
+    });
+  }
+
+  void wait() override {}  // enqueue() returns when all is done
+
+  Profile profile() override {
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+    const Seconds of_clock = seconds_of_a_clock_reading();
+    Profile profile;
+    for_each_kernel(0, static_cast<std::int64_t>(workload_.order.size()),
+                    [&](const Kernel& kernel, const Position& position) {
+                      const auto start = Clock::now();
+                      kernel.call(position, kernel.threads);
+                      const Seconds spent = Clock::now() - start - of_clock;
+                      profile[kernel.kind] += std::max(0.0, spent.count());
+                    });
+    return profile;
+  }
+
+ private:
+  template <class Call>
+  void for_each_kernel(std::int64_t first, std::int64_t count, const Call& call) {
     Threads threads(options_.threads);
     for (std::int64_t run = first; run < first + count; ++run) {
       const Run& what = workload_.order[static_cast<std::size_t>(run)];
       const Position position{what.first_row, run};
       for (const Kernel& kernel : kernels_[static_cast<std::size_t>(what.step)]) {
         threads.use(kernel.threads);
-        kernel.call(position, kernel.threads);
+        call(kernel, position);
       }
     }
   }
 
-  void wait() override {}  // enqueue() returns when all is done
+  /// Pieces of a tiny network last little longer than the clock takes to read.
+  static std::chrono::duration<double> seconds_of_a_clock_reading() {
+    using Clock = std::chrono::steady_clock;
+    constexpr int readings = 1000;
+    const auto start = Clock::now();
+    for (int i = 1; i < readings; ++i) {
+      [[maybe_unused]] const volatile auto now = Clock::now().time_since_epoch().count();
+    }
+    return (Clock::now() - start) / readings;
+  }
 
- private:
   std::span<std::byte> storage(Id id, std::size_t size) {
     const std::int64_t offset = plan_.offset.at(static_cast<std::size_t>(id));
     if (offset < 0 || static_cast<std::int64_t>(size) != bytes(workload_[id])) {
@@ -162,18 +198,18 @@ class CpuProgram : public Program {
     return {memory_.get() + offset, view ? bytes(tensor) / tensor.shape[0] : 0};
   }
 
-  std::int64_t count(Id id) const { return elements(workload_[id].shape); }
-  std::int64_t rows(Id id) const { return leading(workload_[id].shape); }
+  [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
+  [[nodiscard]] std::int64_t rows(Id id) const { return leading(workload_[id].shape); }
 
-  int threads_for_bytes(std::int64_t bytes) const {
+  [[nodiscard]] int threads_for_bytes(std::int64_t bytes) const {
     return static_cast<double>(bytes) >= bytes_worth_threads ? options_.threads : 1;
   }
-  int threads_for_floats(std::int64_t floats) const {
+  [[nodiscard]] int threads_for_floats(std::int64_t floats) const {
     return threads_for_bytes(floats * static_cast<std::int64_t>(sizeof(float)));
   }
 
-  void add_kernel(int threads, std::function<void(const Position&, int)> call) {
-    kernels_.back().push_back({threads, std::move(call)});
+  void add_kernel(Kind kind, int threads, std::function<void(const Position&, int)> call) {
+    kernels_.back().push_back({kind, threads, std::move(call)});
   }
 
   void add_product(const ProductShape& shape, Operand a, Operand b, Operand bias, Operand c) {
@@ -182,7 +218,7 @@ class CpuProgram : public Program {
     const int threads = flops >= flops_worth_threads ? options_.threads : 1;
     const Threads made_for(threads);
     products_.push_back(std::make_shared<Product>(engine_, stream_, shape));
-    add_kernel(threads, [=, product = products_.back()](const Position& now, int) {
+    add_kernel(Kind::product, threads, [=, product = products_.back()](const Position& now, int) {
       product->execute(a.at<const float>(now), b.at<const float>(now), bias.at<const float>(now),
                        c.at<float>(now));
     });
@@ -207,11 +243,12 @@ class CpuProgram : public Program {
     const std::int64_t batch = rows(op.x);
     const Operand dy = operand(op.dy);
     if (op.dbias != none) {
-      add_kernel(threads_for_floats(count(op.dy)), [=, dbias = operand(op.dbias),
-                                                    accumulate = op.accumulate](const Position& now,
-                                                                                int threads) {
-        column_sums(threads, dy.at<float>(now), batch, out, accumulate, dbias.at<float>(now));
-      });
+      add_kernel(Kind::elementwise, threads_for_floats(count(op.dy)),
+                 [=, dbias = operand(op.dbias), accumulate = op.accumulate](const Position& now,
+                                                                            int threads) {
+                   column_sums(threads, dy.at<float>(now), batch, out, accumulate,
+                               dbias.at<float>(now));
+                 });
     }
     add_product({.m = out,
                  .n = in,
@@ -231,7 +268,7 @@ class CpuProgram : public Program {
   }
 
   void add_kernels(const Activate& op) {
-    add_kernel(threads_for_floats(count(op.x)),
+    add_kernel(Kind::elementwise, threads_for_floats(count(op.x)),
                [x = operand(op.x), y = operand(op.y), activation = op.activation, n = count(op.x)](
                    const Position& now, int threads) {
                  cpu::activate(threads, activation, x.at<float>(now), y.at<float>(now), n);
@@ -239,7 +276,7 @@ class CpuProgram : public Program {
   }
 
   void add_kernels(const ActivateGrad& op) {
-    add_kernel(threads_for_floats(count(op.y)),
+    add_kernel(Kind::elementwise, threads_for_floats(count(op.y)),
                [y = operand(op.y), dy = operand(op.dy), dx = operand(op.dx),
                 activation = op.activation, n = count(op.y)](const Position& now, int threads) {
                  activate_grad(threads, activation, y.at<float>(now), dy.at<float>(now),
@@ -248,7 +285,7 @@ class CpuProgram : public Program {
   }
 
   void add_kernels(const Add& op) {
-    add_kernel(threads_for_floats(count(op.y)),
+    add_kernel(Kind::elementwise, threads_for_floats(count(op.y)),
                [a = operand(op.a), b = operand(op.b), y = operand(op.y), n = count(op.y)](
                    const Position& now, int threads) {
                  cpu::add(threads, a.at<float>(now), b.at<float>(now), y.at<float>(now), n);
@@ -256,7 +293,7 @@ class CpuProgram : public Program {
   }
 
   void add_kernels(const SoftmaxCrossEntropy& op) {
-    add_kernel(threads_for_floats(count(op.logits)),
+    add_kernel(Kind::loss, threads_for_floats(count(op.logits)),
                [logits = operand(op.logits), labels = operand(op.labels), loss = operand(op.loss),
                 dlogits = operand(op.dlogits), batch = workload_[op.logits].shape[0],
                 classes = workload_[op.logits].shape[1],
@@ -311,7 +348,7 @@ class CpuProgram : public Program {
 
   void add_kernels(const Sgd& op) {
     for (const Span& span : spans_of({&op.parameters, &op.gradients}, {})) {
-      add_kernel(threads_for_floats(span.count),
+      add_kernel(Kind::update, threads_for_floats(span.count),
                  [=, rate = static_cast<float>(op.learning_rate)](const Position&, int threads) {
                    cpu::sgd(threads, span.arrays[0], span.arrays[1], span.count, rate);
                  });
@@ -320,10 +357,10 @@ class CpuProgram : public Program {
 
   void add_kernels(const AdamW& op) {
     auto* step = operand(op.step).at<std::int32_t>({});
-    add_kernel(1, [=](const Position&, int) { ++*step; });
+    add_kernel(Kind::update, 1, [=](const Position&, int) { ++*step; });
     for (const Span& span :
          spans_of({&op.parameters, &op.gradients, &op.m, &op.v}, op.weight_decay)) {
-      add_kernel(threads_for_floats(span.count), [=](const Position&, int threads) {
+      add_kernel(Kind::update, threads_for_floats(span.count), [=](const Position&, int threads) {
         const auto factors = adamw_factors<float>(op, span.weight_decay, *step);
         cpu::adamw(threads, span.arrays[0], span.arrays[1], span.arrays[2], span.arrays[3],
                    span.count, factors);

@@ -24,7 +24,7 @@ class Product {
  public:
   /// Made for the number of OpenMP threads in force; execute() must find the same. Throws
   /// dnnl::error.
-  Product(const dnnl::engine& engine, const dnnl::stream& stream, const ProductShape& shape);
+  Product(const dnnl::engine& engine, dnnl::stream stream, const ProductShape& shape);
 
   /// Bytes of the scratchpad that execute() asks for.
   [[nodiscard]] std::int64_t scratchpad_bytes() const { return scratchpad_bytes_; }

@@ -117,7 +117,7 @@ class Reader {
     fail("column " + std::to_string(column + 1) + " " + what);
   }
 
-  std::string contents() const {
+  [[nodiscard]] std::string contents() const {
     std::error_code ignored;
     if (std::filesystem::is_directory(path_, ignored)) {
       throw std::runtime_error(path_ + " is a directory, not a CSV file");

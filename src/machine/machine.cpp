@@ -93,7 +93,7 @@ std::string widest_simd() {
   const std::initializer_list<std::pair<const char*, const char*>> widest_first{
       {"amx_tile", "amx"}, {"avx512f", "avx512"}, {"avx2", "avx2"}, {"avx", "avx"}};
   for (const auto& [flag, simd] : widest_first) {
-    if (flags.count(flag) != 0) {
+    if (flags.contains(flag)) {
       return simd;
     }
   }

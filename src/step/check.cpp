@@ -77,7 +77,7 @@ class Checker {
   }
 
   /// x [..., in] through w [out, in] gives [..., out].
-  Shape linear_result(Id x, Id w) const {
+  [[nodiscard]] Shape linear_result(Id x, Id w) const {
     require(at(w).shape.size() == 2, "weights '" + at(w).name + "' are no matrix");
     require(!at(x).shape.empty() && at(x).shape.back() == at(w).shape[1],
             "'" + at(x).name + "' " + to_string(at(x).shape) + " does not fit the weights " +
