@@ -52,7 +52,7 @@ Task custom_mlp(const Changes& changes) {
   const std::vector<std::int64_t>& widths = *changes.mlp;
   std::string name = "mlp";
   for (const std::int64_t width : widths) {
-    name += "-" + std::to_string(width);
+    name.append("-").append(std::to_string(width));
   }
   const std::string activation = changes.activation.value_or("relu");
   if (activation != "relu" && activation != "sigmoid") {

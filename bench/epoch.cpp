@@ -118,6 +118,17 @@ const char* counter_of(Kind kind) {
   return "";
 }
 
+/// "sgd lr=0.1": what the row's name does not say.
+std::string description(const Optimizer& optimizer) {
+  std::ostringstream text;
+  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer)) {
+    text << "adamw lr=" << adamw->learning_rate << " weight_decay=" << adamw->weight_decay;
+  } else {
+    text << "sgd lr=" << std::get<SgdOptions>(optimizer).learning_rate;
+  }
+  return text.str();
+}
+
 double total(const Profile& profile) {
   return std::accumulate(profile.begin(), profile.end(), 0.0,
                          [](double sum, const auto& part) { return sum + part.second; });
@@ -251,6 +262,7 @@ void EpochFamily::run(benchmark::State& state, const Plan& plan, const std::stri
         "--lr may help");
     return;
   }
+  state.SetLabel(description(plan.training.optimizer));
   const auto count = [&](const char* counter, double value) { state.counters[counter] = value; };
   count("params", static_cast<double>(parameter_count(row.workload)));
   count("batch", static_cast<double>(plan.training.batch));
