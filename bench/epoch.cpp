@@ -307,8 +307,9 @@ std::unique_ptr<EpochFamily::Prepared> EpochFamily::make(const Plan& plan,
   const auto verified = static_cast<std::int64_t>(trajectory.losses.size());
 
   auto row = std::make_unique<Prepared>();
-  row->workload = fuse(plan.epoch());
-  row->cost = cost(row->workload);
+  const Workload epoch = plan.epoch();
+  row->workload = fuse_update(fuse(epoch));
+  row->cost = cost(epoch);  // of the computation, however a backend arranges it
   const auto steps = static_cast<std::int64_t>(row->workload.order.size());
 
   auto start = std::chrono::steady_clock::now();

@@ -14,6 +14,7 @@ if(NOT benchmark_FOUND)
     GIT_REPOSITORY https://github.com/google/benchmark.git
     GIT_TAG 344117638c8ff7e239044fd0fa7085839fc03021) # v1.8.3
   FetchContent_MakeAvailable(benchmark)
+  set(benchmark_VERSION 1.8.3)
 endif()
 
 find_package(nlohmann_json 3.10 QUIET)

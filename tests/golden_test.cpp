@@ -16,6 +16,9 @@ namespace {
 
 const std::string fixtures = CROSSOVER_FIXTURES;
 
+/// What the lowered epoch goes through before it is compiled.
+enum class Form { plain, fused, update_fused };
+
 struct Golden {
   std::string name;
   std::vector<std::int64_t> dims;
@@ -39,9 +42,15 @@ struct Golden {
     return uniform_rows({dims.front()}, options.rows, dims.back());
   }
 
-  [[nodiscard]] Training training(bool fused) const {
+  [[nodiscard]] Training training(Form form) const {
     Workload workload = training_epoch(mlp(name, dims, activation), options);
-    return {fused ? fuse(std::move(workload)) : std::move(workload), data()};
+    if (form != Form::plain) {
+      workload = fuse(std::move(workload));
+    }
+    if (form == Form::update_fused) {
+      workload = fuse_update(std::move(workload));
+    }
+    return {std::move(workload), data()};
   }
 };
 
@@ -113,7 +122,7 @@ class ReferenceGolden : public testing::TestWithParam<Golden> {};
 
 TEST_P(ReferenceGolden, Trajectory) {
   const Golden& golden = GetParam();
-  const Training training = golden.training(false);
+  const Training training = golden.training(Form::plain);
   const double flops = cost(training.workload).flops /
                        static_cast<double>(training.workload.order.size()) *
                        static_cast<double>(golden.losses.size());
@@ -138,11 +147,11 @@ INSTANTIATE_TEST_SUITE_P(Mlp, ReferenceGolden, testing::ValuesIn(all_golden()),
                            return name;
                          });
 
-class CpuGolden : public testing::TestWithParam<std::tuple<Golden, bool, int>> {};
+class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuGolden, Trajectory) {
-  const auto& [golden, fused, threads] = GetParam();
-  const Training training = golden.training(fused);
+  const auto& [golden, form, threads] = GetParam();
+  const Training training = golden.training(form);
   const auto backend = make_cpu_backend();
   const auto program = started(*backend, training, threads);
   const Id loss = find(training.workload, "loss");
@@ -157,13 +166,27 @@ TEST_P(CpuGolden, Trajectory) {
       [&](Id id) { return download(*program, training.workload, id); });
 }
 
+std::string form_name(Form form) {
+  switch (form) {
+    case Form::plain:
+      return "plain";
+    case Form::fused:
+      return "fused";
+    case Form::update_fused:
+      return "update_fused";
+  }
+  return "";
+}
+
 INSTANTIATE_TEST_SUITE_P(Mlp, CpuGolden,
-                         testing::Combine(testing::ValuesIn(all_golden()), testing::Bool(),
+                         testing::Combine(testing::ValuesIn(all_golden()),
+                                          testing::Values(Form::plain, Form::fused,
+                                                          Form::update_fused),
                                           testing::Values(1, 2)),
                          [](const auto& parameters) {
                            std::string name = std::get<0>(parameters.param).name;
                            std::replace(name.begin(), name.end(), '-', '_');
-                           return name + (std::get<1>(parameters.param) ? "_fused_" : "_") +
+                           return name + "_" + form_name(std::get<1>(parameters.param)) + "_" +
                                   std::to_string(std::get<2>(parameters.param)) + "_threads";
                          });
 

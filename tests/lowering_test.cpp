@@ -105,6 +105,58 @@ TEST(Lowering, AccumulatedBatchesEqualOneLargeBatch) {
   EXPECT_LE(relative_error(parameters_after(3, 4), parameters_after(12, 1)), 1e-14);
 }
 
+TEST(FuseUpdate, AddsEachProductToItsParameter) {
+  const Workload workload = fuse_update(fuse(
+      training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
+                     {.rows = 10, .batch = 5, .optimizer = SgdOptions{.learning_rate = 0.5}})));
+  EXPECT_NO_THROW(check(workload));
+  EXPECT_EQ(names_of(workload.steps[0]),
+            (std::vector<std::string>{"Linear", "Linear", "SoftmaxCrossEntropy", "LinearGrad",
+                                      "LinearGrad"}));
+  EXPECT_DOUBLE_EQ(std::get<SoftmaxCrossEntropy>(workload.steps[0].ops[2]).scale, -0.5);
+  const auto& gradient = std::get<LinearGrad>(workload.steps[0].ops[3]);
+  EXPECT_EQ(gradient.dw, gradient.w);
+  EXPECT_TRUE(gradient.accumulate);
+}
+
+TEST(FuseUpdate, TrainsTheSame) {
+  const Workload plain = training_epoch(
+      residual_model(), {.rows = 13, .batch = 5, .optimizer = SgdOptions{.learning_rate = 0.3}});
+  const Dataset data = uniform_rows({5}, 13, 3);
+  const auto trained = [&](const Workload& workload) {
+    Reference reference(workload);
+    set_data(reference, data);
+    restart(reference);
+    reference.run(0, 3);
+    std::vector<double> all = copy(reference[find(workload, "loss")]);
+    for (const Id id : tensors_of(workload, Role::parameter)) {
+      all.insert(all.end(), reference[id].begin(), reference[id].end());
+    }
+    return all;
+  };
+  const Workload fused = fuse_update(fuse(plain));
+  EXPECT_LT(fused.steps[0].ops.size(), plain.steps[0].ops.size());
+  EXPECT_LE(relative_error(trained(fused), trained(plain)), 1e-14);
+}
+
+TEST(FuseUpdate, LeavesOtherTrainingAlone) {
+  const Model model = mlp("m", {4, 3, 2}, Activation::relu);
+  const auto operations = [](const Workload& workload) {
+    std::vector<std::string> all;
+    for (const Step& step : workload.steps) {
+      const auto names = names_of(step);
+      all.insert(all.end(), names.begin(), names.end());
+    }
+    return all;
+  };
+  const Workload adamw =
+      training_epoch(model, {.rows = 10, .batch = 5, .optimizer = AdamWOptions{}});
+  const Workload accumulated =
+      training_epoch(model, {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .accumulate = 2});
+  EXPECT_EQ(operations(fuse_update(adamw)), operations(adamw));
+  EXPECT_EQ(operations(fuse_update(accumulated)), operations(accumulated));
+}
+
 TEST(Lowering, DecaysMatricesOnly) {
   const Workload workload =
       training_epoch(mlp("m", {4, 3, 2}, Activation::relu),

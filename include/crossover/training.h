@@ -46,6 +46,11 @@ Workload training_epoch(const Model& model, const TrainingOptions& options);
 /// of use.
 Workload fuse(Workload workload);
 
+/// Where a step trains with plain SGD and does not accumulate: adds each update to its parameter in
+/// the product that computes the gradient. The gradient tensors fall out of use; parameters and
+/// losses stay what they were, but for rounding.
+Workload fuse_update(Workload workload);
+
 /// The first tensor of that name; throws std::out_of_range where there is none.
 Id find(const Workload& workload, const std::string& name);
 

@@ -242,6 +242,14 @@ class CpuProgram : public Program {
     const std::int64_t out = workload_[op.w].shape[0];
     const std::int64_t batch = rows(op.x);
     const Operand dy = operand(op.dy);
+    if (op.dx != none) {
+      add_product({.m = batch, .n = in, .k = out, .a_strides = {out, 1}, .b_strides = {in, 1}}, dy,
+                  operand(op.w), {}, operand(op.dx));
+      if (op.x_activation != Activation::identity) {
+        add_kernels(
+            ActivateGrad{.y = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation});
+      }
+    }
     if (op.dbias != none) {
       add_kernel(Kind::elementwise, threads_for_floats(count(op.dy)),
                  [=, dbias = operand(op.dbias), accumulate = op.accumulate](const Position& now,
@@ -257,14 +265,6 @@ class CpuProgram : public Program {
                  .b_strides = {in, 1},
                  .accumulate = op.accumulate},
                 dy, operand(op.x), {}, operand(op.dw));
-    if (op.dx != none) {
-      add_product({.m = batch, .n = in, .k = out, .a_strides = {out, 1}, .b_strides = {in, 1}}, dy,
-                  operand(op.w), {}, operand(op.dx));
-      if (op.x_activation != Activation::identity) {
-        add_kernels(
-            ActivateGrad{.y = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation});
-      }
-    }
   }
 
   void add_kernels(const Activate& op) {

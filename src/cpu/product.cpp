@@ -33,7 +33,8 @@ dnnl::primitive_attr attributes(const ProductShape& shape) {
 Product::Product(const dnnl::engine& engine, dnnl::stream stream, const ProductShape& shape)
     : stream_(std::move(stream)) {
   // Plain layouts: asked with format_tag::any, oneDNN 3.2 picks row-major itself for AVX2, the one
-  // instruction set measured so far; and a blocked layout would have to be converted in each update.
+  // instruction set measured so far; and a blocked layout would have to be converted in each
+  // update.
   const auto a = matrix(shape.m, shape.k, shape.a_strides);
   const auto b = matrix(shape.k, shape.n, shape.b_strides);
   const auto c = matrix(shape.m, shape.n, {shape.n, 1});

@@ -88,8 +88,8 @@ class Interpreter {
   }
 
  private:
-  const Shape& shape(Id id) const { return workload_[id].shape; }
-  std::int64_t size(Id id) const { return elements(shape(id)); }
+  [[nodiscard]] const Shape& shape(Id id) const { return workload_[id].shape; }
+  [[nodiscard]] std::int64_t size(Id id) const { return elements(shape(id)); }
 
   double* at(Id id) {
     const Tensor& tensor = workload_[id];
@@ -117,6 +117,14 @@ class Interpreter {
     const std::int64_t in = shape(op.w)[1];
     const std::int64_t out = shape(op.w)[0];
     const double* dy = at(op.dy);
+    if (op.dx != none) {
+      double* dx = at(op.dx);
+      multiply(rows, in, out, {dy, out, 1}, {at(op.w), in, 1}, dx, false);
+      const double* x = at(op.x);
+      for (std::int64_t i = 0; i < rows * in; ++i) {
+        dx[i] *= derivative_from_result(op.x_activation, x[i]);
+      }
+    }
     multiply(out, in, rows, {dy, 1, out}, {at(op.x), in, 1}, at(op.dw), op.accumulate);
     if (op.dbias != none) {
       double* dbias = at(op.dbias);
@@ -125,14 +133,6 @@ class Interpreter {
       }
       for (std::int64_t i = 0; i < rows * out; ++i) {
         dbias[i % out] += dy[i];
-      }
-    }
-    if (op.dx != none) {
-      double* dx = at(op.dx);
-      multiply(rows, in, out, {dy, out, 1}, {at(op.w), in, 1}, dx, false);
-      const double* x = at(op.x);
-      for (std::int64_t i = 0; i < rows * in; ++i) {
-        dx[i] *= derivative_from_result(op.x_activation, x[i]);
       }
     }
   }
