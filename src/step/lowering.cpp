@@ -14,7 +14,7 @@ namespace crossover {
 namespace {
 
 struct Parameter {
-  Id value, gradient;
+  Id value = none, gradient = none;
 };
 
 /// What makes one step of an epoch differ from another.
@@ -147,7 +147,8 @@ class Lowering {
                 " classes");
   }
 
-  const Shape& input_sample(const Layer& layer, std::size_t i, std::size_t count) const {
+  [[nodiscard]] const Shape& input_sample(const Layer& layer, std::size_t i,
+                                          std::size_t count) const {
     require(layer.inputs.size() == count, "a layer reads " + std::to_string(layer.inputs.size()) +
                                               " values, not " + std::to_string(count));
     return samples_[static_cast<std::size_t>(layer.inputs[i])];
@@ -180,7 +181,7 @@ class Lowering {
   /// The activations of one batch size; steps that differ in accumulation only share them.
   struct Batch {
     std::vector<Id> values;  ///< by Value
-    Id labels, dlogits;
+    Id labels = none, dlogits = none;
   };
 
   int step_of(const Variant& variant) {
@@ -220,7 +221,7 @@ class Lowering {
     return batch;
   }
 
-  Id value(Value v) const { return batch_->values[static_cast<std::size_t>(v)]; }
+  [[nodiscard]] Id value(Value v) const { return batch_->values[static_cast<std::size_t>(v)]; }
 
   void forward() {
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
@@ -327,6 +328,7 @@ class Lowering {
                                   },
                                   [&](const AdamWOptions& o) -> Op {
                                     std::vector<double> decay;
+                                    decay.reserve(values.size());
                                     for (const Id id : values) {
                                       decay.push_back(
                                           workload_[id].shape.size() >= 2 ? o.weight_decay : 0);
