@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 
 #include "build_info.h"
 #include "commit.h"
@@ -51,6 +52,22 @@ Json caches_json(const benchmark::CPUInfo& cpu) {
   return caches;
 }
 
+/// Result files are shared: of paths on the user's machine only the file's name is kept.
+std::string without_folders(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+Json command_json(const std::vector<std::string>& command) {
+  Json words = Json::array();
+  for (const std::string& word : command) {
+    const std::size_t path = word.starts_with("--") ? word.find('=') + 1 : 0;
+    const bool is_path = words.empty() || word.starts_with("--out=") ||
+                         word.starts_with("--data=") || word.starts_with("--benchmark_out=");
+    words.push_back(is_path ? word.substr(0, path) + without_folders(word.substr(path)) : word);
+  }
+  return words;
+}
+
 Json libraries_json(const Backend& backend) {
   Json libraries = {{"benchmark", build::benchmark_version}};
   for (const auto& [library, version] : backend.describe().libraries) {
@@ -88,34 +105,35 @@ std::string commit_line() {
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
                   const BenchmarkFlags& flags, const Backend& backend) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  Json context = {{"date", now_in_utc()},
-                  {"executable", "bench"},
-                  {"num_cpus", cpu.num_cpus},
-                  {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
-                  {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
-                  {"caches", caches_json(cpu)},
-                  {"load_avg", cpu.load_avg},
-                  {"library_build_type", "release"},
-                  {"json_schema_version", 1},
-                  {"crossover",
-                   {{"schema_version", 1},
-                    {"complete", false},
-                    {"machine", machine_json()},
-                    {"software",
-                     {{"commit", build::commit},
-                      {"dirty", build::dirty},
-                      {"compiler", build::compiler},
-                      {"flags", build::flags},
-                      {"build_type", build::build_type},
-                      {"libraries", libraries_json(backend)}}},
-                    {"configuration",
-                     {{"command", command},
-                      {"sweep", arguments.sweep.name},
-                      {"repetitions", flags.repetitions()},
-                      {"min_time_seconds", flags.min_time_seconds()},
-                      {"environment", environment_json()},
-                      {"flush_to_zero", true},
-                      {"data", arguments.data.value_or("generated")}}}}}};
+  Json context = {
+      {"date", now_in_utc()},
+      {"executable", "bench"},
+      {"num_cpus", cpu.num_cpus},
+      {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+      {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+      {"caches", caches_json(cpu)},
+      {"load_avg", cpu.load_avg},
+      {"library_build_type", "release"},
+      {"json_schema_version", 1},
+      {"crossover",
+       {{"schema_version", 1},
+        {"complete", false},
+        {"machine", machine_json()},
+        {"software",
+         {{"commit", build::commit},
+          {"dirty", build::dirty},
+          {"compiler", build::compiler},
+          {"flags", build::flags},
+          {"build_type", build::build_type},
+          {"libraries", libraries_json(backend)}}},
+        {"configuration",
+         {{"command", command_json(command)},
+          {"sweep", arguments.sweep.name},
+          {"repetitions", flags.repetitions()},
+          {"min_time_seconds", flags.min_time_seconds()},
+          {"environment", environment_json()},
+          {"flush_to_zero", true},
+          {"data", arguments.data ? without_folders(*arguments.data) : "generated"}}}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }
