@@ -26,13 +26,14 @@ std::string now_in_utc() {
   return text;
 }
 
-/// The variables that change how OpenMP and oneDNN run.
+/// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
 Json environment_json() {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::size_t equals = text.find('=');
-    for (const char* prefix : {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "MALLOC_", "GLIBC_TUNABLES"}) {
+    for (const char* prefix : {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "CUDA_", "CUBLAS",
+                               "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
         variables[text.substr(0, equals)] = text.substr(equals + 1);
       }
@@ -80,6 +81,10 @@ Json libraries_json(const Backend& backend) {
 
 Json machine_json() {
   const Machine machine = this_machine();
+  const CudaBackend cuda = make_cuda_backend();
+  const Json gpu = cuda.backend
+                       ? Json::object({{"name", cuda.backend->describe().libraries.at("gpu")}})
+                       : Json(nullptr);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},
@@ -90,8 +95,8 @@ Json machine_json() {
             {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
-          {"gpu", nullptr},
-          {"gpu_reason", make_cuda_backend().reason},
+          {"gpu", gpu},
+          {"gpu_reason", cuda.reason},
           {"os", machine.os},
           {"kernel", machine.kernel}};
 }

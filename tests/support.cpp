@@ -40,7 +40,39 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
 }
 
 std::unique_ptr<Program> started(const Backend& backend, const Training& training, int threads) {
-  auto program = backend.compile(training.workload, {.threads = threads});
+  return started(backend, training, {.threads = threads});
+}
+
+std::vector<GpuMode> gpu_modes() {
+  std::vector<GpuMode> modes;
+  const std::vector<std::pair<std::string, Execution>> executions{
+      {"eager", Execution::eager},
+      {"graph", Execution::graph},
+      {"graph_epoch", Execution::graph_epoch}};
+  const std::vector<std::pair<std::string, Placement>> placements{
+      {"resident", Placement::resident},
+      {"pageable", Placement::pageable},
+      {"pinned", Placement::pinned},
+      {"pinned_async", Placement::pinned_async}};
+  for (const auto& [execution_name, execution] : executions) {
+    for (const auto& [placement_name, placement] : placements) {
+      for (const bool every_step : {false, true}) {
+        if (execution == Execution::graph_epoch &&
+            (placement != Placement::resident || every_step)) {
+          continue;  // these run as graph
+        }
+        modes.push_back(
+            {execution_name + "_" + placement_name + (every_step ? "_each_loss" : ""),
+             {.execution = execution, .placement = placement, .loss_every_step = every_step}});
+      }
+    }
+  }
+  return modes;
+}
+
+std::unique_ptr<Program> started(const Backend& backend, const Training& training,
+                                 const CompileOptions& options) {
+  auto program = backend.compile(training.workload, options);
   set_data(*program, training.workload, training.data);
   restart(*program, training.workload);
   return program;

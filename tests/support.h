@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,19 @@ struct Training {
 
 /// A Training whose data is uniform, and the Program that is to run it, at its start.
 std::unique_ptr<Program> started(const Backend& backend, const Training& training, int threads);
+std::unique_ptr<Program> started(const Backend& backend, const Training& training,
+                                 const CompileOptions& options);
+
+/// How a GPU can run a Program, and a name for it that a test may have.
+struct GpuMode {
+  std::string name;
+  CompileOptions options;
+
+  friend std::ostream& operator<<(std::ostream& out, const GpuMode& mode) {
+    return out << mode.name;
+  }
+};
+std::vector<GpuMode> gpu_modes();
 
 std::vector<double> copy(std::span<double> values);
 

@@ -24,11 +24,18 @@ struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The device can't be used any more by this process: what is left to measure on it is skipped with
+/// this reason.
+struct DeviceFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// How a Program executes, an axis of the benchmarks.
 enum class Execution {
   eager,        ///< operation by operation, as frameworks do
   graph,        ///< each step as one CUDA graph
-  graph_epoch,  ///< the whole order as one CUDA graph
+  graph_epoch,  ///< the whole order as one CUDA graph; enqueue() of a part of it, and a Program
+                ///< whose data is not resident or that waits for each loss, run as `graph`
 };
 
 /// Where the data set lies while a GPU trains, an axis of the benchmarks. The CPU's is always
@@ -42,6 +49,7 @@ enum class Placement {
 
 struct CompileOptions {
   int threads = 1;  ///< CPU threads: operations too small to gain from them use one
+  Precision precision = Precision::f32;  ///< of matrix products; tf32 stores f32 like f32 itself
   Execution execution = Execution::eager;
   Placement placement = Placement::resident;
   bool loss_every_step =

@@ -56,19 +56,34 @@ struct AdamWFactors {
   T keep;                     ///< 1 - lr * decay
 };
 
+/// What an AdamW update knows beside its tensors and the time.
+struct AdamWConstants {
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+};
+
 /// t counts from 1. All in double first: 1 - beta cancels badly in float.
 template <class T>
-inline AdamWFactors<T> adamw_factors(const AdamW& op, double weight_decay, int t) {
-  const double correction1 = 1 - std::pow(op.beta1, t);
-  const double correction2 = 1 - std::pow(op.beta2, t);
-  return {.beta1 = static_cast<T>(op.beta1),
-          .one_minus_beta1 = static_cast<T>(1 - op.beta1),
-          .beta2 = static_cast<T>(op.beta2),
-          .one_minus_beta2 = static_cast<T>(1 - op.beta2),
-          .epsilon = static_cast<T>(op.epsilon),
-          .step_size = static_cast<T>(op.learning_rate / correction1),
+CROSSOVER_HOST_DEVICE inline AdamWFactors<T> adamw_factors(const AdamWConstants& constants,
+                                                           double weight_decay, int t) {
+  const double correction1 = 1 - std::pow(constants.beta1, static_cast<double>(t));
+  const double correction2 = 1 - std::pow(constants.beta2, static_cast<double>(t));
+  return {.beta1 = static_cast<T>(constants.beta1),
+          .one_minus_beta1 = static_cast<T>(1 - constants.beta1),
+          .beta2 = static_cast<T>(constants.beta2),
+          .one_minus_beta2 = static_cast<T>(1 - constants.beta2),
+          .epsilon = static_cast<T>(constants.epsilon),
+          .step_size = static_cast<T>(constants.learning_rate / correction1),
           .inverse_root_correction = static_cast<T>(1 / std::sqrt(correction2)),
-          .keep = static_cast<T>(1 - op.learning_rate * weight_decay)};
+          .keep = static_cast<T>(1 - constants.learning_rate * weight_decay)};
+}
+
+template <class T>
+inline AdamWFactors<T> adamw_factors(const AdamW& op, double weight_decay, int t) {
+  return adamw_factors<T>(AdamWConstants{.learning_rate = op.learning_rate,
+                                         .beta1 = op.beta1,
+                                         .beta2 = op.beta2,
+                                         .epsilon = op.epsilon},
+                          weight_decay, t);
 }
 
 template <class T>

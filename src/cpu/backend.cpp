@@ -404,6 +404,9 @@ class CpuBackend : public Backend {
       throw Unsupported("OMP_THREAD_LIMIT=" + std::to_string(omp_get_thread_limit()) +
                         " does not allow " + std::to_string(options.threads) + " threads");
     }
+    if (options.precision != Precision::f32) {
+      throw Unsupported("the CPU backend computes in f32, not in " + to_string(options.precision));
+    }
     omp_set_dynamic(0);  // with OMP_DYNAMIC=true OpenMP would take fewer threads as it sees fit
     check(workload);
     try {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA runtime with owners and exceptions: checks, streams, events, graphs, memory, discovery.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace crossover::cuda {
+
+/// Throws with the call, the status in words, file and line: DeviceFailed where the device can't be
+/// used any more, OutOfMemory where that is what the status says, else std::runtime_error.
+void check(cudaError_t status, const char* call, const char* file, int line);
+void check(cublasStatus_t status, const char* call, const char* file, int line);
+
+/// The same on standard error, for destructors.
+void report(cudaError_t status, const char* call, const char* file, int line) noexcept;
+void report(cublasStatus_t status, const char* call, const char* file, int line) noexcept;
+
+#define CROSSOVER_CUDA_CHECK(call) ::crossover::cuda::check((call), #call, __FILE__, __LINE__)
+#define CROSSOVER_CUDA_REPORT(call) ::crossover::cuda::report((call), #call, __FILE__, __LINE__)
+
+/// Owns a handle of one of NVIDIA's libraries; `release` gives it back.
+template <class T, auto release>
+class Owner {
+ public:
+  Owner() = default;
+  explicit Owner(T handle) : handle_(handle) {}
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  Owner(Owner&& other) noexcept : handle_(std::exchange(other.handle_, T{})) {}
+  Owner& operator=(Owner&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owner() {
+    if (handle_ != T{}) {
+      CROSSOVER_CUDA_REPORT(release(handle_));
+    }
+  }
+
+  [[nodiscard]] T get() const { return handle_; }
+  explicit operator bool() const { return handle_ != T{}; }
+
+ private:
+  T handle_{};
+};
+
+/// Waits for the stream's work, which may use memory that is freed next.
+cudaError_t finish_and_destroy(cudaStream_t stream);
+
+using Stream = Owner<cudaStream_t, &finish_and_destroy>;
+using Event = Owner<cudaEvent_t, &cudaEventDestroy>;
+using Graph = Owner<cudaGraph_t, &cudaGraphDestroy>;
+using GraphExec = Owner<cudaGraphExec_t, &cudaGraphExecDestroy>;
+using DeviceMemory = Owner<void*, &cudaFree>;
+using PinnedMemory = Owner<void*, &cudaFreeHost>;
+
+Stream make_stream();      ///< without order towards the default stream
+Event make_event();        ///< for order only: takes no time
+Event make_timed_event();  ///< keeps the device's time
+
+/// Throw OutOfMemory with the bytes needed, and free where the device tells.
+DeviceMemory allocate_device(std::int64_t bytes);
+PinnedMemory allocate_pinned(std::int64_t bytes);
+
+/// Records what `issue` puts into the stream, instead of running it.
+GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
+
+/// The first device, or the reason why it can't be used: one of the two is set.
+struct Discovery {
+  cudaDeviceProp device{};
+  std::string reason;
+};
+Discovery discover();
+
+std::string version_text(int version);  ///< 12040 -> "12.4"
+
+}  // namespace crossover::cuda

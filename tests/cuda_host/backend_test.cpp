@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU backend's own sources on the emulation: every operation, every golden run, every
+// placement and execution, against the reference.
+#include "crossover/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "crossover/start.h"
+#include "crossover/verify.h"
+#include "cuda_host.h"
+#include "golden.h"
+#include "operation_cases.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+using cuda_host::Order;
+
+constexpr unsigned all_epilogues = ~0U;
+
+std::unique_ptr<Backend> gpu() {
+  CudaBackend made = make_cuda_backend();
+  EXPECT_EQ(made.reason, "");
+  return std::move(made.backend);
+}
+
+std::string name_of(Execution execution) {
+  switch (execution) {
+    case Execution::eager:
+      return "eager";
+    case Execution::graph:
+      return "graph";
+    case Execution::graph_epoch:
+      return "graph_epoch";
+  }
+  return "";
+}
+
+std::string name_of(Placement placement) {
+  switch (placement) {
+    case Placement::resident:
+      return "resident";
+    case Placement::pageable:
+      return "pageable";
+    case Placement::pinned:
+      return "pinned";
+    case Placement::pinned_async:
+      return "pinned_async";
+  }
+  return "";
+}
+
+const auto executions = testing::Values(Execution::eager, Execution::graph, Execution::graph_epoch);
+const auto placements = testing::Values(Placement::resident, Placement::pageable, Placement::pinned,
+                                        Placement::pinned_async);
+
+// ---- operations
+// ------------------------------------------------------------------------------------
+
+/// The case, how it executes, and whether cuBLASLt has algorithms for epilogues.
+class EmulatedOperation
+    : public testing::TestWithParam<std::tuple<OperationCase, Execution, bool>> {};
+
+TEST_P(EmulatedOperation, MatchesTheReference) {
+  const auto& [c, execution, epilogues] = GetParam();
+  cuda_host::device().refused_epilogues = epilogues ? 0 : all_epilogues;
+  const auto backend = gpu();
+  const auto program = backend->compile(c.workload, {.execution = execution});
+  expect_operation(c, *program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedOperation,
+                         testing::Combine(testing::ValuesIn(operation_cases()), executions,
+                                          testing::Bool()),
+                         [](const auto& parameters) {
+                           return std::get<0>(parameters.param).name + "_" +
+                                  name_of(std::get<1>(parameters.param)) +
+                                  (std::get<2>(parameters.param) ? "" : "_no_epilogues");
+                         });
+
+// ---- golden runs
+// -----------------------------------------------------------------------------------
+
+class EmulatedGolden : public testing::TestWithParam<std::tuple<Golden, Form, Execution>> {};
+
+TEST_P(EmulatedGolden, Trajectory) {
+  const auto& [golden, form, execution] = GetParam();
+  const Training training = golden.training(form);
+  if (flops(golden, training.workload) > (CROSSOVER_SANITIZED ? 3e8 : 2e9)) {
+    GTEST_SKIP() << "too slow on the emulation";
+  }
+  const auto backend = gpu();
+  const auto program = backend->compile(training.workload, {.execution = execution});
+  set_data(*program, training.workload, training.data);
+  restart(*program, training.workload);
+  expect_golden(golden, training, *program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedGolden,
+                         testing::Combine(testing::ValuesIn(all_golden()),
+                                          testing::ValuesIn(all_forms), executions),
+                         [](const auto& parameters) {
+                           return label(std::get<0>(parameters.param)) + "_" +
+                                  form_name(std::get<1>(parameters.param)) + "_" +
+                                  name_of(std::get<2>(parameters.param));
+                         });
+
+// ---- every mode
+// ------------------------------------------------------------------------------------
+
+/// Steps of two shapes, accumulation over two of them, a residual join, several epilogues.
+Training small_training(bool fused) {
+  Workload workload = training_epoch(
+      residual_model(),
+      {.rows = 23, .batch = 5, .optimizer = AdamWOptions{.learning_rate = 0.01}, .accumulate = 2});
+  return {fused ? fuse(std::move(workload)) : std::move(workload), uniform_rows({5}, 23, 3)};
+}
+
+class EmulatedMode : public testing::TestWithParam<std::tuple<Placement, Execution, bool, bool>> {};
+
+TEST_P(EmulatedMode, MatchesTheReferenceInWhateverOrder) {
+  const auto& [placement, execution, loss_every_step, fused] = GetParam();
+  const Training training = small_training(fused);
+  const auto steps = static_cast<std::int64_t>(training.workload.order.size());
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    cuda_host::reset(seed, seed == 0 ? Order::eager : seed == 1 ? Order::lazy : Order::shuffled);
+    const auto backend = gpu();
+    const auto program = backend->compile(
+        training.workload,
+        {.execution = execution, .placement = placement, .loss_every_step = loss_every_step});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      set_data(*program, training.workload, training.data);
+      restart(*program, training.workload);
+      if (epoch == 0) {  // in parts
+        program->enqueue(0, 1);
+        program->enqueue(1, steps - 1);
+      } else {
+        program->enqueue(0, steps);
+      }
+      if (epoch != 1) {
+        program->wait();
+      }
+      EXPECT_NO_THROW(verify(*program, training.workload, expected))
+          << "seed " << seed << ", epoch " << epoch;
+    }
+    program->enqueue(0, steps);  // and is destroyed with work in flight
+  }
+}
+
+TEST_P(EmulatedMode, CallsNothingThatWaitsOrAllocatesInTheTimedLoop) {
+  const auto& [placement, execution, loss_every_step, fused] = GetParam();
+  const Training training = small_training(fused);
+  const auto steps = static_cast<std::int64_t>(training.workload.order.size());
+  const auto backend = gpu();
+  const auto program = backend->compile(
+      training.workload,
+      {.execution = execution, .placement = placement, .loss_every_step = loss_every_step});
+  set_data(*program, training.workload, training.data);
+  restart(*program, training.workload);
+  const auto before = [](const char* function) { return cuda_host::calls_of(function); };
+  const std::int64_t waits = before("cudaStreamSynchronize");
+  const std::int64_t algorithms = before("cublasLtMatmulAlgoGetHeuristic");
+  const std::int64_t memory = before("cudaMalloc") + before("cudaHostAlloc");
+  program->enqueue(0, steps);
+  EXPECT_EQ(cuda_host::calls_of("cudaDeviceSynchronize"), 0);
+  EXPECT_EQ(cuda_host::calls_of("cudaMemcpy"), 0) << "which waits for the default stream";
+  EXPECT_EQ(cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic"), algorithms);
+  EXPECT_EQ(cuda_host::calls_of("cudaMalloc") + cuda_host::calls_of("cudaHostAlloc"), memory);
+  if (!loss_every_step && placement != Placement::pageable) {
+    EXPECT_EQ(cuda_host::calls_of("cudaStreamSynchronize"), waits);
+  }
+}
+
+TEST_P(EmulatedMode, ProfilesEveryKindAndCanGoOn) {
+  const auto& [placement, execution, loss_every_step, fused] = GetParam();
+  const Training training = small_training(fused);
+  const auto steps = static_cast<std::int64_t>(training.workload.order.size());
+  const auto backend = gpu();
+  const auto program = backend->compile(
+      training.workload,
+      {.execution = execution, .placement = placement, .loss_every_step = loss_every_step});
+  set_data(*program, training.workload, training.data);
+  restart(*program, training.workload);
+  Profile profile = program->profile();
+  for (const Kind kind : {Kind::product, Kind::elementwise, Kind::loss, Kind::update, Kind::launch,
+                          Kind::synchronization}) {
+    EXPECT_TRUE(profile.contains(kind)) << static_cast<int>(kind);
+  }
+  EXPECT_EQ(profile.contains(Kind::copy_to_device), placement != Placement::resident);
+  EXPECT_EQ(profile.contains(Kind::copy_from_device), loss_every_step);
+  EXPECT_TRUE(std::all_of(profile.begin(), profile.end(),
+                          [](const auto& part) { return part.second >= 0; }));
+  restart(*program, training.workload);
+  program->enqueue(0, steps);
+  EXPECT_NO_THROW(verify(*program, training.workload,
+                         reference_trajectory(training.workload, training.data, steps)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedMode,
+                         testing::Combine(placements, executions, testing::Bool(), testing::Bool()),
+                         [](const auto& parameters) {
+                           return name_of(std::get<0>(parameters.param)) + "_" +
+                                  name_of(std::get<1>(parameters.param)) +
+                                  (std::get<2>(parameters.param) ? "_each_loss" : "") +
+                                  (std::get<3>(parameters.param) ? "_fused" : "");
+                         });
+
+TEST(EmulatedProgram, RefusesCopiesThatDoNotFit) {
+  const Training training = small_training(true);
+  const auto backend = gpu();
+  const auto program = backend->compile(training.workload, {});
+  const Id view = tensors_of(training.workload, Role::input).front();
+  const Id parameter = tensors_of(training.workload, Role::parameter).front();
+  EXPECT_THROW(upload(*program, training.workload, view, numbers(5 * 5, 1)), std::invalid_argument);
+  EXPECT_THROW(upload(*program, training.workload, parameter, numbers(1, 1)),
+               std::invalid_argument);
+}
+
+TEST(EmulatedProgram, TakesNoMoreMemoryThanItSays) {
+  const Training training = small_training(true);
+  const auto backend = gpu();
+  const auto program = backend->compile(training.workload, {});
+  EXPECT_LE(static_cast<std::int64_t>(cuda_host::live_device_bytes()),
+            backend->bytes_needed(training.workload));
+}
+
+}  // namespace
+}  // namespace crossover::test

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// D = epilogue(alpha op(A) op(B) + beta C) as the manual of cuBLASLt defines it; matrices are
+// column-major.
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "cublaslt.h"
+
+namespace cuda_host {
+namespace {
+
+/// op(X) [rows, cols] as rows of doubles; `transposed`: X is stored [cols, rows].
+std::vector<double> unpack(const float* from, const cublasLtMatrixLayoutOpaque_t& layout,
+                           bool transposed) {
+  std::vector<double> to(static_cast<std::size_t>(layout.rows * layout.cols));
+  std::size_t at = 0;
+  if (transposed) {
+    for (std::int64_t c = 0; c < layout.cols; ++c) {
+      for (std::int64_t r = 0; r < layout.rows; ++r) {
+        to[at++] = from[c * layout.ld + r];
+      }
+    }
+  } else {
+    for (std::int64_t r = 0; r < layout.rows; ++r) {
+      for (std::int64_t c = 0; c < layout.cols; ++c) {
+        to[at++] = from[c * layout.ld + r];
+      }
+    }
+  }
+  return to;
+}
+
+/// to += factor * from. Most of the time goes here, over memory that unpack() has checked.
+__attribute__((no_sanitize("address", "undefined"))) void add(double* to, const double* from,
+                                                              double factor, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] += factor * from[i];
+  }
+}
+
+/// sums [rows of x] of x over its columns.
+void row_sums(const double* x, std::int64_t rows, std::int64_t cols, float* sums) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      sum += x[r * cols + c];
+    }
+    sums[r] = static_cast<float>(sum);
+  }
+}
+
+/// sums [columns of x] of x over its rows.
+void column_sums(const double* x, std::int64_t rows, std::int64_t cols, float* sums) {
+  for (std::int64_t c = 0; c < cols; ++c) {
+    double sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      sum += x[r * cols + c];
+    }
+    sums[c] = static_cast<float>(sum);
+  }
+}
+
+/// Bit (row, column) of the mask: `ld` bits a column, the lowest bit of a byte first.
+struct Mask {
+  std::uint8_t* bytes;
+  std::int64_t ld;
+
+  [[nodiscard]] bool get(std::int64_t row, std::int64_t column) const {
+    const std::int64_t bit = column * ld + row;
+    return ((bytes[bit / 8] >> (bit % 8)) & 1) != 0;
+  }
+  void set(std::int64_t row, std::int64_t column, bool value) const {
+    const std::int64_t bit = column * ld + row;
+    const auto one = static_cast<std::uint8_t>(1U << (bit % 8));
+    bytes[bit / 8] =
+        static_cast<std::uint8_t>(value ? bytes[bit / 8] | one : bytes[bit / 8] & ~one);
+  }
+};
+
+}  // namespace
+
+void multiply(const Product& product, const Operands& operands) {
+  const auto [m, n, k] = std::tuple(product.m, product.n, product.k);
+  const auto& desc = product.desc;
+  const auto a = unpack(operands.a, product.a, desc.transpose_a != CUBLAS_OP_N);  // [m, k]
+  const auto b = unpack(operands.b, product.b, desc.transpose_b != CUBLAS_OP_N);  // [k, n]
+  std::vector<double> d(static_cast<std::size_t>(m * n));                         // [m, n]
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t p = 0; p < k; ++p) {
+      add(&d[static_cast<std::size_t>(i * n)], &b[static_cast<std::size_t>(p * n)],
+          operands.alpha * a[static_cast<std::size_t>(i * k + p)], n);
+    }
+  }
+  auto* vector = static_cast<float*>(desc.bias);
+  const Mask mask{static_cast<std::uint8_t*>(desc.aux), desc.aux_ld};
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      double& x = d[static_cast<std::size_t>(i * n + j)];
+      if (operands.beta != 0) {  // else C is not read: it may hold anything
+        x += double{operands.beta} * operands.c[j * product.c.ld + i];
+      }
+      if (product.has(CUBLASLT_EPILOGUE_BIAS)) {
+        x += vector[i];
+      }
+      if (product.has(CUBLASLT_EPILOGUE_RELU)) {
+        if (product.has_mask()) {
+          mask.set(i, j, x > 0);
+        }
+        x = x > 0 ? x : 0;
+      }
+      if (product.has(CUBLASLT_EPILOGUE_DRELU)) {
+        x = mask.get(i, j) ? x : 0;
+      }
+      operands.d[j * product.d.ld + i] = static_cast<float>(x);
+    }
+  }
+  if (product.has(CUBLASLT_EPILOGUE_DRELU_BGRAD)) {
+    row_sums(d.data(), m, n, vector);
+  } else if (product.has(CUBLASLT_EPILOGUE_BGRADA)) {
+    row_sums(a.data(), m, k, vector);
+  } else if (product.has(CUBLASLT_EPILOGUE_BGRADB)) {
+    column_sums(b.data(), k, n, vector);
+  }
+}
+
+}  // namespace cuda_host

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt's heuristic and its matrix product: what they accept, and what they put into the queue.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "cublaslt.h"
+#include "memory.h"
+
+using namespace cuda_host;
+
+namespace cuda_host {
+
+std::uint64_t alignment_of(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  std::uint64_t alignment = 256;
+  while (number % alignment != 0) {
+    alignment /= 2;
+  }
+  return alignment;
+}
+
+cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                        cublasLtMatrixLayout_t d) {
+  const auto& layouts = cublaslt().layouts;
+  if (!cublaslt().descriptors.has(desc) || !layouts.has(a) || !layouts.has(b) || !layouts.has(c) ||
+      !layouts.has(d)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  *product = {.desc = *desc, .a = *a, .b = *b, .c = *c, .d = *d};
+  const bool ta = desc->transpose_a != CUBLAS_OP_N;
+  const bool tb = desc->transpose_b != CUBLAS_OP_N;
+  product->m = ta ? a->cols : a->rows;
+  product->n = tb ? b->rows : b->cols;
+  product->k = ta ? a->rows : a->cols;
+  if ((tb ? b->cols : b->rows) != product->k || d->rows != product->m || d->cols != product->n ||
+      c->rows != d->rows || c->cols != d->cols) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  for (const auto* layout : {a, b, c, d}) {
+    if (layout->rows < 1 || layout->cols < 1 || layout->ld < layout->rows) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (layout->type != CUDA_R_32F) {
+      return CUBLAS_STATUS_NOT_SUPPORTED;  // of the emulation
+    }
+  }
+  const auto compute = desc->compute;
+  if ((compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
+       compute != CUBLAS_COMPUTE_32F_FAST_TF32) ||
+      desc->scale != CUDA_R_32F) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  switch (desc->epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_AUX:
+    case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DRELU:
+    case CUBLASLT_EPILOGUE_DRELU_BGRAD:
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB:
+      break;
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (product->has_mask() && (desc->aux_ld % 128 != 0 || desc->aux_ld < product->m)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+std::uint64_t fingerprint(const Product& product) {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const std::int64_t value :
+       {product.m, product.n, product.k, product.a.ld, product.b.ld, product.c.ld, product.d.ld,
+        product.desc.aux_ld, std::int64_t{product.desc.epilogue},
+        std::int64_t{product.desc.transpose_a}, std::int64_t{product.desc.transpose_b},
+        std::int64_t{product.desc.compute}}) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
+  }
+  return hash;
+}
+
+}  // namespace cuda_host
+
+namespace {
+
+constexpr std::uint64_t signature = 0x63756461686f7374U;
+
+/// The fields of cublasLtMatmulAlgo_t::data.
+enum Field { magic, product_of, align_a, align_b, align_c, align_d, align_vector, workspace_of };
+
+std::size_t bytes_of(const cublasLtMatrixLayoutOpaque_t& layout) {
+  return static_cast<std::size_t>((layout.cols - 1) * layout.ld + layout.rows) * sizeof(float);
+}
+
+std::uint64_t promised(const cublasLtMatmulDescOpaque_t& desc) {
+  return std::min(alignment_of(desc.bias), alignment_of(desc.aux));
+}
+
+struct Range {
+  const char* name;
+  const void* from;
+  std::size_t bytes;
+  bool written;
+};
+
+bool overlap(const Range& a, const Range& b) {
+  const auto* a_from = static_cast<const std::byte*>(a.from);
+  const auto* b_from = static_cast<const std::byte*>(b.from);
+  return a_from < b_from + b.bytes && b_from < a_from + a.bytes;
+}
+
+/// What the operands do wrong: they leave their memory, or overlap one that is written.
+std::string fault(const std::vector<Range>& ranges) {
+  for (const Range& range : ranges) {
+    if (where_is(range.from) == Where::pageable) {
+      return std::string(range.name) + " lies in no device or pinned memory";
+    }
+    if (!is_inside(range.from, range.bytes)) {
+      return std::string(range.name) + " runs over the end of its block";
+    }
+    for (const Range& other : ranges) {
+      if (&other != &range && range.written && overlap(range, other) &&
+          !(other.from == range.from && std::string_view(other.name) == "C")) {
+        return std::string(range.name) + " is written and overlaps " + other.name;
+      }
+    }
+  }
+  return {};
+}
+
+bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operands& operands,
+          const void* workspace, std::size_t workspace_bytes) {
+  const auto& data = algo.data;
+  return data[magic] == signature && data[product_of] == fingerprint(product) &&
+         alignment_of(operands.a) >= data[align_a] && alignment_of(operands.b) >= data[align_b] &&
+         alignment_of(operands.c) >= data[align_c] && alignment_of(operands.d) >= data[align_d] &&
+         promised(product.desc) >= data[align_vector] &&
+         (data[workspace_of] == 0 ||
+          (workspace != nullptr && workspace_bytes >= data[workspace_of] &&
+           alignment_of(workspace) >= 16));
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* returned) {
+  if (const cublasStatus_t status = enter_library("cublasLtMatmulAlgoGetHeuristic")) {
+    return status;
+  }
+  *returned = 0;
+  if (!cublaslt().handles.has(handle) || !cublaslt().preferences.has(preference) || requested < 1) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Product product;
+  if (const cublasStatus_t status = describe(&product, desc, a, b, c, d)) {
+    return status;
+  }
+  if ((state().device.refused_epilogues & product.desc.epilogue) != 0 &&
+      product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  for (const std::uint32_t alignment : preference->alignment) {
+    if (alignment < sizeof(float)) {
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+  }
+  // The first one works in the workspace, as one that splits the sums would; the second needs none.
+  for (const std::uint64_t workspace : {std::uint64_t{4096}, std::uint64_t{0}}) {
+    if (workspace > preference->workspace_bytes || *returned == requested) {
+      continue;
+    }
+    cublasLtMatmulHeuristicResult_t& result = results[(*returned)++];
+    result = {.state = CUBLAS_STATUS_SUCCESS};
+    result.workspaceSize = workspace;
+    result.wavesCount = 1;
+    auto& data = result.algo.data;
+    data[magic] = signature;
+    data[product_of] = fingerprint(product);
+    std::copy(std::begin(preference->alignment), std::end(preference->alignment), data + align_a);
+    data[align_vector] = promised(product.desc);
+    data[workspace_of] = workspace;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
+                              void* workspace, std::size_t workspace_bytes,
+                              cudaStream_t stream_handle) {
+  if (const cublasStatus_t status = enter_library("cublasLtMatmul")) {
+    return status;
+  }
+  CUstream_st* stream = find_stream(stream_handle);
+  if (!cublaslt().handles.has(handle) || alpha == nullptr || beta == nullptr || a == nullptr ||
+      b == nullptr || d == nullptr || stream == nullptr) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Product product;
+  if (const cublasStatus_t status =
+          describe(&product, desc, a_layout, b_layout, c_layout, d_layout)) {
+    return status;
+  }
+  if ((product.has_vector() && desc->bias == nullptr) ||
+      (product.has_mask() && (desc->aux == nullptr || alignment_of(desc->aux) < 16))) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Operands operands{.alpha = *static_cast<const float*>(alpha),
+                    .beta = *static_cast<const float*>(beta),
+                    .a = static_cast<const float*>(a),
+                    .b = static_cast<const float*>(b),
+                    .c = static_cast<const float*>(c),
+                    .d = static_cast<float*>(d)};
+  if (operands.beta != 0 && (c == nullptr || (c == d && product.c.ld != product.d.ld))) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (algo != nullptr && !fits(*algo, product, operands, workspace, workspace_bytes)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  const std::size_t scribbled = algo == nullptr ? 0 : algo->data[workspace_of];
+  std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},
+                            {"B", b, bytes_of(product.b), false},
+                            {"D", d, bytes_of(product.d), true}};
+  if (operands.beta != 0) {
+    ranges.push_back({"C", c, bytes_of(product.c), false});
+  }
+  if (product.has_vector()) {
+    ranges.push_back({"the bias", desc->bias,
+                      static_cast<std::size_t>(product.vector_length()) * sizeof(float),
+                      !product.has(CUBLASLT_EPILOGUE_BIAS)});
+  }
+  if (product.has_mask()) {
+    ranges.push_back({"the bit mask", desc->aux,
+                      static_cast<std::size_t>(product.desc.aux_ld * product.n / 8),
+                      product.has(CUBLASLT_EPILOGUE_RELU)});
+  }
+  if (scribbled > 0) {
+    ranges.push_back({"the workspace", workspace, scribbled, true});
+  }
+  if (const std::string what = fault(ranges); !what.empty()) {
+    violation("in a matrix product, " + what);
+    fail_context(cudaErrorIllegalAddress);
+    return CUBLAS_STATUS_SUCCESS;  // as on a device: a later call tells
+  }
+  std::vector<const void*> addresses;
+  for (const Range& range : ranges) {
+    addresses.push_back(range.from);
+  }
+  Work work{.what = "matrix product", .run = {}, .blocks = blocks_of(addresses)};
+  work.run = [=] {
+    if (scribbled > 0) {
+      std::memset(workspace, 0xff, scribbled);
+    }
+    multiply(product, operands);
+  };
+  return enqueue(*stream, std::move(work)) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                          : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests do with the emulated GPU beside calling it: make up its properties, let calls fail,
+// ask what broke its rules and what is still alive.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cuda_host {
+
+/// The made-up device and its driver; a test changes what it needs, reset() makes it new.
+struct Device {
+  int count = 1;
+  int driver_version = 13000;  ///< 0: no driver
+  int runtime_version = 13000;
+  bool has_code = true;  ///< the program holds kernels for it
+  std::size_t bytes = std::size_t{1} << 30U;
+  std::size_t bytes_of_others = 0;  ///< taken by other processes
+  cudaError_t busy = cudaSuccess;   ///< what making a context gives
+  unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
+};
+Device& device();
+
+/// How much freedom the executor takes.
+enum class Order {
+  shuffled,  ///< anything that CUDA allows, at any time
+  eager,     ///< at once, in the order of the calls
+  lazy,      ///< only what is waited for, and only then
+};
+
+/// A new device, as after the start of a process. The same seed makes the same choices. Objects
+/// that are still alive are forgotten; their memory stays out of reach for good.
+void reset(std::uint64_t seed = 1, Order order = Order::shuffled);
+
+/// Calls of the runtime and of cuBLASLt since reset().
+std::int64_t calls();
+/// Operations that the device has executed since reset().
+std::int64_t executed();
+
+/// The n-th call (from 1) fails with this error. Errors that end a CUDA context (launch failure,
+/// illegal address, ECC, ...) are returned by every call after it, too.
+void fail_call(std::int64_t n, cudaError_t error);
+/// The n-th operation that the device executes (from 1) fails: later calls tell.
+void fail_execution(std::int64_t n, cudaError_t error);
+bool is_sticky(cudaError_t error);
+/// Whether a failure that was asked for has happened.
+bool has_failed();
+
+/// Sentences on what was done that CUDA does not allow and that it may not report. A test that
+/// does not take them fails (see environment.cpp).
+std::vector<std::string> take_violations();
+
+struct Live {
+  std::int64_t device_blocks = 0, pinned_blocks = 0, streams = 0, events = 0, graphs = 0,
+               graph_execs = 0, handles = 0, descriptors = 0, layouts = 0, preferences = 0;
+
+  friend bool operator==(const Live&, const Live&) = default;
+  [[nodiscard]] std::string text() const;  ///< what is not zero: "2 streams, 1 event"
+};
+Live live();
+std::size_t live_device_bytes();
+
+/// Number of calls of that function since reset(): "cudaGraphLaunch".
+std::int64_t calls_of(const std::string& function);
+
+}  // namespace cuda_host

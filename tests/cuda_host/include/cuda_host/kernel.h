@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the code of a kernel sees: its place in the grid, barriers, shuffles, shared memory.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <source_location>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): these are CUDA's names
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+// One block runs at a time, so a variable in static storage is the block's own. All lie in one
+// section of the program, which is filled with garbage before each block (but for those of function
+// templates: GCC puts them elsewhere).
+#define __shared__ static __attribute__((section("cuda_host_shared")))
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)  // NOLINT: implicit in CUDA
+      : x(x_), y(y_), z(z_) {}
+};
+
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace cuda_host {
+
+/// A kernel and its arguments, copied at the call. Every word of the arguments that is the address
+/// of device or pinned memory counts as memory that the kernel uses.
+struct Kernel {
+  std::function<void()> thread;
+  std::vector<const void*> words;
+  std::vector<const void*> pointers;  ///< of arguments that are pointers: never the host's
+};
+
+template <class T>
+void add_words(Kernel& kernel, const T& argument) {
+  static_assert(std::is_trivially_copyable_v<T>, "kernels take their arguments bit by bit");
+  if constexpr (std::is_pointer_v<T>) {
+    kernel.pointers.push_back(argument);
+  }
+  for (std::size_t at = 0; at + sizeof(void*) <= sizeof(T); at += sizeof(void*)) {
+    const void* word = nullptr;
+    std::memcpy(&word, reinterpret_cast<const char*>(&argument) + at, sizeof(word));
+    kernel.words.push_back(word);
+  }
+}
+
+template <class Function, class Arguments>
+Kernel bind(Function function, Arguments arguments) {
+  Kernel kernel;
+  std::apply([&](const auto&... argument) { (add_words(kernel, argument), ...); }, arguments);
+  kernel.thread = [=] { std::apply(function, arguments); };
+  return kernel;
+}
+
+/// Waits for the block; `where` tells barriers apart, so that threads that wait at different ones
+/// are found.
+void barrier(const std::source_location& where);
+
+/// Waits for the warp and returns lane `source`'s value.
+std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
+                       const std::source_location& where);
+unsigned lane();
+
+template <class T>
+T shuffle(unsigned mask, T value, unsigned source, const std::source_location& where) {
+  static_assert(std::is_arithmetic_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = exchange(mask, bits, source, where);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace cuda_host
+
+inline void __syncthreads(std::source_location where = std::source_location::current()) {
+  cuda_host::barrier(where);
+}
+
+// A lane whose source falls outside its group of `width` lanes gets its own value, as in CUDA.
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
+              std::source_location where = std::source_location::current()) {
+  const unsigned lane = cuda_host::lane();
+  const auto group = static_cast<unsigned>(width);
+  return cuda_host::shuffle(mask, value,
+                            lane / group * group + static_cast<unsigned>(source) % group, where);
+}
+
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
+                   std::source_location where = std::source_location::current()) {
+  const unsigned lane = cuda_host::lane();
+  const auto group = static_cast<unsigned>(width);
+  return cuda_host::shuffle(mask, value, lane % group + delta < group ? lane + delta : lane, where);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize,
+                  std::source_location where = std::source_location::current()) {
+  const unsigned lane = cuda_host::lane();
+  const auto group = static_cast<unsigned>(width);
+  const unsigned source = lane ^ static_cast<unsigned>(bits);
+  return cuda_host::shuffle(mask, value, source / group <= lane / group ? source : lane, where);
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

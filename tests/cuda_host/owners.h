@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the tests of the emulation itself: streams, events and memory that are given back.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "cuda_host.h"
+
+namespace cuda_host::test {
+
+struct Stream {
+  cudaStream_t handle = nullptr;
+
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&handle, flags), cudaSuccess);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    cudaStreamSynchronize(handle);
+    cudaStreamDestroy(handle);
+  }
+  operator cudaStream_t() const { return handle; }  // NOLINT(google-explicit-constructor)
+};
+
+struct Event {
+  cudaEvent_t handle = nullptr;
+
+  explicit Event(unsigned flags = cudaEventDisableTiming) {
+    EXPECT_EQ(cudaEventCreateWithFlags(&handle, flags), cudaSuccess);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { cudaEventDestroy(handle); }
+  operator cudaEvent_t() const { return handle; }  // NOLINT(google-explicit-constructor)
+};
+
+/// Numbers in device memory.
+template <class T>
+struct OnDevice {
+  T* data = nullptr;
+  std::size_t bytes;
+
+  explicit OnDevice(const std::vector<T>& values) : bytes(values.size() * sizeof(T)) {
+    EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data, values.data(), bytes, cudaMemcpyHostToDevice), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { cudaFree(data); }
+
+  /// What it holds now: nothing is waited for.
+  [[nodiscard]] std::vector<T> values() const {
+    std::vector<T> copy(bytes / sizeof(T));
+    EXPECT_EQ(cudaMemcpy(copy.data(), data, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+    return copy;
+  }
+};
+
+/// Numbers in page-locked memory.
+template <class T>
+struct Pinned {
+  T* data = nullptr;
+
+  explicit Pinned(std::size_t count) {
+    EXPECT_EQ(cudaMallocHost(&data, count * sizeof(T)), cudaSuccess);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data); }
+};
+
+template <class... P, class... A>
+cudaError_t run(void (*kernel)(P...), Size size, cudaStream_t stream, A... arguments) {
+  return launch(size, cuda_host::bind(kernel, std::tuple<P...>(arguments...)), stream);
+}
+
+}  // namespace cuda_host::test

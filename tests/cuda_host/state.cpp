@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state.h"
+
+#include "memory.h"
+#include "queue.h"
+
+namespace cuda_host {
+
+State& state() {
+  static State only;
+  return only;
+}
+
+Device& device() { return state().device; }
+
+void reset(std::uint64_t seed, Order order) {
+  forget_queue();
+  forget_memory();
+  state() = State{};
+  state().random.seed(seed);
+  state().order = order;
+}
+
+std::int64_t calls() { return state().calls; }
+std::int64_t executed() { return state().executed; }
+
+std::int64_t calls_of(const std::string& function) {
+  const auto found = state().calls_by_name.find(function);
+  return found == state().calls_by_name.end() ? 0 : found->second;
+}
+
+void fail_call(std::int64_t n, cudaError_t error) {
+  state().failing_call = n;
+  state().failure = error;
+}
+
+void fail_execution(std::int64_t n, cudaError_t error) {
+  state().failing_execution = n;
+  state().failure = error;
+}
+
+bool has_failed() { return state().failed; }
+
+bool is_sticky(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+cudaError_t enter(const char* function) {
+  State& now = state();
+  ++now.calls;
+  ++now.calls_by_name[function];
+  if (now.calls == now.failing_call) {
+    now.failed = true;
+    if (is_sticky(now.failure)) {
+      fail_context(now.failure);
+    }
+    return now.failure;
+  }
+  return now.sticky;
+}
+
+cudaError_t result(cudaError_t error) {
+  if (error != cudaSuccess) {
+    state().last = error;
+  }
+  return error;
+}
+
+void violation(const std::string& sentence) { state().violations.push_back(sentence); }
+
+void fail_context(cudaError_t error) {
+  if (state().sticky == cudaSuccess) {
+    state().sticky = state().last = error;
+  }
+}
+
+std::vector<std::string> take_violations() { return std::exchange(state().violations, {}); }
+
+Live live() { return state().live; }
+
+std::string Live::text() const {
+  std::string all;
+  const auto add = [&](std::int64_t count, const char* what) {
+    if (count != 0) {
+      all += (all.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+    }
+  };
+  add(device_blocks, "blocks of device memory");
+  add(pinned_blocks, "blocks of pinned memory");
+  add(streams, "streams");
+  add(events, "events");
+  add(graphs, "graphs");
+  add(graph_execs, "executable graphs");
+  add(handles, "cuBLASLt handles");
+  add(descriptors, "matmul descriptors");
+  add(layouts, "matrix layouts");
+  add(preferences, "preferences");
+  return all;
+}
+
+}  // namespace cuda_host

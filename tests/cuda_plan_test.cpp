@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA backend decides on the host: epilogues, masks, memory, launches. Needs no CUDA.
+#include "../src/cuda/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "crossover/catalogue.h"
+#include "crossover/memory.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+using cuda::Epilogue;
+using cuda::Launch;
+using cuda::make_plan;
+using cuda::Plan;
+using cuda::ProductForm;
+using cuda::ProductLaunch;
+
+bool everything(const ProductForm& /*unused*/) { return true; }
+bool plain_only(const ProductForm& form) { return form.epilogue == Epilogue::none; }
+
+/// All but some epilogues.
+cuda::Supports without(std::set<Epilogue> refused) {
+  return [=](const ProductForm& form) { return !refused.contains(form.epilogue); };
+}
+
+Workload epoch(const Model& model, std::int64_t rows, std::int64_t accumulate = 1,
+               Optimizer optimizer = SgdOptions{}) {
+  return fuse(training_epoch(
+      model,
+      {.rows = rows, .batch = 5, .optimizer = std::move(optimizer), .accumulate = accumulate}));
+}
+
+/// 4 -> 8 -> 6 -> 2 in batches of 5.
+Workload mlp_epoch(std::int64_t rows = 10, Activation activation = Activation::relu,
+                   std::int64_t accumulate = 1) {
+  return epoch(mlp("m", {4, 8, 6, 2}, activation), rows, accumulate);
+}
+
+std::vector<Epilogue> epilogues(const cuda::StepPlan& step) {
+  std::vector<Epilogue> all;
+  for (const Launch& launch : step.launches) {
+    if (const auto* product = std::get_if<ProductLaunch>(&launch)) {
+      all.push_back(product->form.epilogue);
+    }
+  }
+  return all;
+}
+
+template <class L>
+std::vector<L> launches_of(const cuda::StepPlan& step) {
+  std::vector<L> all;
+  for (const Launch& launch : step.launches) {
+    if (const auto* found = std::get_if<L>(&launch)) {
+      all.push_back(*found);
+    }
+  }
+  return all;
+}
+
+TEST(CudaPlan, TakesEpiloguesForBiasReluAndTheirGradients) {
+  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  ASSERT_EQ(plan.steps.size(), 1);
+  // Two hidden layers and the last; then backwards dx and dw of each, no dx of the data. What a
+  // product with a mask makes, it sums as well: only the last layer's bias gradient is left.
+  EXPECT_EQ(epilogues(plan.steps[0]),
+            (std::vector{Epilogue::relu_mask_bias, Epilogue::relu_mask_bias, Epilogue::bias,
+                         Epilogue::drelu_bias_sum, Epilogue::b_sum, Epilogue::drelu_bias_sum,
+                         Epilogue::none, Epilogue::none}));
+  EXPECT_EQ(plan.steps[0].launches.size(), 8 + 2);  // loss and update
+}
+
+TEST(CudaPlan, PutsOwnKernelsInThePlaceOfEpilogues) {
+  const Plan plan = make_plan(mlp_epoch(), {}, plain_only);
+  const cuda::StepPlan& step = plan.steps[0];
+  EXPECT_EQ(epilogues(step), std::vector(8, Epilogue::none));
+  const auto forward = launches_of<cuda::BiasActivateLaunch>(step);
+  ASSERT_EQ(forward.size(), 3);
+  EXPECT_EQ(forward[0].activation, Activation::relu);
+  EXPECT_EQ(forward[2].activation, Activation::identity);
+  EXPECT_EQ(launches_of<cuda::ColumnSumsLaunch>(step).size(), 3);
+  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
+}
+
+TEST(CudaPlan, WritesNoMaskThatNobodyCanUse) {
+  const Plan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu}));
+  const std::vector<Epilogue> used = epilogues(plan.steps[0]);
+  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::relu_bias), 2);
+  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::relu_mask_bias), 0);
+  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::drelu_bias_sum), 0);
+  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::b_sum), 3);
+  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(plan.steps[0]).size(), 2);
+}
+
+TEST(CudaPlan, SumsBiasGradientsWhereTheLibraryCan) {
+  const Plan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu_bias_sum}));
+  EXPECT_EQ(epilogues(plan.steps[0]),
+            (std::vector{Epilogue::relu_mask_bias, Epilogue::relu_mask_bias, Epilogue::bias,
+                         Epilogue::drelu, Epilogue::b_sum, Epilogue::drelu, Epilogue::b_sum,
+                         Epilogue::b_sum}));
+}
+
+TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
+  const Plan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
+  const cuda::StepPlan& step = plan.steps[0];
+  EXPECT_EQ(launches_of<cuda::ActivateLaunch>(step).size(), 2);
+  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
+  const std::vector<Epilogue> used = epilogues(step);
+  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::bias), 3);
+}
+
+TEST(CudaPlan, AddsToGradientsWithoutAnEpilogue) {
+  // Of an accumulation of two, the second step adds.
+  const Plan plan = make_plan(mlp_epoch(10, Activation::relu, 2), {}, everything);
+  ASSERT_EQ(plan.steps.size(), 2);
+  const auto sums = launches_of<cuda::ColumnSumsLaunch>(plan.steps[1]);
+  ASSERT_EQ(sums.size(), 3);
+  for (const auto& launch : sums) {
+    EXPECT_TRUE(launch.accumulate);
+  }
+  for (const auto& product : launches_of<ProductLaunch>(plan.steps[1])) {
+    EXPECT_EQ(product.form.accumulate, product.form.transpose_b) << "only dw adds";
+    EXPECT_NE(product.form.epilogue, Epilogue::b_sum);
+    EXPECT_NE(product.form.epilogue, Epilogue::drelu_bias_sum);
+  }
+}
+
+TEST(CudaPlan, SeesRowMajorMatricesAsTheirTransposes) {
+  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
+  const ProductForm& forward = products[1].form;  // [5, 8] -> [5, 6]
+  EXPECT_EQ((std::vector{forward.m, forward.n, forward.k}), (std::vector<std::int64_t>{6, 5, 8}));
+  EXPECT_TRUE(forward.transpose_a);
+  EXPECT_FALSE(forward.transpose_b);
+  const ProductForm& dw = products[6].form;
+  EXPECT_EQ((std::vector{dw.m, dw.n, dw.k}), (std::vector<std::int64_t>{8, 6, 5}));
+  EXPECT_FALSE(dw.transpose_a);
+  EXPECT_TRUE(dw.transpose_b);
+  const ProductForm& dx = products[5].form;
+  EXPECT_EQ((std::vector{dx.m, dx.n, dx.k}), (std::vector<std::int64_t>{8, 5, 6}));
+  EXPECT_FALSE(dx.transpose_a || dx.transpose_b);
+}
+
+TEST(CudaPlan, GivesEachLayerAMaskThatBothEndsUse) {
+  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
+  EXPECT_EQ(products[0].mask.offset, products[5].mask.offset);
+  EXPECT_EQ(products[1].mask.offset, products[3].mask.offset);
+  EXPECT_GE(products[1].mask.offset, products[0].mask.offset + cuda::mask_bytes(8, 5));
+  EXPECT_EQ(products[0].mask.offset % 256, 0);
+}
+
+TEST(CudaPlan, RoundsMasksToWholeColumnsOf128Bits) {
+  EXPECT_EQ(cuda::mask_leading(1), 128);
+  EXPECT_EQ(cuda::mask_leading(128), 128);
+  EXPECT_EQ(cuda::mask_leading(129), 256);
+  EXPECT_EQ(cuda::mask_bytes(129, 3), 96);
+}
+
+TEST(CudaPlan, SumsOnlyGradientsThatComeFromOneProductThere) {
+  // The value that three layers read: its gradient is a sum of several, made by Add, which no
+  // product's epilogue can have summed.
+  const Plan plan = make_plan(epoch(residual_model(), 10), {}, everything);
+  for (const cuda::StepPlan& step : plan.steps) {
+    std::set<std::int64_t> written;
+    for (const auto& product : launches_of<ProductLaunch>(step)) {
+      if (writes_vector(product.form.epilogue)) {
+        EXPECT_TRUE(written.insert(product.vector.offset).second) << "a bias gradient made twice";
+      }
+    }
+    for (const auto& sums : launches_of<cuda::ColumnSumsLaunch>(step)) {
+      EXPECT_TRUE(written.insert(sums.sums.offset).second) << "a bias gradient made twice";
+    }
+    EXPECT_EQ(written.size(), 4);
+  }
+}
+
+TEST(CudaPlan, KnowsHowAlignedTheRowsOfABatchAre) {
+  // 5 rows of 3 floats: batches begin at multiples of 60 bytes. 5 of 4: at multiples of 80.
+  for (const auto& [features, aligned] : {std::pair{3, 4}, std::pair{4, 16}}) {
+    const Workload workload = epoch(mlp("m", {features, 2}, Activation::relu), 15);
+    const auto in_place = launches_of<ProductLaunch>(make_plan(workload, {}, everything).steps[0]);
+    EXPECT_EQ(in_place[0].form.alignment_b, aligned);
+    EXPECT_EQ(in_place[0].form.alignment_a, MemoryPlan::alignment);
+    const auto staged = launches_of<ProductLaunch>(
+        make_plan(workload, {.execution = Execution::graph}, everything).steps[0]);
+    EXPECT_EQ(staged[0].form.alignment_b, MemoryPlan::alignment);
+  }
+}
+
+TEST(CudaPlan, CountsEveryRunOnce) {
+  Workload workload = mlp_epoch(13);
+  const auto counts = [](const cuda::StepPlan& step) {
+    auto advancing = launches_of<cuda::AdvanceLaunch>(step).size();
+    for (const auto& loss : launches_of<cuda::LossLaunch>(step)) {
+      advancing += loss.advance ? 1 : 0;
+    }
+    return advancing;
+  };
+  auto& doubled = workload.steps[0].ops;  // two losses in one step
+  const auto loss = std::find_if(doubled.begin(), doubled.end(), [](const Op& op) {
+    return std::holds_alternative<SoftmaxCrossEntropy>(op);
+  });
+  const Op copy_of_loss = *loss;
+  doubled.insert(loss, copy_of_loss);
+  workload.steps.push_back({{doubled.front()}});  // a step without one
+  for (const cuda::StepPlan& step : make_plan(workload, {}, everything).steps) {
+    EXPECT_EQ(counts(step), 1);
+  }
+}
+
+struct Where {
+  Placement placement;
+  Execution execution;
+  int buffers;
+};
+
+TEST(CudaPlan, StagesWhatDoesNotLieInPlace) {
+  const Workload workload = mlp_epoch(13);
+  for (const Where& where : {Where{Placement::resident, Execution::eager, 0},
+                             Where{Placement::resident, Execution::graph, 1},
+                             Where{Placement::resident, Execution::graph_epoch, 1},
+                             Where{Placement::pageable, Execution::eager, 1},
+                             Where{Placement::pinned, Execution::graph, 1},
+                             Where{Placement::pinned_async, Execution::eager, 2}}) {
+    const Plan plan = make_plan(
+        workload, {.execution = where.execution, .placement = where.placement}, everything);
+    EXPECT_EQ(plan.buffers, where.buffers);
+    const bool resident = where.placement == Placement::resident;
+    EXPECT_EQ(plan.host_bytes > 0, !resident);
+    for (const Id id : tensors_of(workload, Role::data)) {
+      const auto at = static_cast<std::size_t>(id);
+      EXPECT_EQ(plan.offset[at] >= 0, resident);
+      EXPECT_EQ(plan.host_offset[at] >= 0, !resident);
+    }
+    for (const cuda::StepPlan& step : plan.steps) {
+      EXPECT_EQ(step.inputs.size(), where.buffers > 0 ? 2 : 0);  // rows and labels
+      for (const cuda::StagedInput& input : step.inputs) {
+        EXPECT_LE(input.staged + where.buffers * plan.buffer_bytes, plan.bytes);
+      }
+      const auto x = launches_of<ProductLaunch>(step)[0].b;
+      if (where.buffers > 1) {
+        EXPECT_EQ(x.at({.buffer = 1}) - x.at({.buffer = 0}), plan.buffer_bytes);
+        EXPECT_EQ(x.at({.first_row = 5, .buffer = 0}), x.at({.first_row = 0, .buffer = 0}));
+      }
+      if (resident) {
+        EXPECT_EQ(x.at({.first_row = 5}) - x.at({}), 5 * 4 * 4);
+      }
+    }
+  }
+}
+
+TEST(CudaPlan, KeepsItsPlacesApart) {
+  for (const Execution execution : {Execution::eager, Execution::graph}) {
+    const Workload workload = mlp_epoch(13);
+    const Plan plan = make_plan(workload, {.execution = execution}, everything);
+    std::vector<std::pair<std::int64_t, std::int64_t>> places{
+        {plan.row_losses, 5 * 4},
+        {plan.factors, cuda::factors_bytes},
+        {plan.run, 8},
+        {plan.workspace, plan.workspace_bytes}};
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      if (plan.offset[i] >= 0 && workload.tensors[i].role != Role::activation) {
+        places.emplace_back(plan.offset[i], bytes(workload.tensors[i]));
+      }
+    }
+    std::set<std::int64_t> masks;
+    for (const cuda::StepPlan& step : plan.steps) {
+      for (const auto& product : launches_of<ProductLaunch>(step)) {
+        if (product.mask.exists() && masks.insert(product.mask.offset).second) {
+          places.emplace_back(product.mask.offset, cuda::mask_bytes(8, 5));
+        }
+      }
+      for (const cuda::StagedInput& input : step.inputs) {
+        places.emplace_back(input.staged, input.bytes);
+      }
+    }
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      EXPECT_LE(places[i - 1].first + places[i - 1].second, places[i].first);
+    }
+    EXPECT_LE(places.back().first + places.back().second, plan.bytes);
+  }
+}
+
+TEST(CudaPlan, UpdatesAllParametersInOnePass) {
+  const Plan sgd = make_plan(mlp_epoch(), {}, everything);
+  const auto plain = launches_of<cuda::SgdLaunch>(sgd.steps[0]);
+  ASSERT_EQ(plain.size(), 1);
+  EXPECT_EQ(plain[0].spans.size(), 1);
+
+  const Workload workload = epoch(mlp("m", {4, 8, 6, 2}, Activation::relu), 10, 1, AdamWOptions{});
+  const auto adamw = launches_of<cuda::AdamWLaunch>(make_plan(workload, {}, everything).steps[0]);
+  ASSERT_EQ(adamw.size(), 1);
+  EXPECT_EQ(adamw[0].spans.size(), 6);  // weights decay, biases do not
+  EXPECT_EQ(adamw[0].spans[0].offsets.size(), 4);
+}
+
+TEST(CudaPlan, SplitsUpdatesOfManyTensors) {
+  const std::vector<std::int64_t> widths(30, 3);
+  const Workload workload = epoch(mlp("deep", widths, Activation::relu), 10, 1, AdamWOptions{});
+  const cuda::StepPlan step = make_plan(workload, {}, everything).steps[0];
+  const auto adamw = launches_of<cuda::AdamWLaunch>(step);
+  ASSERT_EQ(adamw.size(), 2);
+  EXPECT_EQ(adamw[0].spans.size(), cuda::max_spans);
+  EXPECT_EQ(adamw[1].spans.size(), 2 * 29 - cuda::max_spans);
+  EXPECT_EQ(launches_of<cuda::AdamWTimeLaunch>(step).size(), 1);
+}
+
+TEST(CudaPlan, SaysWhichProductTheLibraryRefuses) {
+  try {
+    static_cast<void>(make_plan(mlp_epoch(), {}, [](const ProductForm&) { return false; }));
+    FAIL() << "nothing was thrown";
+  } catch (const Unsupported& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "cuBLASLt has no algorithm for a product of m=8 n=5 k=4, A transposed, epilogue: none");
+  }
+}
+
+TEST(CudaPlan, TakesNoWorkspaceWithoutProducts) {
+  OneOp one;
+  const Id x = one.tensor("x", {3});
+  one.operation(Activate{.x = x, .y = one.tensor("y", {3}), .activation = Activation::relu});
+  EXPECT_EQ(make_plan(one.workload, {}, everything).workspace_bytes, 0);
+  EXPECT_EQ(make_plan(mlp_epoch(), {}, everything).workspace_bytes, cuda::workspace_for_products);
+}
+
+}  // namespace
+}  // namespace crossover::test

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "crossover/cost.h"
+#include "crossover/start.h"
+
+namespace crossover::test {
+namespace {
+
+const std::string fixtures = CROSSOVER_FIXTURES;
+
+struct Checksums {
+  double sum = 0, squares = 0;
+
+  void take(const std::vector<double>& values) {
+    for (const double v : values) {
+      sum += v;
+      squares += v * v;
+    }
+  }
+};
+
+}  // namespace
+
+Dataset Golden::data() const {
+  if (name.starts_with("disc")) {
+    return disc_points(options.rows);
+  }
+  if (name.starts_with("heart")) {
+    return read_csv(fixtures + "/heart_train.csv", dims.front(), dims.back());
+  }
+  return uniform_rows({dims.front()}, options.rows, dims.back());
+}
+
+Training Golden::training(Form form) const {
+  Workload workload = training_epoch(mlp(name, dims, activation), options);
+  if (form != Form::plain) {
+    workload = fuse(std::move(workload));
+  }
+  if (form == Form::update_fused) {
+    workload = fuse_update(std::move(workload));
+  }
+  return {std::move(workload), data()};
+}
+
+std::string form_name(Form form) {
+  switch (form) {
+    case Form::plain:
+      return "plain";
+    case Form::fused:
+      return "fused";
+    case Form::update_fused:
+      return "update_fused";
+  }
+  return "";
+}
+
+std::vector<Golden> all_golden() {
+  std::ifstream file(fixtures + "/golden_mlp.json");
+  std::vector<Golden> all;
+  const auto json = nlohmann::json::parse(file);
+  for (const auto& c : json.at("cases")) {
+    Golden golden{.name = c.at("name"),
+                  .dims = c.at("dims"),
+                  .params = c.at("params"),
+                  .losses = c.at("losses"),
+                  .sum_after = c.at("params_sum_after"),
+                  .norm_after = c.at("params_norm_after")};
+    golden.activation =
+        c.value("activation", "relu") == "sigmoid" ? Activation::sigmoid : Activation::relu;
+    const double rate = c.at("lr");
+    golden.options = {
+        .rows = c.at("rows"), .batch = c.at("batch"), .accumulate = c.at("accumulate")};
+    if (c.at("optimizer") == "adamw") {
+      golden.options.optimizer = AdamWOptions{.learning_rate = rate};
+    } else {
+      golden.options.optimizer = SgdOptions{.learning_rate = rate};
+    }
+    all.push_back(golden);
+  }
+  return all;
+}
+
+std::string label(const Golden& golden) {
+  std::string name = golden.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+double flops(const Golden& golden, const Workload& workload) {
+  return cost(workload).flops / static_cast<double>(workload.order.size()) *
+         static_cast<double>(golden.losses.size());
+}
+
+void expect_golden(const Golden& golden, const Workload& workload, double tolerance,
+                   double sum_tolerance, double norm_tolerance,
+                   const std::function<void(std::int64_t, std::int64_t)>& run,
+                   const std::function<std::vector<double>()>& losses,
+                   const std::function<std::vector<double>(Id)>& values) {
+  const auto epoch = static_cast<std::int64_t>(workload.order.size());
+  const auto total = static_cast<std::int64_t>(golden.losses.size());
+  for (std::int64_t start = 0; start < total; start += epoch) {
+    const std::int64_t count = std::min(epoch, total - start);
+    run(0, count);
+    const std::vector<double> got = losses();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double expected = golden.losses[static_cast<std::size_t>(start + i)];
+      EXPECT_NEAR(got[static_cast<std::size_t>(i)] / expected, 1, tolerance)
+          << "step " << start + i + 1;
+    }
+  }
+  Checksums checksums;
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    checksums.take(values(id));
+  }
+  EXPECT_NEAR(std::sqrt(checksums.squares) / golden.norm_after, 1, norm_tolerance);
+  EXPECT_NEAR(checksums.sum, golden.sum_after, sum_tolerance * golden.norm_after);
+  EXPECT_EQ(parameter_count(workload), golden.params);
+}
+
+void expect_golden(const Golden& golden, const Training& training, Program& program) {
+  const Id loss = find(training.workload, "loss");
+  const bool adamw = std::holds_alternative<AdamWOptions>(golden.options.optimizer);
+  expect_golden(
+      golden, training.workload, adamw ? 5e-5 : 1e-5, 1e-4, 1e-4,
+      [&](std::int64_t first, std::int64_t count) {
+        program.enqueue(first, count);
+        program.wait();
+      },
+      [&] { return download(program, training.workload, loss); },
+      [&](Id id) { return download(program, training.workload, id); });
+}
+
+}  // namespace crossover::test

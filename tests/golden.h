@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole training runs with the losses that PyTorch computes in float64 (fixtures/golden_mlp.json).
+#pragma once
+
+#include <array>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "crossover/training.h"
+#include "support.h"
+
+namespace crossover::test {
+
+/// What the lowered epoch goes through before it is compiled.
+enum class Form { plain, fused, update_fused };
+constexpr std::array all_forms{Form::plain, Form::fused, Form::update_fused};
+std::string form_name(Form form);
+
+struct Golden {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  Activation activation = Activation::relu;
+  std::int64_t params = 0;
+  TrainingOptions options;
+  std::vector<double> losses;
+  double sum_after = 0, norm_after = 0;
+
+  friend std::ostream& operator<<(std::ostream& out, const Golden& golden) {
+    return out << golden.name;
+  }
+
+  [[nodiscard]] Dataset data() const;
+
+  [[nodiscard]] Training training(Form form) const;
+};
+
+std::vector<Golden> all_golden();
+
+/// The case's name as a test can bear it.
+std::string label(const Golden& golden);
+
+/// Operations that the case takes, of the kind that cost() counts.
+double flops(const Golden& golden, const Workload& workload);
+
+/// Trains for as many steps as there are losses, epoch after epoch, and compares. `run(first,
+/// count)` runs part of an epoch, `losses()` and `values(id)` read back.
+void expect_golden(const Golden& golden, const Workload& workload, double tolerance,
+                   double sum_tolerance, double norm_tolerance,
+                   const std::function<void(std::int64_t, std::int64_t)>& run,
+                   const std::function<std::vector<double>()>& losses,
+                   const std::function<std::vector<double>(Id)>& values);
+
+/// The same with a Program at its start, to what float32 can meet.
+void expect_golden(const Golden& golden, const Training& training, Program& program);
+
+}  // namespace crossover::test

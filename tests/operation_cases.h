@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation by itself, in the shapes that are worth testing on any backend.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "crossover/step.h"
+
+namespace crossover::test {
+
+struct OperationCase {
+  std::string name;
+  Workload workload;
+  std::int64_t classes = 2;  ///< of labels
+
+  friend std::ostream& operator<<(std::ostream& out, const OperationCase& c) {
+    return out << c.name;
+  }
+};
+
+std::vector<OperationCase> operation_cases();
+
+/// Numbers for a tensor of the case, such as its operation can use.
+std::vector<double> values_for(const OperationCase& c, Id id);
+
+/// Puts them into every tensor, runs the operation, and compares all tensors with the reference.
+void expect_operation(const OperationCase& c, Program& program);
+
+}  // namespace crossover::test
