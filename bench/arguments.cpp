@@ -2,15 +2,41 @@
 #include "arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <functional>
 #include <sstream>
 
+#include "families.h"
+
 namespace crossover::bench {
 namespace {
 
 std::vector<std::string> every_disc() { return disc_family().names; }
+
+constexpr std::array all_executions{Execution::eager, Execution::graph, Execution::graph_epoch};
+constexpr std::array all_placements{Placement::resident, Placement::pageable, Placement::pinned,
+                                    Placement::pinned_async};
+constexpr std::array all_precisions{Precision::f32, Precision::tf32, Precision::bf16,
+                                    Precision::f16};
+
+/// A whole epoch is one graph only where nothing is copied or read between its steps.
+bool makes_sense(const GpuMode& mode, bool loss_every_step) {
+  return mode.execution != Execution::graph_epoch ||
+         (mode.placement == Placement::resident && !loss_every_step);
+}
+
+template <class Executions, class Placements>
+std::vector<GpuMode> every_mode(const Executions& executions, const Placements& placements) {
+  std::vector<GpuMode> modes;
+  for (const Execution execution : executions) {
+    for (const Placement placement : placements) {
+      modes.push_back({execution, placement});
+    }
+  }
+  return modes;
+}
 
 std::vector<Sweep> sweeps() {
   std::vector<std::string> standard = every_disc();
@@ -19,10 +45,18 @@ std::vector<Sweep> sweeps() {
   for (const std::string& name : fcn_family().names) {
     all.push_back(name);
   }
+  const std::vector<GpuMode> few = {{Execution::eager, Placement::resident},
+                                    {Execution::graph, Placement::resident},
+                                    {Execution::eager, Placement::pinned_async}};
+  const std::vector<GpuMode> every = every_mode(all_executions, all_placements);
   return {
-      {"quick", {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"}, 5, 0.02},
-      {"default", standard, 9, 0.1},
-      {"full", all, 15, 0.3},
+      {"quick",
+       {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       few,
+       5,
+       0.02},
+      {"default", standard, every, 9, 0.1},
+      {"full", all, every, 15, 0.3},
   };
 }
 
@@ -39,8 +73,29 @@ std::vector<Number> numbers(const std::string& flag, const std::string& text, Nu
 constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
 constexpr int most_threads = 4096;
 
+/// The values whose names stand in a list: --execution=eager,graph.
+template <class Values>
+auto choices(const std::string& flag, const std::string& text, const Values& known) {
+  std::vector<typename Values::value_type> chosen;
+  for (const std::string& part : split(text)) {
+    const auto at = std::find_if(known.begin(), known.end(),
+                                 [&](const auto& value) { return to_string(value) == part; });
+    if (at == known.end()) {
+      std::string names;
+      for (const auto& value : known) {
+        names += (names.empty() ? "" : ", ") + to_string(value);
+      }
+      throw UsageError(flag + "=" + text + ": '" + part + "' is none of " + names);
+    }
+    chosen.push_back(*at);
+  }
+  return chosen;
+}
+
 /// What the flags ask to change in the networks, before they are put together.
 struct Changes {
+  std::vector<Execution> executions;
+  std::vector<Placement> placements;
   std::vector<std::string> models;
   std::optional<std::vector<std::int64_t>> mlp;
   std::optional<std::string> activation, optimizer;
@@ -129,12 +184,39 @@ std::vector<Task> tasks_for(const Arguments& arguments, const Changes& changes) 
   return tasks;
 }
 
+/// The sweep's modes, or those of the flags; without those that come to the same as another.
+std::vector<GpuMode> gpu_modes(const Arguments& arguments, const Changes& changes) {
+  std::vector<GpuMode> modes = arguments.sweep.gpu_modes;
+  if (!changes.executions.empty() || !changes.placements.empty()) {
+    const std::vector<Execution> eager{Execution::eager};
+    const std::vector<Placement> resident{Placement::resident};
+    modes = every_mode(changes.executions.empty() ? eager : changes.executions,
+                       changes.placements.empty() ? resident : changes.placements);
+  }
+  std::erase_if(modes,
+                [&](const GpuMode& mode) { return !makes_sense(mode, arguments.loss_every_step); });
+  if (modes.empty()) {
+    throw UsageError(
+        "--execution=graph-epoch needs --placement=resident and --loss=epoch: nothing may be "
+        "copied or read between the steps of one graph");
+  }
+  return modes;
+}
+
 struct Flag {
   std::string
       value;  ///< what stands behind '=', as the help text names it; empty: the flag has none
   std::string help;
   std::function<void(const std::string& value)> take;
 };
+
+std::string names_of_families() {
+  std::string names;
+  for (const BenchmarkFamily& family : families()) {
+    names += (names.empty() ? "" : ", ") + family.name;
+  }
+  return names;
+}
 
 using Flags = std::vector<std::pair<std::string, Flag>>;
 
@@ -202,6 +284,50 @@ Flags flags(Arguments& to, Changes& changes) {
        {"FILE.csv",
         "train on these rows: numbers, the last column the class from 0; header optional",
         [&to](const std::string& text) { to.data = text; }}},
+      {"--family",
+       {"NAME,...", "these families of benchmarks (default: all): " + names_of_families(),
+        [&to](const std::string& text) {
+          to.families = split(text);
+          for (const std::string& name : to.families) {
+            if (std::none_of(families().begin(), families().end(),
+                             [&](const auto& family) { return family.name == name; })) {
+              throw UsageError("--family=" + text + ": '" + name + "' is none of " +
+                               names_of_families());
+            }
+          }
+        }}},
+      {"--cuda",
+       {"auto|on|off", "measure on a GPU: where there is one (default), necessarily, or not at all",
+        [&to](const std::string& text) {
+          if (text != "auto" && text != "on" && text != "off") {
+            throw UsageError("--cuda=" + text + ": auto, on or off is needed");
+          }
+          to.cuda = text == "auto" ? CudaUse::automatic : text == "on" ? CudaUse::on : CudaUse::off;
+        }}},
+      {"--precision",
+       {"NAME,...", "f32, tf32, bf16 or f16 (default: f32, with TF32 off)",
+        [&to](const std::string& text) {
+          to.precisions = choices("--precision", text, all_precisions);
+        }}},
+      {"--execution",
+       {"NAME,...", "on a GPU: eager, graph (each step) or graph-epoch (default: the sweep's)",
+        [&changes](const std::string& text) {
+          changes.executions = choices("--execution", text, all_executions);
+        }}},
+      {"--placement",
+       {"NAME,...",
+        "of the data of a GPU: resident, pageable, pinned or pinned-async (default: the sweep's)",
+        [&changes](const std::string& text) {
+          changes.placements = choices("--placement", text, all_placements);
+        }}},
+      {"--loss",
+       {"epoch|step", "when a GPU's losses are waited for (default: epoch)",
+        [&to](const std::string& text) {
+          if (text != "epoch" && text != "step") {
+            throw UsageError("--loss=" + text + ": epoch or step is needed");
+          }
+          to.loss_every_step = text == "step";
+        }}},
       {"--threads",
        {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores)",
         [&to](const std::string& text) {
@@ -271,6 +397,32 @@ std::vector<std::string> split(const std::string& text) {
   }
 }
 
+std::string to_string(Execution execution) {
+  switch (execution) {
+    case Execution::eager:
+      return "eager";
+    case Execution::graph:
+      return "graph";
+    case Execution::graph_epoch:
+      return "graph-epoch";
+  }
+  return "";
+}
+
+std::string to_string(Placement placement) {
+  switch (placement) {
+    case Placement::resident:
+      return "resident";
+    case Placement::pageable:
+      return "pageable";
+    case Placement::pinned:
+      return "pinned";
+    case Placement::pinned_async:
+      return "pinned-async";
+  }
+  return "";
+}
+
 template <class Number>
 Number parse_number(const std::string& flag, const std::string& text, Number least, Number most) {
   Number value{};
@@ -291,7 +443,7 @@ template std::int64_t parse_number(const std::string&, const std::string&, std::
 template double parse_number(const std::string&, const std::string&, double, double);
 
 Arguments parse(const std::vector<std::string>& arguments) {
-  Arguments result{.sweep = sweeps()[1]};
+  Arguments result{.sweep = sweeps()[1], .precisions = {Precision::f32}};
   Changes changes;
   const Flags known = flags(result, changes);
   for (const std::string& argument : arguments) {
@@ -327,6 +479,12 @@ Arguments parse(const std::vector<std::string>& arguments) {
     }
     flag->second.take(value);
   }
+  if (result.families.empty()) {
+    for (const BenchmarkFamily& family : families()) {
+      result.families.push_back(family.name);
+    }
+  }
+  result.gpu_modes = gpu_modes(result, changes);
   if (result.action == Action::measure) {
     result.tasks = tasks_for(result, changes);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crossover/backend.h"
 #include "crossover/catalogue.h"
 
 namespace crossover::bench {
@@ -19,10 +20,20 @@ struct UsageError : std::runtime_error {
 
 enum class Action { measure, help, machine, commit, models };
 
+/// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
+enum class CudaUse { automatic, on, off };
+
+/// How a GPU executes an epoch and where its data lies, as one curve of the chart.
+struct GpuMode {
+  Execution execution = Execution::eager;
+  Placement placement = Placement::resident;
+};
+
 /// How much is measured where no flag says otherwise.
 struct Sweep {
   std::string name;
   std::vector<std::string> models;
+  std::vector<GpuMode> gpu_modes;
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
 };
@@ -33,6 +44,11 @@ struct Arguments {
   std::vector<Task> tasks;            ///< the networks to measure, changes by flags included
   std::vector<std::int64_t> batches;  ///< empty: each network's own
   std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
+  std::vector<std::string> families;  ///< to measure, in this order
+  std::vector<Precision> precisions;
+  std::vector<GpuMode> gpu_modes;
+  bool loss_every_step = false;
+  CudaUse cuda = CudaUse::automatic;
   std::int64_t accumulate = 1;
   std::optional<std::string> data;  ///< the user's CSV file
   std::optional<std::string> out;   ///< the result file
@@ -50,6 +66,10 @@ Number parse_number(const std::string& flag, const std::string& text, Number lea
 
 /// Throws UsageError.
 Arguments parse(const std::vector<std::string>& arguments);
+
+/// As in rows' names: "graph-epoch", "pinned-async".
+std::string to_string(Execution execution);
+std::string to_string(Placement placement);
 
 /// The help text of our flags; Google Benchmark's own follow it.
 std::string help();

@@ -69,22 +69,27 @@ Json command_json(const std::vector<std::string>& command) {
   return words;
 }
 
-Json libraries_json(const Backend& backend) {
+Json libraries_json(const Devices& devices) {
   Json libraries = {{"benchmark", build::benchmark_version}};
-  for (const auto& [library, version] : backend.describe().libraries) {
-    libraries[library] = version;
+  const auto add = [&](const Device& device) {
+    for (const auto& [library, version] : device.backend->describe().libraries) {
+      libraries[library] = version;
+    }
+  };
+  add(devices.cpu);
+  if (devices.gpu) {
+    add(*devices.gpu);
   }
   return libraries;
 }
 
 }  // namespace
 
-Json machine_json() {
+Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
-  const CudaBackend cuda = make_cuda_backend();
-  const Json gpu = cuda.backend
-                       ? Json::object({{"name", cuda.backend->describe().libraries.at("gpu")}})
-                       : Json(nullptr);
+  const Json gpu =
+      devices.gpu ? Json::object({{"name", devices.gpu->backend->describe().libraries.at("gpu")}})
+                  : Json(nullptr);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},
@@ -96,7 +101,7 @@ Json machine_json() {
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
           {"gpu", gpu},
-          {"gpu_reason", cuda.reason},
+          {"gpu_reason", devices.gpu_reason},
           {"os", machine.os},
           {"kernel", machine.kernel}};
 }
@@ -108,7 +113,7 @@ std::string commit_line() {
 }
 
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
-                  const BenchmarkFlags& flags, const Backend& backend) {
+                  const BenchmarkFlags& flags, const Devices& devices) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
   Json context = {
       {"date", now_in_utc()},
@@ -123,14 +128,14 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
       {"crossover",
        {{"schema_version", 1},
         {"complete", false},
-        {"machine", machine_json()},
+        {"machine", machine_json(devices)},
         {"software",
          {{"commit", build::commit},
           {"dirty", build::dirty},
           {"compiler", build::compiler},
           {"flags", build::flags},
           {"build_type", build::build_type},
-          {"libraries", libraries_json(backend)}}},
+          {"libraries", libraries_json(devices)}}},
         {"configuration",
          {{"command", command_json(command)},
           {"sweep", arguments.sweep.name},

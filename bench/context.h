@@ -8,12 +8,12 @@
 
 #include "arguments.h"
 #include "benchmark_flags.h"
-#include "crossover/backend.h"
+#include "device.h"
 
 namespace crossover::bench {
 
 /// The machine's record, as --machine prints it.
-nlohmann::ordered_json machine_json();
+nlohmann::ordered_json machine_json(const Devices& devices);
 
 /// The short commit, "-dirty" behind it where the tree differed, or "unknown".
 std::string commit_line();
@@ -21,6 +21,6 @@ std::string commit_line();
 /// Google Benchmark's own context, and "crossover" in it; results/README.md defines the fields.
 nlohmann::ordered_json context_json(const Arguments& arguments,
                                     const std::vector<std::string>& command,
-                                    const BenchmarkFlags& flags, const Backend& backend);
+                                    const BenchmarkFlags& flags, const Devices& devices);
 
 }  // namespace crossover::bench

@@ -1,47 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "epoch.h"
-
+// Family Epoch: one iteration trains a network on its whole data set once.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
+#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "crossover/cost.h"
-#include "crossover/machine.h"
+#include "crossover/dataset.h"
 #include "crossover/memory.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
-#include "measure.h"
+#include "crossover/verify.h"
+#include "families.h"
+#include "workload_demand.h"
 
 namespace crossover::bench {
-
-/// A row as it was asked for.
-struct EpochFamily::Plan {
-  Task task;
-  TrainingOptions training;
-  int threads;
-
-  [[nodiscard]] Workload epoch() const { return training_epoch(task.model, training); }
-  [[nodiscard]] std::string key() const {
-    return task.model.name + "/" + std::to_string(training.batch);
-  }
-};
-
-/// A row compiled and verified, ready to be timed; or the reason why it never will be.
-struct EpochFamily::Prepared {
-  Workload workload;
-  std::unique_ptr<Program> program;
-  Cost cost;
-  double first_call_seconds = 0;
-  double loss_first_epoch = 0;
-  Profile profile;
-  std::string refusal;
-};
-
 namespace {
 
 /// What the reference may cost a row, and what it does per second at least: guesses for a few
@@ -59,15 +36,6 @@ std::string mebibytes(double bytes) {
   text.precision(bytes < 10 * mebibyte ? 2 : 0);
   text << std::fixed << bytes / mebibyte << " MiB";
   return text.str();
-}
-
-std::vector<int> default_threads(int cores) {
-  std::vector<int> threads;
-  for (int t = 1; t < cores; t *= 2) {
-    threads.push_back(t);
-  }
-  threads.push_back(cores);
-  return threads;
 }
 
 /// A guess at a row's time: for the progress line only.
@@ -160,20 +128,103 @@ void derive(benchmark::UserCounters& counters, double seconds) {
   counters["flops_per_second"] = counters["flops"].value / seconds;
 }
 
-}  // namespace
+nlohmann::ordered_json verification_json(const Verification& verification) {
+  return {{"reference", "float64 interpreter"},
+          {"steps", verification.steps},
+          {"steps_of", verification.steps_of},
+          {"tolerance", verification.tolerance.loss},
+          {"relative_error", verification.loss_error},
+          {"parameter_tolerance", verification.tolerance.parameters},
+          {"parameter_error", verification.parameter_error}};
+}
 
-EpochFamily::EpochFamily(const Arguments& arguments, const Backend& backend, Rows& rows)
-    : arguments_(arguments), backend_(backend), rows_(rows), cores_(this_machine().cores) {
-  if (!arguments.data) {
+/// A network as it is trained, on whatever device.
+struct Plan {
+  Task task;
+  TrainingOptions training;
+
+  [[nodiscard]] Workload epoch() const { return training_epoch(task.model, training); }
+  [[nodiscard]] std::string key() const {
+    return task.model.name + "/" + std::to_string(training.batch) + "/" +
+           to_string(training.precision);
+  }
+};
+
+/// A device and a way to use it.
+struct Side {
+  Device* device = nullptr;
+  CompileOptions options;
+  Configuration configuration;  ///< the device part of the name
+  std::vector<std::string> quality;
+};
+
+class PreparedEpoch : public Prepared {
+ public:
+  PreparedEpoch(Workload workload, std::unique_ptr<Program> program)
+      : workload_(std::move(workload)),
+        program_(std::move(program)),
+        steps_(static_cast<std::int64_t>(workload_.order.size())) {}
+
+  void start() override { restart(*program_, workload_); }
+
+  void run() override {
+    program_->enqueue(0, steps_);
+    program_->wait();
+  }
+
+  void check() override {
+    if (!is_finite(*program_, workload_)) {
+      throw std::runtime_error(
+          "losses or parameters are not finite after the timed epochs: the training diverges; a "
+          "smaller --lr may help");
+    }
+  }
+
+  [[nodiscard]] const Workload& workload() const { return workload_; }
+  [[nodiscard]] Program& program() { return *program_; }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+
+ private:
+  Workload workload_;
+  std::unique_ptr<Program> program_;
+  std::int64_t steps_;
+};
+
+class EpochFamily {
+ public:
+  EpochFamily(const Arguments& arguments, Devices& devices)
+      : arguments_(arguments), devices_(devices) {
+    read_data();
+  }
+
+  [[nodiscard]] std::vector<Plan> plans() const;
+  [[nodiscard]] std::vector<Side> sides(Precision precision) const;
+  [[nodiscard]] Row row(const Plan& plan, const Side& side) const;
+  std::unique_ptr<Prepared> make(const Plan& plan, const Side& side);
+
+ private:
+  void read_data();
+  void require_memory(const Plan& plan, const Side& side) const;
+  const Dataset& dataset_for(const Task& task);
+  const Trajectory& trajectory_for(const Plan& plan);
+
+  const Arguments arguments_;
+  Devices& devices_;
+  std::map<std::string, Dataset> datasets_;         ///< by model
+  std::map<std::string, Trajectory> trajectories_;  ///< by Plan::key()
+};
+
+void EpochFamily::read_data() {
+  if (!arguments_.data) {
     return;
   }
-  for (const Task& task : arguments.tasks) {
+  for (const Task& task : arguments_.tasks) {
     if (task.model.sample.size() != 1) {
       throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
     }
     try {
       datasets_[task.model.name] =
-          read_csv(*arguments.data, task.model.sample[0], task.model.classes);
+          read_csv(*arguments_.data, task.model.sample[0], task.model.classes);
     } catch (const std::runtime_error& error) {
       throw UsageError("--data: " + std::string(error.what()) + " (" + task.model.name + " reads " +
                        std::to_string(task.model.sample[0]) + " features and " +
@@ -182,10 +233,55 @@ EpochFamily::EpochFamily(const Arguments& arguments, const Backend& backend, Row
   }
 }
 
-EpochFamily::~EpochFamily() = default;
+std::vector<Plan> EpochFamily::plans() const {
+  std::vector<Plan> plans;
+  for (const Task& task : arguments_.tasks) {
+    const auto own = datasets_.find(task.model.name);
+    const std::int64_t rows = own != datasets_.end() ? own->second.rows : task.rows;
+    for (const std::int64_t batch :
+         arguments_.batches.empty() ? std::vector{task.batch} : arguments_.batches) {
+      for (const Precision precision : arguments_.precisions) {
+        plans.push_back({.task = task,
+                         .training = {.rows = rows,
+                                      .batch = batch,
+                                      .optimizer = task.optimizer,
+                                      .accumulate = arguments_.accumulate,
+                                      .precision = precision}});
+      }
+    }
+  }
+  return plans;
+}
+
+std::vector<Side> EpochFamily::sides(Precision precision) const {
+  std::vector<Side> sides;
+  for (const int threads : thread_counts(arguments_)) {
+    sides.push_back({.device = &devices_.cpu,
+                     .options = {.threads = threads, .precision = precision},
+                     .configuration = {{"device", "cpu"},
+                                       {"execution", "eager"},
+                                       {"cpu_threads", std::to_string(threads)}},
+                     .quality = doubts_about_threads(threads)});
+  }
+  if (!devices_.gpu) {
+    return sides;
+  }
+  for (const GpuMode& mode : arguments_.gpu_modes) {
+    sides.push_back({.device = &*devices_.gpu,
+                     .options = {.precision = precision,
+                                 .execution = mode.execution,
+                                 .placement = mode.placement,
+                                 .loss_every_step = arguments_.loss_every_step},
+                     .configuration = {{"device", devices_.gpu->name()},
+                                       {"execution", to_string(mode.execution)},
+                                       {"data", to_string(mode.placement)}},
+                     .quality = {}});
+  }
+  return sides;
+}
 
 /// Of an epoch, from one full batch: the list of all steps may be too long to make.
-double EpochFamily::approximate_flops(const Plan& plan) {
+double approximate_flops(const Plan& plan) {
   TrainingOptions one_batch = plan.training;
   one_batch.batch = std::min(plan.training.batch, plan.training.rows);
   one_batch.rows = one_batch.batch;
@@ -193,149 +289,88 @@ double EpochFamily::approximate_flops(const Plan& plan) {
          static_cast<double>(plan.training.rows) / static_cast<double>(one_batch.rows);
 }
 
-void EpochFamily::release(const std::string& name) { prepared_.erase(name); }
-
-void EpochFamily::register_rows() {
-  for (const Task& task : arguments_.tasks) {
-    const auto own = datasets_.find(task.model.name);
-    const std::int64_t rows = own != datasets_.end() ? own->second.rows : task.rows;
-    for (const std::int64_t batch :
-         arguments_.batches.empty() ? std::vector{task.batch} : arguments_.batches) {
-      for (const int threads :
-           arguments_.threads.empty() ? default_threads(cores_) : arguments_.threads) {
-        const Plan plan{.task = task,
-                        .training = {.rows = rows,
-                                     .batch = batch,
-                                     .optimizer = task.optimizer,
-                                     .accumulate = arguments_.accumulate},
-                        .threads = threads};
-        Row row{.configuration = {{"family", "Epoch"},
-                                  {"model", task.model.name},
-                                  {"batch", std::to_string(batch)},
-                                  {"precision", to_string(plan.training.precision)}}};
-        if (arguments_.accumulate > 1) {
-          row.configuration.emplace_back("accumulate", std::to_string(arguments_.accumulate));
-        }
-        row.configuration.insert(row.configuration.end(),
-                                 {{"device", backend_.describe().device},
-                                  {"execution", "eager"},
-                                  {"cpu_threads", std::to_string(threads)}});
-        try {
-          row.expected_seconds = expected_seconds(arguments_, approximate_flops(plan), threads);
-        } catch (const std::overflow_error& error) {
-          throw UsageError(task.model.name + ": " + error.what());
-        }
-        row.derive = derive;
-        const char* wait_policy = std::getenv("OMP_WAIT_POLICY");
-        if (threads > 1 && wait_policy != nullptr && std::string(wait_policy) == "passive") {
-          row.quality.emplace_back("OMP_WAIT_POLICY=passive slows rows of several threads");
-        }
-        if (threads > cores_) {
-          row.quality.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +
-                                std::to_string(cores_) + " cores");
-        }
-        const std::string name = row_name(row.configuration);
-        rows_.add(std::move(row));
-        benchmark::RegisterBenchmark(name.c_str(), [this, plan, name](benchmark::State& state) {
-          run(state, plan, name);
-        })->Unit(benchmark::kMillisecond);
-      }
-    }
+Row EpochFamily::row(const Plan& plan, const Side& side) const {
+  Row row{.configuration = {{"family", "Epoch"},
+                            {"model", plan.task.model.name},
+                            {"batch", std::to_string(plan.training.batch)},
+                            {"precision", to_string(plan.training.precision)}},
+          .device = side.device,
+          .quality = side.quality,
+          .derive = derive};
+  if (plan.training.accumulate > 1) {
+    row.configuration.emplace_back("accumulate", std::to_string(plan.training.accumulate));
   }
-}
-
-void EpochFamily::run(benchmark::State& state, const Plan& plan, const std::string& name) {
-  Prepared& row = prepare(plan, name);
-  if (!row.refusal.empty()) {
-    state.SkipWithError(row.refusal.c_str());
-    return;
+  if (arguments_.loss_every_step) {
+    row.configuration.emplace_back("loss", "step");
   }
-  restart(*row.program, row.workload);
-  const auto steps = static_cast<std::int64_t>(row.workload.order.size());
-  measure(state, *row.program, steps);
-
-  if (!is_finite(*row.program, row.workload)) {
-    rows_[name].outcome = Outcome::failed;
-    state.SkipWithError(
-        "losses or parameters are not finite after the timed epochs: the training diverges; a "
-        "smaller "
-        "--lr may help");
-    return;
-  }
-  state.SetLabel(description(plan.training.optimizer));
-  const auto count = [&](const char* counter, double value) { state.counters[counter] = value; };
-  count("params", static_cast<double>(parameter_count(row.workload)));
-  count("batch", static_cast<double>(plan.training.batch));
-  count("cpu_threads", plan.threads);
-  count("rows", static_cast<double>(plan.training.rows));
-  count("steps", static_cast<double>(steps));
-  count("flops", row.cost.flops);
-  count("first_call_seconds", row.first_call_seconds);
-  count("loss_first_epoch", row.loss_first_epoch);
-  for (const auto& [kind, seconds] : row.profile) {
-    count(counter_of(kind), seconds);
-  }
-}
-
-EpochFamily::Prepared& EpochFamily::prepare(const Plan& plan, const std::string& name) {
-  std::unique_ptr<Prepared>& slot = prepared_[name];
-  if (slot) {
-    return *slot;
-  }
+  row.configuration.insert(row.configuration.end(), side.configuration.begin(),
+                           side.configuration.end());
   try {
-    slot = make(plan, name);
-  } catch (const Unsupported& error) {
-    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
-    rows_[name].outcome = Outcome::skipped;
-  } catch (const OutOfMemory& error) {
-    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
-    rows_[name].outcome = Outcome::skipped;
-  } catch (const std::bad_alloc&) {
-    slot = std::make_unique<Prepared>(Prepared{.refusal = "the memory ran out"});
-    rows_[name].outcome = Outcome::skipped;
-  } catch (const std::exception& error) {
-    slot = std::make_unique<Prepared>(Prepared{.refusal = error.what()});
-    rows_[name].outcome = Outcome::failed;
+    row.expected_seconds =
+        expected_seconds(arguments_, approximate_flops(plan), side.options.threads);
+  } catch (const std::overflow_error& error) {
+    throw UsageError(plan.task.model.name + ": " + error.what());
   }
-  return *slot;
-}
-
-std::unique_ptr<EpochFamily::Prepared> EpochFamily::make(const Plan& plan,
-                                                         const std::string& name) {
-  require_memory(plan);
-  const Trajectory& trajectory = trajectory_for(plan);
-  const auto verified = static_cast<std::int64_t>(trajectory.losses.size());
-
-  auto row = std::make_unique<Prepared>();
-  const Workload epoch = plan.epoch();
-  row->workload = fuse_update(fuse(epoch));
-  row->cost = cost(epoch);  // of the computation, however a backend arranges it
-  const auto steps = static_cast<std::int64_t>(row->workload.order.size());
-
-  auto start = std::chrono::steady_clock::now();
-  row->program = backend_.compile(row->workload, {.threads = plan.threads});
-  set_data(*row->program, row->workload, dataset_for(plan.task));
-  restart(*row->program, row->workload);
-  row->program->enqueue(0, verified);
-  row->program->wait();
-  row->first_call_seconds = seconds_since(start);
-
-  rows_[name].verification = verify(*row->program, row->workload, trajectory);
-
-  start = std::chrono::steady_clock::now();
-  row->program->enqueue(verified, steps - verified);
-  row->program->wait();
-  row->first_call_seconds += seconds_since(start);
-
-  const std::vector<double> losses =
-      download(*row->program, row->workload, find(row->workload, "loss"));
-  row->loss_first_epoch =
-      std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-  row->profile = median_profile(*row->program);
   return row;
 }
 
-void EpochFamily::require_memory(const Plan& plan) const {
+/// On the CPU plain SGD needs no gradients in memory. On a GPU that would take cuBLASLt's epilogue
+/// for the bias gradient away, which does not add to what is there.
+Workload arranged(const Workload& epoch, bool on_cpu) {
+  Workload fused = fuse(epoch);
+  return on_cpu ? fuse_update(std::move(fused)) : fused;
+}
+
+std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) {
+  require_memory(plan, side);
+  const Trajectory& trajectory = trajectory_for(plan);
+  const auto verified = static_cast<std::int64_t>(trajectory.losses.size());
+  const Workload epoch = plan.epoch();
+  Workload workload = arranged(epoch, side.device == &devices_.cpu);
+  const Dataset& dataset = dataset_for(plan.task);
+
+  auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Program> compiled = side.device->backend->compile(workload, side.options);
+  auto row = std::make_unique<PreparedEpoch>(std::move(workload), std::move(compiled));
+  Program& program = row->program();
+  set_data(program, row->workload(), dataset);
+  restart(program, row->workload());
+  program.enqueue(0, verified);
+  program.wait();
+  double first_call_seconds = seconds_since(start);
+
+  row->verification = verification_json(verify(program, row->workload(), trajectory));
+
+  start = std::chrono::steady_clock::now();
+  program.enqueue(verified, row->steps() - verified);
+  program.wait();
+  first_call_seconds += seconds_since(start);
+
+  const std::vector<double> losses =
+      download(program, row->workload(), find(row->workload(), "loss"));
+  const Cost counted = cost(epoch);  // of the computation, however a backend arranges it
+  row->demand = demand_of(row->workload(), counted, program, side.options, *side.device);
+  row->label = description(plan.training.optimizer);
+  row->counters = {{"params", static_cast<double>(parameter_count(row->workload()))},
+                   {"batch", static_cast<double>(plan.training.batch)},
+                   {"rows", static_cast<double>(plan.training.rows)},
+                   {"steps", static_cast<double>(row->steps())},
+                   {"flops", counted.flops},
+                   {"bytes", counted.bytes},
+                   {"launches", static_cast<double>(program.launches())},
+                   {"first_call_seconds", first_call_seconds},
+                   {"loss_first_epoch", std::accumulate(losses.begin(), losses.end(), 0.0) /
+                                            static_cast<double>(losses.size())}};
+  if (side.device == &devices_.cpu) {
+    row->counters["cpu_threads"] = side.options.threads;
+  }
+  for (const auto& [kind, seconds] : median_profile(program)) {
+    row->counters[counter_of(kind)] = seconds;
+  }
+  return row;
+}
+
+void EpochFamily::require_memory(const Plan& plan, const Side& side) const {
   const auto available =
       static_cast<double>(arguments_.memory_limit_bytes.value_or(available_memory_bytes()));
   const auto require = [&](double needed) {
@@ -353,8 +388,10 @@ void EpochFamily::require_memory(const Plan& plan) const {
   // way to the program.
   require(2 * (data + order));
   const Workload workload = plan.epoch();
-  require(static_cast<double>(backend_.bytes_needed(workload)) +
-          static_cast<double>(reference_bytes(workload)) + 2 * (data + order));
+  const bool on_cpu = side.device == &devices_.cpu;  // a GPU tells of its own memory
+  const auto program = on_cpu ? side.device->backend->bytes_needed(workload) : 0;
+  require(static_cast<double>(program) + static_cast<double>(reference_bytes(workload)) +
+          2 * (data + order));
 }
 
 const Dataset& EpochFamily::dataset_for(const Task& task) {
@@ -373,6 +410,20 @@ const Trajectory& EpochFamily::trajectory_for(const Plan& plan) {
   const Workload workload = plan.epoch();
   return trajectories_[plan.key()] = reference_trajectory(
              workload, dataset_for(plan.task), steps_to_verify(workload, verified_flops));
+}
+
+}  // namespace
+
+void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
+  // Rows of one network share its data and its reference.
+  const auto family = std::make_shared<EpochFamily>(arguments, devices);
+  for (const Plan& plan : family->plans()) {
+    for (const Side& side : family->sides(plan.training.precision)) {
+      Row row = family->row(plan, side);
+      row.make = [family, plan, side] { return family->make(plan, side); };
+      rows.add(std::move(row));
+    }
+  }
 }
 
 }  // namespace crossover::bench

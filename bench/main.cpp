@@ -3,6 +3,7 @@
 // measure.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -10,7 +11,8 @@
 #include "arguments.h"
 #include "benchmark_flags.h"
 #include "context.h"
-#include "epoch.h"
+#include "device.h"
+#include "families.h"
 #include "reporter.h"
 #include "result_file.h"
 #include "row.h"
@@ -23,10 +25,14 @@ constexpr int exit_row_failed = 1;
 constexpr int exit_usage = 2;
 
 int measure(const Arguments& arguments, const std::vector<std::string>& command) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Devices devices = find_devices(arguments.cuda);
   Rows rows;
-  EpochFamily epochs(arguments, *backend, rows);
-  epochs.register_rows();
+  for (const BenchmarkFamily& family : families()) {
+    const auto& wanted = arguments.families;
+    if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
+      family.register_rows(arguments, devices, rows);
+    }
+  }
 
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
@@ -44,13 +50,15 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
 
   std::optional<ResultFile> file;
   if (arguments.out) {
-    file.emplace(*arguments.out, context_json(arguments, command, flags, *backend));
+    file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
+  }
+  if (!devices.gpu && arguments.cuda != CudaUse::off) {
+    say("no rows on a GPU: " + devices.gpu_reason);
   }
   Reporter reporter(
       rows, names, file ? &*file : nullptr,
       std::unique_ptr<benchmark::BenchmarkReporter>(
-          flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr),
-      [&](const std::string& name) { epochs.release(name); });
+          flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr));
   benchmark::RunSpecifiedBenchmarks(&reporter);
   benchmark::Shutdown();
   const int unmeasured = reporter.unmeasured();
@@ -74,7 +82,7 @@ int run(const std::vector<std::string>& command) {
       benchmark::PrintDefaultHelp();
       return 0;
     case Action::machine:
-      std::cout << machine_json().dump(1) << std::endl;
+      std::cout << machine_json(find_devices(CudaUse::automatic)).dump(1) << std::endl;
       return 0;
     case Action::commit:
       std::cout << commit_line() << std::endl;

@@ -4,17 +4,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
-
-#include "crossover/backend.h"
+#include "row.h"
 
 namespace crossover::bench {
 
-/// Runs the whole order once per iteration. Google Benchmark holds the clock.
-inline void measure(benchmark::State& state, Program& program, std::int64_t runs) {
+/// Google Benchmark holds the clock, and decides how often.
+inline void measure(benchmark::State& state, Prepared& prepared) {
   for ([[maybe_unused]] auto iteration : state) {
-    program.enqueue(0, runs);
-    program.wait();
+    prepared.run();
   }
 }
 

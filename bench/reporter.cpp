@@ -54,17 +54,26 @@ void put(Json& object, const std::string& key, double value) {
   }
 }
 
-Json verification_json(const Verification& verification) {
-  return {{"reference", "float64 interpreter"},
-          {"steps", verification.steps},
-          {"steps_of", verification.steps_of},
-          {"tolerance", verification.tolerance.loss},
-          {"relative_error", verification.loss_error},
-          {"parameter_tolerance", verification.tolerance.parameters},
-          {"parameter_error", verification.parameter_error}};
+double seconds_of(const Run& run) {
+  return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
 }
 
-Json row_json(const Run& run, const Row& row) {
+/// The measured ceiling that holds the row back, and how near it comes.
+Json bound_json(const Ceilings& ceilings, const Demand& demand, double seconds) {
+  if (demand.device.empty()) {
+    return nullptr;
+  }
+  const std::optional<Bound> bound = ceilings.bound(demand);
+  if (!bound) {
+    return {{"reason", "no ceiling for it was measured in this file (family Peak)"}};
+  }
+  constexpr double percent = 100;
+  return {{"name", bound->name},
+          {"seconds", bound->seconds},
+          {"percent", percent * bound->seconds / seconds}};
+}
+
+Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
   Json json = {{"name", run.benchmark_name()},
                {"family_index", run.family_index},
                {"per_family_instance_index", run.per_family_instance_index},
@@ -104,8 +113,11 @@ Json row_json(const Run& run, const Row& row) {
   }
   if (!aggregate) {
     json["quality"] = row.quality;
-    if (row.verification) {
-      json["verification"] = verification_json(*row.verification);
+    if (!row.verification.is_null()) {
+      json["verification"] = row.verification;
+    }
+    if (Json bound = bound_json(ceilings, row.demand, seconds_of(run)); !bound.is_null()) {
+      json["bound"] = std::move(bound);
     }
   }
   for (const auto& [name, counter] : run.counters) {
@@ -129,10 +141,6 @@ std::string duration(double seconds) {
   return {};
 }
 
-double seconds_of(const Run& run) {
-  return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
@@ -142,13 +150,8 @@ double median(std::vector<double> values) {
 }  // namespace
 
 Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, ResultFile* file,
-                   std::unique_ptr<benchmark::BenchmarkReporter> standard,
-                   std::function<void(const std::string&)> finished)
-    : rows_(rows),
-      file_(file),
-      standard_(std::move(standard)),
-      finished_(std::move(finished)),
-      selected_(selected.size()) {
+                   std::unique_ptr<benchmark::BenchmarkReporter> standard)
+    : rows_(rows), file_(file), standard_(std::move(standard)), selected_(selected.size()) {
   for (const std::string& name : selected) {
     expected_seconds_ += rows[name].expected_seconds;
   }
@@ -163,8 +166,14 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
   Row& row = rows_[name];
   std::vector<Run> runs = measured;
   for (Run& run : runs) {
-    if (run.run_type == Run::RT_Iteration && !has_error(run) && row.derive != nullptr) {
+    if (run.run_type != Run::RT_Iteration || has_error(run)) {
+      continue;
+    }
+    if (row.derive != nullptr) {
       row.derive(run.counters, seconds_of(run));
+    }
+    if (row.raise) {
+      row.raise(ceilings_, run.counters);
     }
   }
   // Google Benchmark reports a row twice: its repetitions, then their aggregates.
@@ -177,7 +186,7 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
   for (const Run& run : runs) {
     // A row that fails, fails in every repetition: once is enough to know.
     if (!(failed && has_error(run))) {
-      json.push_back(row_json(run, row));
+      json.push_back(row_json(run, row, ceilings_));
     }
     failed = failed || has_error(run);
   }
@@ -191,7 +200,7 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
     show(name, runs);
   }
   if (is_new) {
-    finished_(name);
+    rows_.release(name);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <benchmark/benchmark.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,10 +20,9 @@ class Reporter : public benchmark::BenchmarkReporter {
  public:
   /// `selected`: the names that will run, for "row n of N" and the time left. `file` may be null.
   /// `standard`: one of Google Benchmark's reporters to show rows instead of our lines; may be
-  /// null. `finished` is called with each row's name when it has been reported.
+  /// null.
   Reporter(Rows& rows, const std::vector<std::string>& selected, ResultFile* file,
-           std::unique_ptr<benchmark::BenchmarkReporter> standard,
-           std::function<void(const std::string&)> finished);
+           std::unique_ptr<benchmark::BenchmarkReporter> standard);
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& measured) override;
@@ -39,7 +37,7 @@ class Reporter : public benchmark::BenchmarkReporter {
   Rows& rows_;
   ResultFile* file_;
   std::unique_ptr<benchmark::BenchmarkReporter> standard_;
-  std::function<void(const std::string&)> finished_;
+  Ceilings ceilings_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double expected_seconds_ = 0;       ///< of all selected rows
   double expected_seconds_done_ = 0;  ///< of the finished ones

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row.h"
 
+#include <new>
+
+#include "measure.h"
+
 namespace crossover::bench {
 
 std::string row_name(const Configuration& configuration) {
@@ -17,8 +21,74 @@ std::string row_name(const Configuration& configuration) {
 
 void Rows::add(Row row) {
   const std::string name = row_name(row.configuration);
-  if (rows_.emplace(name, std::move(row)).second) {
-    names_.push_back(name);
+  if (!rows_.emplace(name, std::move(row)).second) {
+    return;
+  }
+  names_.push_back(name);
+  benchmark::RegisterBenchmark(name.c_str(), [this, name](benchmark::State& state) {
+    run(state, name);
+  })->Unit(benchmark::kMillisecond);
+}
+
+void Rows::run(benchmark::State& state, const std::string& name) {
+  Row& row = rows_.at(name);
+  Prepared* prepared = prepare(name);
+  if (prepared == nullptr) {
+    state.SkipWithError(refusals_.at(name).c_str());
+    return;
+  }
+  try {
+    prepared->start();
+    measure(state, *prepared);
+    prepared->check();
+  } catch (const std::exception& error) {
+    if (dynamic_cast<const DeviceFailed*>(&error) != nullptr) {
+      row.device->failure = error.what();
+    }
+    row.outcome = Outcome::failed;
+    refusals_[name] = error.what();
+    prepared_.erase(name);
+    state.SkipWithError(refusals_.at(name).c_str());
+    return;
+  }
+  state.SetLabel(prepared->label);
+  for (const auto& [counter, value] : prepared->counters) {
+    state.counters[counter] = value;
+  }
+}
+
+Prepared* Rows::prepare(const std::string& name) {
+  if (const auto made = prepared_.find(name); made != prepared_.end()) {
+    return made->second.get();
+  }
+  if (refusals_.contains(name)) {
+    return nullptr;
+  }
+  Row& row = rows_.at(name);
+  const auto refuse = [&](Outcome outcome, const std::string& why) {
+    row.outcome = outcome;
+    refusals_[name] = why;
+    return nullptr;
+  };
+  if (!row.device->failure.empty()) {
+    return refuse(Outcome::skipped, "the GPU failed in an earlier row: " + row.device->failure);
+  }
+  try {
+    std::unique_ptr<Prepared> made = row.make();
+    row.verification = made->verification;
+    row.demand = made->demand;
+    return (prepared_[name] = std::move(made)).get();
+  } catch (const Unsupported& error) {
+    return refuse(Outcome::skipped, error.what());
+  } catch (const OutOfMemory& error) {
+    return refuse(Outcome::skipped, error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(Outcome::skipped, "the memory ran out");
+  } catch (const DeviceFailed& error) {
+    row.device->failure = error.what();
+    return refuse(Outcome::failed, error.what());
+  } catch (const std::exception& error) {
+    return refuse(Outcome::failed, error.what());
   }
 }
 

@@ -64,5 +64,13 @@ TEST(Cost, IsDominatedByThreeProductsForLargeNetworks) {
   EXPECT_NEAR(cost(workload).flops / products, 1, 0.01);
 }
 
+TEST(Cost, AFootprintCountsEachTensorOnce) {
+  OneOp add;
+  const Id a = add.tensor("a", {3, 4});
+  const Id y = add.tensor("y", {3, 4});
+  add.operation(Add{.a = a, .b = a, .y = y});
+  EXPECT_EQ(footprint_bytes(add.workload, add.workload.steps[0]), 2 * 12 * 4);
+}
+
 }  // namespace
 }  // namespace crossover::test

@@ -15,7 +15,7 @@ namespace crossover::test {
 
 /// What the lowered epoch goes through before it is compiled.
 enum class Form { plain, fused, update_fused };
-constexpr std::array all_forms{Form::plain, Form::fused, Form::update_fused};
+inline constexpr std::array all_forms{Form::plain, Form::fused, Form::update_fused};
 std::string form_name(Form form);
 
 struct Golden {

@@ -21,8 +21,9 @@ BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").abso
 HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
 LIMIT_SECONDS = 60
 SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
-DISC = ("--model=disc-2", "--threads=1", *SHORT)
-MLP = ("--mlp=2,2", "--threads=1", *SHORT)
+EPOCHS = ("--family=Epoch", "--cuda=off")
+DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
+MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
 OLD = b"measured last year"
 NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", "fcn-r", "fcn-s"]
 

@@ -90,6 +90,9 @@ class Program {
   /// Returns when everything enqueued is done.
   virtual void wait() = 0;
 
+  /// What the device starts one by one in a pass over the whole order: products, passes, copies.
+  [[nodiscard]] virtual std::int64_t launches() const = 0;
+
   /// Runs the whole order once more, taking the time of each piece. The clock between the pieces
   /// costs time as well, so this is never the run that is measured.
   virtual Profile profile() = 0;
@@ -97,6 +100,7 @@ class Program {
 
 struct Description {
   std::string device;                            ///< "cpu", "cuda": as in the names of rows
+  std::int64_t cache_bytes = 0;                  ///< of the last level on a GPU; 0: not told
   std::map<std::string, std::string> libraries;  ///< name -> version
 };
 

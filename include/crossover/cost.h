@@ -26,4 +26,8 @@ Cost cost(const Workload& workload, const Op& op);
 Cost cost(const Workload& workload, const Step& step);
 Cost cost(const Workload& workload);  ///< the whole order, once
 
+/// Bytes of all tensors that the step touches, each once: what it reads and writes at least where
+/// no cache holds anything yet.
+std::int64_t footprint_bytes(const Workload& workload, const Step& step);
+
 }  // namespace crossover

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "../step/overload.h"
@@ -138,6 +139,13 @@ class CpuProgram : public Program {
   }
 
   void wait() override {}  // enqueue() returns when all is done
+
+  [[nodiscard]] std::int64_t launches() const override {
+    return std::accumulate(workload_.order.begin(), workload_.order.end(), std::int64_t{0},
+                           [this](std::int64_t sum, const Run& run) {
+                             return sum + std::ssize(kernels_[static_cast<std::size_t>(run.step)]);
+                           });
+  }
 
   Profile profile() override {
     using Clock = std::chrono::steady_clock;

@@ -137,6 +137,19 @@ class CudaProgram : public Program {
 
   void wait() override { finish(); }
 
+  [[nodiscard]] std::int64_t launches() const override {
+    std::int64_t all = 0;
+    for (const Run& run : workload_.order) {
+      const auto step = static_cast<std::size_t>(run.step);
+      all += std::ssize(steps_[step].calls);
+      if (plan_.buffers > 0 && !runs_in_place() && !epoch_) {
+        all += std::ssize(plan_.steps[step].inputs);
+      }
+      all += options_.loss_every_step ? 1 : 0;
+    }
+    return all;
+  }
+
   Profile profile() override {
     finish();
     RunSeconds run;
@@ -575,6 +588,7 @@ class GpuBackend : public Backend {
     CROSSOVER_CUDA_CHECK(cudaDriverGetVersion(&driver));
     CROSSOVER_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
     return {.device = "cuda",
+            .cache_bytes = device_.l2CacheSize,
             .libraries = {{"gpu", text(static_cast<const char*>(device_.name))},
                           {"compute_capability",
                            std::to_string(device_.major) + "." + std::to_string(device_.minor)},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/cost.h"
 
+#include <set>
+
 #include <numeric>
 
 #include "overload.h"
@@ -125,6 +127,20 @@ Cost cost(const Workload& workload) {
   Cost sum;
   for (const Run& run : workload.order) {
     sum += of_step[static_cast<std::size_t>(run.step)];
+  }
+  return sum;
+}
+
+std::int64_t footprint_bytes(const Workload& workload, const Step& step) {
+  std::set<Id> touched;
+  for (const Op& op : step.ops) {
+    const Operands used = operands(op);
+    touched.insert(used.reads.begin(), used.reads.end());
+    touched.insert(used.writes.begin(), used.writes.end());
+  }
+  std::int64_t sum = 0;
+  for (const Id id : touched) {
+    sum += bytes(workload[id]);
   }
   return sum;
 }

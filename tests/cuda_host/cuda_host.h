@@ -32,7 +32,7 @@ enum class Order {
 };
 
 /// A new device, as after the start of a process. The same seed makes the same choices. Objects
-/// that are still alive are forgotten; their memory stays out of reach for good.
+/// that are still alive are forgotten, and their memory is gone.
 void reset(std::uint64_t seed = 1, Order order = Order::shuffled);
 
 /// Calls of the runtime and of cuBLASLt since reset().

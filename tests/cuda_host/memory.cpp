@@ -10,6 +10,7 @@
 #include <map>
 #include <new>
 #include <sstream>
+#include <vector>
 
 #include "sanitizers.h"
 #include "state.h"
@@ -21,6 +22,7 @@ constexpr std::size_t alignment = 256;  // as cudaMalloc's
 
 struct Memory {
   std::map<std::uintptr_t, Block> blocks;  ///< by their first byte
+  std::vector<Block> closed;               ///< freed
   std::size_t device_bytes = 0;
   int opened = 0;
 };
@@ -40,10 +42,17 @@ void protect(const Block& block, int protection) {
   }
 }
 
-void close_for_good(const Block& block) {
+std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+void close(const Block& block) {
   ASAN_UNPOISON_MEMORY_REGION(block.pages, block.page_bytes);
   mprotect(block.pages, block.page_bytes, PROT_NONE);
   madvise(block.pages, block.page_bytes, MADV_DONTNEED);
+}
+
+/// Gives the addresses back as well: what AddressSanitizer keeps for them would add up.
+void unmap(const Block& block) {
+  munmap(block.pages - page_size(), block.page_bytes + 2 * page_size());
 }
 
 }  // namespace
@@ -80,7 +89,7 @@ void* allocate(Where where, std::size_t bytes) {
   if (where == Where::device && bytes > free_device_bytes()) {
     return nullptr;
   }
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   const std::size_t page_bytes = round_up(round_up(bytes, alignment), page);
   void* reserved = mmap(nullptr, page_bytes + 2 * page, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -113,13 +122,14 @@ bool release(Where where, void* address) {
     return false;
   }
   memory().device_bytes -= where == Where::device ? found->second.bytes : 0;
-  close_for_good(found->second);
+  close(found->second);
+  memory().closed.push_back(found->second);
   memory().blocks.erase(found);
   return true;
 }
 
 void fill_bytes(void* to, int value, std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   auto* const begin = static_cast<std::byte*>(to);
   const std::size_t before = round_up(number(to), page) - number(to);
   const std::size_t few = 16 * page;
@@ -151,7 +161,11 @@ Opened::~Opened() {
 
 void forget_memory() {
   for (const auto& [at, block] : memory().blocks) {
-    close_for_good(block);
+    close(block);
+    unmap(block);
+  }
+  for (const Block& block : memory().closed) {
+    unmap(block);
   }
   memory() = Memory{};
 }

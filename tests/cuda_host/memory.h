@@ -4,7 +4,7 @@
 // Each block has pages of its own, an inaccessible one before and after it, and ends as close to
 // the last as its alignment allows; AddressSanitizer also knows its last byte. Device memory opens
 // only while the device executes, so that a host that follows a device pointer crashes where it
-// does. Freed memory stays inaccessible for good.
+// does. Freed memory stays inaccessible until the next reset().
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "families.h"
+
+namespace crossover::bench {
+
+const std::vector<BenchmarkFamily>& families() {
+  static const std::vector<BenchmarkFamily> all{
+      {"Epoch", register_epochs},
+  };
+  return all;
+}
+
+}  // namespace crossover::bench
