@@ -43,9 +43,10 @@ def bench(
     *arguments: str | Path,
     variables: dict[str, str] | None = None,
     prepare: Callable[[], None] | None = None,
+    program: Path = BENCH,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [BENCH, *arguments],
+        [program, *arguments],
         capture_output=True,
         encoding="utf-8",
         errors="replace",

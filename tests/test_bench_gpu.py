@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_bench import (
+    BENCH,
+    DISC,
+    SHORT,
+    Document,
+    assert_refused,
+    bench,
+    compare,  # noqa: F401 (a fixture)
+    samples,
+    strict,
+    validate,
+)
+
+EMULATED = BENCH.parent / "tests" / "bench_emulated"
+EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
+PROFILE = {
+    "seconds_product",
+    "seconds_loss",
+    "seconds_update",
+    "seconds_launch",
+    "seconds_synchronization",
+    "seconds_unexplained",
+}
+
+pytestmark = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+
+
+def emulated(
+    folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None
+) -> tuple[Document, subprocess.CompletedProcess[str]]:
+    path = folder / "gpu.json"
+    variables = {} if failing_call is None else {"EMULATED_FAILING_CALL": str(failing_call)}
+    done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)
+    assert done.returncode == code, done.stderr
+    validate(path)
+    return strict(path), done
+
+
+def on(device: str, document: Document) -> list[Document]:
+    return [row for row in samples(document) if row["configuration"]["device"] == device]
+
+
+def test_every_way_to_run_an_epoch_has_its_row(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *EPOCH)
+    ways = {
+        (r["configuration"]["execution"], r["configuration"]["data"]) for r in on("cuda", document)
+    }
+    placements = {"resident", "pageable", "pinned", "pinned-async"}
+    assert ways == {(e, p) for e in ("eager", "graph") for p in placements} | {
+        ("graph-epoch", "resident")
+    }
+    assert document["context"]["crossover"]["machine"]["gpu"] == {"name": "Emulated GPU"}
+
+
+def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *EPOCH, "--placement=pinned")
+    (row, *_) = on("cuda", document)
+    assert row["verification"]["relative_error"] <= row["verification"]["tolerance"]
+    assert row.keys() >= PROFILE | {"seconds_copy_to_device", "launches", "bytes"}
+    assert "cpu_threads" not in row
+    profiled = sum(row[kind] for kind in PROFILE | {"seconds_copy_to_device"})
+    profiled += row.get("seconds_elementwise", 0)  # only where no product does it on the way
+    assert profiled == pytest.approx(row["seconds_per_epoch"])
+
+
+def test_losses_of_each_step_are_in_the_name(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
+    rows = on("cuda", document)
+    assert {row["configuration"]["loss"] for row in rows} == {"step"}
+    assert all("seconds_copy_from_device" in row for row in rows)
+
+
+def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:
+    document, done = emulated(tmp_path, *EPOCH, "--cuda=off")
+    assert on("cuda", document) == []
+    machine = document["context"]["crossover"]["machine"]
+    assert (machine["gpu"], machine["gpu_reason"]) == (None, "none (--cuda=off)")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_gpu_that_is_demanded_and_missing_is_refused() -> None:
+    if bench("--machine").stdout.find('"gpu": null') < 0:
+        pytest.skip("this machine has a GPU")
+    assert_refused(bench(*DISC, "--cuda=on"), "--cuda=on, but there is no GPU: none (")
+
+
+def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
+    if bench("--machine").stdout.find('"gpu": null') < 0:
+        pytest.skip("this machine has a GPU")
+    done = bench(*EPOCH, f"--out={tmp_path / 'cpu.json'}")
+    assert done.returncode == 0
+    assert done.stderr.startswith("bench: no rows on a GPU: none (")
+    reason = strict(tmp_path / "cpu.json")["context"]["crossover"]["machine"]["gpu_reason"]
+    assert reason.startswith("none (")
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--execution=eagr", "'eagr' is none of eager, graph, graph-epoch"),
+        ("--placement=disk", "'disk' is none of resident, pageable, pinned, pinned-async"),
+        ("--precision=f64", "'f64' is none of f32, tf32, bf16, f16"),
+        ("--loss=never", "epoch or step is needed"),
+        ("--cuda=maybe", "auto, on or off is needed"),
+        ("--family=Epochs", "'Epochs' is none of"),
+    ],
+)
+def test_mistyped_axes_are_refused(flag: str, words: str) -> None:
+    assert_refused(bench(*DISC, flag), words)
+
+
+def test_one_graph_of_an_epoch_with_copies_in_it_is_refused() -> None:
+    done = bench(*DISC, "--execution=graph-epoch", "--placement=pinned")
+    assert_refused(done, "--execution=graph-epoch needs --placement=resident and --loss=epoch")
+
+
+@pytest.mark.parametrize("failing_call", [200, 1000, 3000])
+def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -> None:
+    """What was measured stays, the CPU goes on, and later GPU rows say why they are missing."""
+    # The GPU fails in the middle; the second network's CPU row comes after that.
+    arguments = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", *SHORT)
+    document, done = emulated(tmp_path, *arguments, code=1, failing_call=failing_call)
+    assert len(on("cpu", document)) == 2 * 2
+    assert not any("error_message" in row for row in on("cpu", document))
+    rows = on("cuda", document)
+    lost = [row for row in rows if row.get("outcome") == "failed"]
+    skipped = [row for row in rows if row.get("outcome") == "skipped"]
+    assert len(lost) == 1
+    assert "uncorrectable ECC error" in lost[0]["error_message"]
+    assert len(skipped) >= 9
+    assert {row["error_message"] for row in skipped} == {
+        "the GPU failed in an earlier row: " + lost[0]["error_message"]
+    }
+    first = rows.index(lost[0])
+    assert all("error_message" not in row for row in rows[:first])
+    assert not re.search("emulated GPU:", done.stderr), "something leaked"
+
+
+def test_compare_py_pairs_cpu_and_gpu_rows(
+    tmp_path: Path,
+    compare: Callable[..., str],  # noqa: F811
+) -> None:
+    emulated(tmp_path, *EPOCH, "--execution=graph")
+    printed = compare(
+        "filters",
+        tmp_path / "gpu.json",
+        "device:cpu/execution:eager/cpu_threads:1",
+        "device:cuda/execution:graph/data:resident",
+    )
+    assert printed.count("Epoch/model:disc-2") >= 2
