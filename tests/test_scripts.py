@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from tools import build, console, environment, packages, results, setup, sources
+from tools import build, console, cuda, environment, packages, results, setup, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -389,12 +389,176 @@ def test_an_interrupted_installation_is_not_taken_for_whole(
     assert venv == ["Creating .venv", *WHOLE]
 
 
+def test_a_failed_addition_leaves_the_environment_sound(
+    venv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment.ensure(environment.FOR_RUN)
+    more = tmp_path / "requirements-cuda.txt"
+    more.write_text("nvidia-cublas==13\n", encoding="utf-8")
+
+    def no_network(_: object) -> None:
+        raise console.CommandFailed("pip install", 1, ["no network"], tmp_path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "_pip_install", no_network)
+        with pytest.raises(console.CommandFailed):
+            environment.ensure((more,))
+    environment.ensure(environment.FOR_RUN)
+    assert venv == WHOLE
+    environment.ensure((more,))
+    assert venv == [*WHOLE, "pip install"]
+
+
 def test_requirements_are_pinned() -> None:
-    for path in environment.FOR_TEST:
+    for path in (*environment.FOR_TEST, *environment.FOR_CUDA):
         lines = path.read_text(encoding="utf-8").splitlines()
         pins = [line for line in lines if line and not line.startswith("#")]
         assert pins
         assert all("==" in pin.split(";")[0] for pin in pins)
+
+
+# --- the CUDA compiler
+
+
+def test_the_mode_is_taken_and_bench_gets_it_too() -> None:
+    parsed = RUN.parse(["--cuda=off", "--sweep=quick", "--cuda=on"])
+    assert parsed.cuda == "on"
+    assert parsed.bench == ["--cuda=off", "--sweep=quick", "--cuda=on"]
+    assert RUN.parse([]).cuda == "auto"
+    assert [stage.name for stage in TEST.chosen(["--cuda=off", "--only=ruff"])] == ["ruff"]
+
+
+@pytest.mark.parametrize("argument", ["--cuda", "--cuda=", "--cuda=ON", "--cuda=yes"])
+@pytest.mark.parametrize("command", [RUN.parse, TEST.chosen])
+def test_an_unknown_mode_is_a_usage_error(
+    argument: str, command: Callable[[list[str]], object]
+) -> None:
+    with pytest.raises(console.Failure, match=r"--cuda=auto\|on\|off is needed") as caught:
+        command([argument])
+    assert caught.value.code == 2
+
+
+def nvcc_of(folder: Path, release: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return script(folder / "nvcc", f"print('Cuda compilation tools, release {release}, V1')")
+
+
+def test_the_toolkit_is_the_one_that_cmake_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path = nvcc_of(tmp_path / "bin", "12.4")
+    monkeypatch.delenv("CUDACXX", raising=False)
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    assert cuda.find_toolkit() == cuda.Choice(str(on_path), "12.4")
+    named = nvcc_of(tmp_path / "named", "13.1")
+    monkeypatch.setenv("CUDACXX", str(named))
+    assert cuda.find_toolkit() == cuda.Choice(str(named), "13.1")
+    nvcc_of(tmp_path / "named", "11.8")
+    assert cuda.find_toolkit().nvcc is None
+    assert "is of CUDA 11.8, older than 12" in cuda.find_toolkit().reason
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No toolkit, a driver for CUDA 13.2; names of the requirements asked for, as they come."""
+    asked: list[str] = []
+    nvcc = tmp_path / ".venv/lib/python3.11/site-packages/nvidia/cu13/bin"
+
+    def ensure(requirements: tuple[Path, ...]) -> None:
+        asked.extend(path.name for path in requirements)
+        nvcc_of(nvcc, "13.0")
+
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice(reason="no nvcc was found"))
+    monkeypatch.setattr(cuda, "driver_version", lambda: (13, 2))
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(environment, "ensure", ensure)
+    return asked
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]) -> None:
+    choice = cuda.choose(mode)
+    assert wheels == ["requirements-cuda.txt", "requirements-cudnn-nccl.txt"]
+    assert choice.version == "13.0"
+    assert choice.nvcc is not None
+    root = Path(choice.nvcc).parent.parent
+    assert root.parts[-2:] == ("nvidia", "cu13")
+    assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
+
+
+def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "driver_version", lambda: None)
+
+
+def _old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "driver_version", lambda: (12, 8))
+
+
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ensure(_: object) -> None:
+        lines = ["Retrying", "ERROR: No matching distribution found", ""]
+        raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
+
+    monkeypatch.setattr(environment, "ensure", ensure)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        (_no_driver, "no nvcc was found, and there is no NVIDIA driver here"),
+        (_old_driver, "the driver here runs CUDA 12.8, for which there are no wheels"),
+        (_no_network, "could not be installed (pip: ERROR: No matching distribution found)"),
+    ],
+)
+def test_without_a_compiler_auto_goes_on_and_on_does_not(
+    lacking: Callable[[pytest.MonkeyPatch], None],
+    said: str,
+    wheels: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lacking(monkeypatch)
+    choice = cuda.choose("auto")
+    assert choice.switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert said in capsys.readouterr().err
+    with pytest.raises(console.Failure) as caught:
+        cuda.choose("on")
+    assert caught.value.code == 2
+    assert said in str(caught.value)
+    assert wheels == []
+
+
+def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
+    assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert wheels == []
+
+
+def test_the_driver_tells_its_version_through_nvidia_smi_where_its_library_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hidden(_: str) -> None:
+        raise OSError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(cuda.ctypes, "CDLL", hidden)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cuda.driver_version() is None
+    script(tmp_path / "nvidia-smi", "print('| NVIDIA-SMI 580.1  CUDA Version: 13.0  |')")
+    assert cuda.driver_version() == (13, 0)
+
+
+@pytest.mark.parametrize(("answer", "version"), [(13020, (13, 2)), (12080, (12, 8))])
+def test_the_driver_tells_its_version(
+    answer: int, version: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        @staticmethod
+        def cuDriverGetVersion(number: object) -> int:  # noqa: N802 - its name
+            number._obj.value = answer  # type: ignore[attr-defined]
+            return 0
+
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: Library)
+    assert cuda.driver_version() == version
 
 
 # --- configuring
@@ -422,6 +586,9 @@ def test_a_cache_is_dropped_when_moved_unfinished_or_without_compiler(tmp_path: 
     assert build._is_stale(tmp_path)
 
 
+NO_CUDA = cuda.Choice(reason="not in this test")
+
+
 @pytest.fixture
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """A folder that CMake configures by writing down its command, in the list returned."""
@@ -440,19 +607,51 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str
 
 def test_a_folder_is_configured_once_and_again_for_the_tests(configured: list[list[str]]) -> None:
     for tests, count in ((False, 1), (False, 1), (True, 2), (True, 2), (False, 2)):
-        build.configure("default", tests)
+        build.configure("default", tests, NO_CUDA)
         assert len(configured) == count
     assert "-DCROSSOVER_TESTS=OFF" in configured[0]
     assert "-DCROSSOVER_TESTS=ON" in configured[1]
     assert "--fresh" not in configured[0] + configured[1]
 
 
+def test_another_compiler_reconfigures_and_another_toolkit_afresh(
+    configured: list[list[str]], tmp_path: Path
+) -> None:
+    nvcc, other = tmp_path / "a" / "bin" / "nvcc", tmp_path / "b" / "bin" / "nvcc"
+    first = cuda.Choice(str(nvcc), "13.0")
+    compiler = None
+    for choice, count, fresh in (
+        (NO_CUDA, 1, False),
+        (first, 2, False),
+        (first, 2, False),
+        (NO_CUDA, 3, False),
+        (first, 4, False),
+        (cuda.Choice(str(nvcc), "13.1"), 5, True),
+        (cuda.Choice(str(other), "13.1"), 6, True),
+        (NO_CUDA, 7, False),
+        (NO_CUDA, 7, False),
+        (first, 8, True),
+    ):
+        build.configure("default", True, choice)
+        assert len(configured) == count
+        assert ("--fresh" in configured[-1]) == fresh
+        if choice.nvcc is None:
+            assert "-DCROSSOVER_CUDA=OFF" in configured[-1]
+        else:
+            assert "-DCROSSOVER_CUDA=ON" in configured[-1]
+            assert f"-DCMAKE_CUDA_COMPILER={choice.nvcc}" in configured[-1]
+            compiler = choice.nvcc
+        if compiler:  # CMake keeps it, also where it is told to do without
+            with (tmp_path / "CMakeCache.txt").open("a", encoding="utf-8") as cache:
+                cache.write(f"CMAKE_CUDA_COMPILER:FILEPATH={compiler}\n")
+
+
 def test_an_unsound_folder_is_configured_afresh(
     configured: list[list[str]], tmp_path: Path
 ) -> None:
-    build.configure("default", True)
+    build.configure("default", True, NO_CUDA)
     build_folder(tmp_path, Path("/elsewhere"))
-    build.configure("default", True)
+    build.configure("default", True, NO_CUDA)
     assert "--fresh" in configured[1]
 
 
@@ -461,7 +660,7 @@ def test_a_cmake_that_is_too_old_is_said_so(
 ) -> None:
     monkeypatch.setattr(build, "version_of", lambda *_: (3, 22, 1))
     with pytest.raises(console.Failure, match=r"CMake 3\.22\.1 found, 3\.25 needed"):
-        build.configure("default", True)
+        build.configure("default", True, NO_CUDA)
     assert configured == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tools import environment
 from tools.console import LOGS, ROOT, Failure, cores, run_logged, stage
+from tools.cuda import Choice
 from tools.packages import BY_HAND, version_of
 
 BENCH = ROOT / "build" / "bench"
@@ -41,6 +42,14 @@ def _is_stale(build: Path) -> bool:
     return not all(tool and Path(tool).exists() for tool in tools)
 
 
+def _is_other_toolkit(build: Path, before: dict[str, object], cuda: Choice) -> bool:
+    """Whether CMake's cache holds another CUDA compiler, which it would not let go of."""
+    cached = _cached(build, "CMAKE_CUDA_COMPILER")
+    if cuda.nvcc is None or cached is None:
+        return False
+    return cached != cuda.nvcc or (before.get("toolkit") or cuda.version) != cuda.version
+
+
 def _stamp(build: Path) -> dict[str, object]:
     """What the folder was last configured from, whole."""
     try:
@@ -50,17 +59,20 @@ def _stamp(build: Path) -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def configure(preset: str, tests: bool) -> None:
+def configure(preset: str, tests: bool, cuda: Choice) -> None:
     """Configure once; later changes to CMake's own files are noticed by the build itself."""
     build = folder(preset)
     presets = (ROOT / "CMakePresets.json").read_bytes()
+    before = _stamp(build)
     key = {
         "presets": hashlib.sha256(presets).hexdigest(),
         "requirements": environment.hashes(environment.FOR_RUN),
         "prefix": str(environment.VENV),
+        "cuda": cuda.nvcc,
+        # Without CUDA the cache still holds the compiler it had.
+        "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
-    before = _stamp(build)
-    stale = _is_stale(build)
+    stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
     # A folder with the tests serves those who need none; they are not taken out again.
     if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
         return
@@ -75,6 +87,7 @@ def configure(preset: str, tests: bool) -> None:
     switches = [
         f"-DCMAKE_PREFIX_PATH={environment.VENV}",
         f"-DCROSSOVER_TESTS={'ON' if tests else 'OFF'}",
+        *cuda.switches,
     ]
     command = ["cmake", "--preset", preset, *switches]
     if stale:
@@ -91,13 +104,13 @@ def _make(preset: str, *what: str) -> None:
         run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log")
 
 
-def program() -> None:
+def program(cuda: Choice) -> None:
     """Bring bench up to date, and nothing else: measuring needs no test."""
-    configure("default", tests=False)
+    configure("default", False, cuda)
     _make("default", "--target", "bench")
 
 
-def everything(preset: str) -> None:
+def everything(preset: str, cuda: Choice) -> None:
     """Bring a preset up to date, tests included."""
-    configure(preset, tests=True)
+    configure(preset, True, cuda)
     _make(preset)

@@ -16,6 +16,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
+# Only where tools/cuda.py wants them; pinned to packages that the others do not use.
+FOR_CUDA = (ROOT / "requirements-cuda.txt", ROOT / "requirements-cudnn-nccl.txt")
 # Written last and removed first, so an interrupted installation is never taken for a whole one.
 STAMP = VENV / "complete.json"
 
@@ -72,17 +74,19 @@ def _pip_install(requirements: Sequence[Path]) -> None:
     command: list[str | Path] = [PYTHON, "-m", "pip", "install", *options, "--only-binary=:all:"]
     for path in requirements:
         command += ["-r", path]
-    try:
-        run_logged("pip install", command, LOGS / "pip.log", {"PIP_USER": "0"})
-    except CommandFailed as failure:
-        raise Failure(
-            f"{failure}\nCheck that the Python package index (or the mirror in pip's "
-            "configuration) can be reached, and start this again."
-        ) from None
+    run_logged("pip install", command, LOGS / "pip.log", {"PIP_USER": "0"})
+
+
+def _write_stamp(requirements: dict[str, str], python: str, prefix: str) -> None:
+    content = {"requirements": requirements, "python": python, "prefix": prefix}
+    STAMP.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def ensure(requirements: Sequence[Path]) -> None:
-    """Create or update .venv; where it is as it should be, see that in milliseconds."""
+    """Create or update .venv; where it is as it should be, see that in milliseconds.
+
+    CommandFailed where pip fails; what earlier calls installed from other files stays sound.
+    """
     stamp = _stamp()
     answers = _answers() if stamp else None
     sound = answers is not None and answers == (stamp.get("python"), stamp.get("prefix"))
@@ -100,10 +104,14 @@ def ensure(requirements: Sequence[Path]) -> None:
     names = " and ".join(path.name for path in requirements)
     with stage(f"Installing the Python packages in {names} into .venv"):
         STAMP.unlink(missing_ok=True)
-        _pip_install(requirements)
+        try:
+            _pip_install(requirements)
+        except CommandFailed:
+            kept = {name: have[name] for name in have if name not in wanted}
+            if sound and kept:
+                _write_stamp(kept, stamp["python"], stamp["prefix"])
+            raise
     fresh = _answers()
     if fresh is None:
         raise Failure(f"{PYTHON} does not run; remove {VENV} and start this again")
-    version, prefix = fresh
-    content = {"requirements": {**have, **wanted}, "python": version, "prefix": prefix}
-    STAMP.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    _write_stamp({**have, **wanted}, *fresh)

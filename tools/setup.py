@@ -2,11 +2,12 @@
 """From a bare machine to one that can build: system packages, then the Python environment."""
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from tools import environment, packages
-from tools.console import ROOT, Failure, friendly, say
+from tools import cuda, environment, packages
+from tools.console import ROOT, CommandFailed, Failure, friendly, say
 
 
 @contextmanager
@@ -31,11 +32,23 @@ def alone() -> Iterator[None]:
         yield
 
 
-def for_run() -> None:
+def _python_packages(requirements: Sequence[Path]) -> None:
+    try:
+        environment.ensure(requirements)
+    except CommandFailed as failure:
+        raise Failure(
+            f"{failure}\nCheck that the Python package index (or the mirror in pip's "
+            "configuration) can be reached, and start this again."
+        ) from None
+
+
+def for_run(mode: str) -> cuda.Choice:
     packages.ensure(packages.FOR_RUN)
-    environment.ensure(environment.FOR_RUN)
+    _python_packages(environment.FOR_RUN)
+    return cuda.choose(mode)
 
 
-def for_test() -> None:
+def for_test(mode: str) -> cuda.Choice:
     packages.ensure(packages.FOR_TEST)
-    environment.ensure(environment.FOR_TEST)
+    _python_packages(environment.FOR_TEST)
+    return cuda.choose(mode)

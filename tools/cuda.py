@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the CUDA compiler comes from: a toolkit that is there, Python wheels, or nowhere."""
+
+import ctypes
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import environment
+from tools.console import ROOT, CommandFailed, Failure, say
+from tools.packages import BY_HAND
+
+MODES = ("auto", "on", "off")
+FLAG = "--cuda="
+_FIND = ROOT / "cmake" / "find_toolkit.cmake"
+_WHEELS_FOR = (13, 0)  # what requirements-cuda.txt holds; later drivers run it as well
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What CMake is told: the compiler to use, or that there is none, and why."""
+
+    nvcc: str | None = None
+    version: str = ""
+    reason: str = ""
+
+    @property
+    def switches(self) -> list[str]:
+        if self.nvcc is None:
+            return ["-DCROSSOVER_CUDA=OFF"]
+        root = Path(self.nvcc).resolve().parent.parent
+        return [
+            "-DCROSSOVER_CUDA=ON",
+            f"-DCMAKE_CUDA_COMPILER={self.nvcc}",
+            f"-DCUDAToolkit_ROOT={root}",
+        ]
+
+
+def parse(argument: str) -> str | None:
+    """The mode that an argument names; None where it is some other argument."""
+    if argument != FLAG.rstrip("=") and not argument.startswith(FLAG):
+        return None
+    mode = argument.partition("=")[2]
+    if mode not in MODES:
+        raise Failure(f"{argument}: {FLAG}{'|'.join(MODES)} is needed", 2)
+    return mode
+
+
+def find_toolkit() -> Choice:
+    """The toolkit that CMake's own search finds, or its reason why there is none."""
+    try:
+        done = subprocess.run(
+            ["cmake", "-P", _FIND], capture_output=True, text=True, timeout=60, check=True
+        )
+        nvcc, version, reason = done.stderr.strip().splitlines()[-1].split("|", 2)
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return Choice(reason=f"cmake -P {_FIND.name} does not answer")
+    return Choice(nvcc or None, version, reason)
+
+
+def driver_version() -> tuple[int, int] | None:
+    """The newest CUDA that the NVIDIA driver here runs, e.g. (13, 0); None without a driver."""
+    try:
+        number = ctypes.c_int(0)
+        if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number)) == 0:
+            return number.value // 1000, number.value % 1000 // 10
+    except (OSError, AttributeError):
+        pass  # not where the loader looks; the driver's own program may know better
+    try:
+        said = subprocess.run(
+            ["nvidia-smi"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r"CUDA Version: (\d+)\.(\d+)", said)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _wheels() -> Choice:
+    """Install the wheels. CommandFailed and Failure say why they cannot be had."""
+    environment.ensure(environment.FOR_CUDA)
+    found = sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"))
+    if not found:
+        raise Failure(f"the wheels in {environment.FOR_CUDA[0].name} hold no nvcc")
+    return Choice(str(found[0]), ".".join(map(str, _WHEELS_FOR)))
+
+
+def _from_driver(no_toolkit: str) -> Choice:
+    driver = driver_version()
+    if driver is None:
+        return Choice(reason=f"{no_toolkit}, and there is no NVIDIA driver here")
+    if driver < _WHEELS_FOR:
+        wanted = ".".join(map(str, _WHEELS_FOR))
+        return Choice(
+            reason=f"{no_toolkit}, and the driver here runs CUDA {driver[0]}.{driver[1]}, for "
+            f"which there are no wheels with a compiler: update the driver to one for CUDA "
+            f"{wanted}, or install a toolkit >= 12 that it runs"
+        )
+    try:
+        return _wheels()
+    except CommandFailed as failure:
+        last = next((line.strip() for line in reversed(failure.lines) if line.strip()), "")
+        said = f" (pip: {last})" if last else ""
+    except Failure as failure:
+        said = f" ({failure})"
+    return Choice(reason=f"{no_toolkit}, and its Python wheels could not be installed{said}")
+
+
+def choose(mode: str) -> Choice:
+    """The compiler to build with; none is a Failure if the mode is "on". Needs CMake and .venv."""
+    if mode == "off":
+        return Choice(reason="--cuda=off")
+    choice = find_toolkit()
+    if choice.nvcc is None:
+        choice = _from_driver(choice.reason)
+    if choice.nvcc is None:
+        if mode == "on":
+            raise Failure(f"--cuda=on, but {choice.reason}; see {BY_HAND}", 2)
+        say(f"building without CUDA: {choice.reason}")
+    return choice
