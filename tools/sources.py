@@ -25,7 +25,7 @@ _TIDY_ARGUMENTS = [
     # clang 14 cannot read the <chrono> of gcc 13 (Ubuntu 24.04) as it stands.
     "--extra-arg=-Dconsteval=constexpr",
 ]
-_NOT_OURS = {"build", ".venv", "report", ".git"}
+_NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
 
 
 def _every_file() -> Iterator[Path]:

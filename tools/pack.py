@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collect the libraries that a build needs into one prefix, for a machine without a network."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tools.console import Failure, friendly, say
+from tools.environment import VENV
+
+_PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "nlohmann-json3-dev")
+_LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
+MOST_BYTES = 64 * 2**20
+
+
+def _copy(path: Path, to: Path) -> None:
+    """A file, or a link together with what it points to beside it."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        target = path.readlink()
+        if target.name == str(target):
+            to.unlink(missing_ok=True)
+            to.symlink_to(target)
+            _copy(path.with_name(target.name), to.with_name(target.name))
+            return
+    shutil.copy2(path, to)
+
+
+def _debian(folder: Path) -> None:
+    try:
+        listed = subprocess.run(
+            ["dpkg-query", "-L", *_PACKAGES], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        raise Failure(
+            f"--pack copies the Debian packages {', '.join(_PACKAGES)}, which are not all here; "
+            "./test installs them",
+            2,
+        ) from None
+    for line in listed.splitlines():
+        path = Path(line)
+        if line.startswith("/usr/") and not line.startswith(_LEFT_OUT) and not path.is_dir():
+            _copy(path, folder / path.relative_to("/usr"))
+
+
+def _onednn(folder: Path) -> None:
+    libraries = [path for path in VENV.glob("lib/libdnnl.so.*.*") if not path.is_symlink()]
+    if len(libraries) != 1:
+        raise Failure(f"--pack: there is no oneDNN in {friendly(VENV)}; ./run installs it", 2)
+    copy = folder / "lib" / libraries[0].name
+    _copy(libraries[0], copy)
+    if shutil.which("strip"):
+        subprocess.run(["strip", "--strip-unneeded", copy], check=True)
+    # Wheels hold copies where there should be links.
+    for name in ("libdnnl.so", "libdnnl.so." + libraries[0].name.split(".")[2]):
+        (folder / "lib" / name).symlink_to(copy.name)
+    for path in [*VENV.glob("include/dnnl*"), *VENV.glob("include/oneapi/**/*")]:
+        if path.is_file():
+            _copy(path, folder / path.relative_to(VENV))
+    shutil.copytree(VENV / "lib/cmake/dnnl", folder / "lib/cmake/dnnl")
+
+
+def collect(folder: Path) -> int:
+    if folder.exists() and any(folder.iterdir()):
+        raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
+    _debian(folder)
+    _onednn(folder)
+    size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+    if size >= MOST_BYTES:
+        raise Failure(f"--pack: {friendly(folder)} holds {size} bytes, and {MOST_BYTES} must do")
+    say(f"{friendly(folder)}: {size / 2**20:.1f} MiB")
+    return 0
