@@ -37,6 +37,18 @@ TEST(Cost, CountsAGradientByHand) {
   EXPECT_EQ(c.bytes, 4 * (40 + 12 + 30 + 40 + 12 + 3));
 }
 
+TEST(Cost, CountsAProductByHand) {
+  OneOp one;
+  const Id a = one.tensor("a", {7, 10});
+  const Id b = one.tensor("b", {3, 7});
+  one.operation(Gemm{
+      .a = a, .b = b, .c = one.tensor("c", {10, 3}), .transpose_a = true, .transpose_b = true});
+  const Cost c = cost(one.workload);
+  EXPECT_EQ(c.flops, 2 * 10 * 3 * 7);
+  EXPECT_EQ(c.bytes, 4 * (70 + 21 + 30));
+  EXPECT_EQ(c.launches, 1);
+}
+
 TEST(Cost, OfAnEpochIsTheSumOverItsBatches) {
   const Model model = mlp("m", {4, 3, 2}, Activation::relu);
   const auto flops = [&](std::int64_t rows) {

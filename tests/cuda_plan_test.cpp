@@ -146,6 +146,22 @@ TEST(CudaPlan, SeesRowMajorMatricesAsTheirTransposes) {
   EXPECT_FALSE(dx.transpose_a || dx.transpose_b);
 }
 
+TEST(CudaPlan, ExchangesTheFactorsOfAProduct) {
+  OneOp one;
+  const Id a = one.tensor("a", {7, 5});
+  const Id b = one.tensor("b", {7, 3});
+  one.operation(Gemm{.a = a, .b = b, .c = one.tensor("c", {5, 3}), .transpose_a = true});
+  const Plan plan = make_plan(one.workload, {}, everything);
+  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
+  ASSERT_EQ(products.size(), 1);
+  const ProductForm& form = products[0].form;
+  EXPECT_EQ((std::vector{form.m, form.n, form.k}), (std::vector<std::int64_t>{3, 5, 7}));
+  EXPECT_FALSE(form.transpose_a);
+  EXPECT_TRUE(form.transpose_b);
+  EXPECT_EQ(products[0].a.offset, plan.offset[static_cast<std::size_t>(b)]);
+  EXPECT_EQ(products[0].b.offset, plan.offset[static_cast<std::size_t>(a)]);
+}
+
 TEST(CudaPlan, GivesEachLayerAMaskThatBothEndsUse) {
   const Plan plan = make_plan(mlp_epoch(), {}, everything);
   const auto products = launches_of<ProductLaunch>(plan.steps[0]);

@@ -208,5 +208,24 @@ TEST(Check, NamesOperationAndTensor) {
   }
 }
 
+TEST(Check, NamesTheFactorThatDoesNotFit) {
+  const auto verdict = [](const Shape& a, const Shape& b, const Shape& c) {
+    OneOp one;
+    const Id left = one.tensor("a", a);
+    const Id right = one.tensor("b", b);
+    one.operation(Gemm{.a = left, .b = right, .c = one.tensor("c", c), .transpose_b = true});
+    try {
+      check(one.workload);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(verdict({5, 7}, {3, 7}, {5, 3}), "");
+  EXPECT_EQ(verdict({5, 7}, {3, 6}, {5, 3}), "Gemm: 'a' as [5, 7] does not fit 'b' as [6, 3]");
+  EXPECT_EQ(verdict({5, 7}, {3, 7}, {3, 5}), "Gemm: tensor 'c' is [3, 5], not [5, 3]");
+  EXPECT_EQ(verdict({5, 7, 1}, {3, 7}, {5, 3}), "Gemm: 'a' [5, 7, 1] is no matrix");
+}
+
 }  // namespace
 }  // namespace crossover::test

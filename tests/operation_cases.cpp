@@ -88,6 +88,20 @@ Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std
           classes};
 }
 
+/// Transposes as BLAS names them: "nt" multiplies a by b transposed.
+Case gemm(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& transposes) {
+  OneOp one;
+  const bool ta = transposes[0] == 't';
+  const bool tb = transposes[1] == 't';
+  const Id a = one.tensor("a", ta ? Shape{k, m} : Shape{m, k});
+  const Id b = one.tensor("b", tb ? Shape{n, k} : Shape{k, n});
+  one.operation(
+      Gemm{.a = a, .b = b, .c = one.tensor("c", {m, n}), .transpose_a = ta, .transpose_b = tb});
+  return {"Gemm_" + transposes + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
+              std::to_string(k),
+          one.workload};
+}
+
 /// Three parameters, so that some are joined into one pass and some are not.
 struct Updated {
   OneOp one;
@@ -177,6 +191,17 @@ std::vector<Case> operation_cases() {
       sgd_case(513, 257, "Sgd_large"),
       adamw_case(32, 29, "AdamW"),
       adamw_case(513, 257, "AdamW_large"),
+      gemm(1, 1, 1, "nn"),
+      gemm(1, 7, 5, "tn"),
+      gemm(7, 1, 5, "nt"),
+      gemm(33, 65, 127, "nn"),
+      gemm(33, 65, 127, "nt"),
+      gemm(33, 65, 127, "tn"),
+      gemm(33, 65, 127, "tt"),
+      gemm(129, 257, 100, "nn"),  // large enough for several threads
+      gemm(129, 257, 100, "nt"),
+      gemm(129, 257, 100, "tn"),
+      gemm(129, 257, 100, "tt"),
   };
 }
 

@@ -75,8 +75,15 @@ struct AdamW {
   double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
 };
 
-using Op =
-    std::variant<Linear, LinearGrad, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW>;
+/// c = op(a) op(b), where op transposes if its flag is set: op(a) [m, k], op(b) [k, n], c [m, n].
+/// The product by itself, for measuring. c is neither a nor b.
+struct Gemm {
+  Id a = none, b = none, c = none;
+  bool transpose_a = false, transpose_b = false;
+};
+
+using Op = std::variant<Linear, LinearGrad, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                        AdamW, Gemm>;
 
 /// Operations in the order in which they run.
 struct Step {

@@ -376,6 +376,20 @@ class CpuProgram : public Program {
     }
   }
 
+  void add_kernels(const Gemm& op) {
+    const std::int64_t m = workload_[op.c].shape[0];
+    const std::int64_t n = workload_[op.c].shape[1];
+    const std::int64_t k = workload_[op.a].shape[op.transpose_a ? 0 : 1];
+    ProductShape shape{.m = m, .n = n, .k = k, .a_strides = {k, 1}, .b_strides = {n, 1}};
+    if (op.transpose_a) {
+      shape.a_strides = {1, m};
+    }
+    if (op.transpose_b) {
+      shape.b_strides = {1, k};
+    }
+    add_product(shape, operand(op.a), operand(op.b), {}, operand(op.c));
+  }
+
   const Workload workload_;
   const CompileOptions options_;
   const MemoryPlan plan_;

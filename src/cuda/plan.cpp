@@ -425,6 +425,21 @@ class Planner {
                     .advance = last_loss_ == at_});
   }
 
+  /// cT [n, m] = op(b)T [n, k] op(a)T [k, m]: a matrix that is not transposed here is transposed
+  /// in column-major terms already.
+  void plan_op(const Gemm& g) {
+    const Shape& c = workload_[g.c].shape;
+    const ProductForm form{.m = c[1],
+                           .n = c[0],
+                           .k = workload_[g.a].shape[g.transpose_a ? 0 : 1],
+                           .transpose_a = g.transpose_b,
+                           .transpose_b = g.transpose_a,
+                           .alignment_a = alignment(operand(g.b)),
+                           .alignment_b = alignment(operand(g.a)),
+                           .alignment_d = alignment(operand(g.c))};
+    emit_product(require(form), g.b, g.a, g.c);
+  }
+
   void plan_op(const Sgd& s) {
     for (auto& spans : spans_of({&s.parameters, &s.gradients}, {})) {
       emit(SgdLaunch{std::move(spans), s.learning_rate});

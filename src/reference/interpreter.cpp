@@ -209,6 +209,15 @@ class Interpreter {
     }
   }
 
+  void execute(const Gemm& op) {
+    const Shape& a = shape(op.a);
+    const Shape& b = shape(op.b);
+    const View left = op.transpose_a ? View{at(op.a), 1, a[1]} : View{at(op.a), a[1], 1};
+    const View right = op.transpose_b ? View{at(op.b), 1, b[1]} : View{at(op.b), b[1], 1};
+    multiply(shape(op.c)[0], shape(op.c)[1], op.transpose_a ? a[0] : a[1], left, right, at(op.c),
+             false);
+  }
+
   const Workload& workload_;
   std::vector<std::vector<double>>& values_;
   std::int64_t position_ = 0;

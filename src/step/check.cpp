@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, types and roles of a Workload, checked before anything is computed with it.
 #include <stdexcept>
+#include <utility>
 
 #include "crossover/step.h"
 #include "overload.h"
@@ -139,6 +140,25 @@ class Checker {
     check_update(op.parameters, op.v);
     require(op.weight_decay.size() == op.parameters.size(), "lists of different lengths");
     expect(op.step, {1}, Type::i32);
+  }
+
+  /// The extents of op(id), a matrix.
+  [[nodiscard]] Shape factor(Id id, bool transposed) const {
+    Shape shape = at(id).shape;
+    require(shape.size() == 2, "'" + at(id).name + "' " + to_string(shape) + " is no matrix");
+    if (transposed) {
+      std::swap(shape[0], shape[1]);
+    }
+    return shape;
+  }
+
+  void check_op(const Gemm& op) const {
+    const Shape a = factor(op.a, op.transpose_a);
+    const Shape b = factor(op.b, op.transpose_b);
+    require(a[1] == b[0], "'" + at(op.a).name + "' as " + to_string(a) + " does not fit '" +
+                              at(op.b).name + "' as " + to_string(b));
+    expect(op.c, {a[0], b[1]});
+    require(op.c != op.a && op.c != op.b, "the result '" + at(op.c).name + "' is also a factor");
   }
 
   const Workload& workload_;

@@ -96,6 +96,10 @@ Cost cost(const Workload& workload, const Op& op) {
             return Cost{.flops = 14 * total(o.parameters),
                         .launches = static_cast<std::int64_t>(o.parameters.size())};
           },
+          [&](const Gemm& o) {
+            const auto k = static_cast<double>(workload[o.a].shape[o.transpose_a ? 0 : 1]);
+            return Cost{.flops = 2 * count(o.c) * k, .launches = 1};
+          },
       },
       op);
 

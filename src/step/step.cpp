@@ -54,6 +54,9 @@ Operands operands(const Op& op) {
                                    append(u.writes, {o.step});
                                    return u;
                                  },
+                                 [](const Gemm& o) {
+                                   return Operands{{o.a, o.b}, {o.c}};
+                                 },
                              },
                              op);
   std::erase(used.reads, none);
@@ -71,6 +74,7 @@ const char* name(const Op& op) {
                         [](const SoftmaxCrossEntropy&) { return "SoftmaxCrossEntropy"; },
                         [](const Sgd&) { return "Sgd"; },
                         [](const AdamW&) { return "AdamW"; },
+                        [](const Gemm&) { return "Gemm"; },
                     },
                     op);
 }
