@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device offers: compile() a Workload, and run the Program.
+// What a device offers: compile() a Workload and run the Program, and probes.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "crossover/probe.h"
 #include "crossover/step.h"
 
 namespace crossover {
@@ -119,6 +120,10 @@ class Backend {
   /// Throws Unsupported, OutOfMemory; std::invalid_argument on a Workload that does not check().
   [[nodiscard]] virtual std::unique_ptr<Program> compile(const Workload& workload,
                                                          const CompileOptions& options) const = 0;
+
+  /// Throws Unsupported where the device has no such thing, OutOfMemory; std::invalid_argument on a
+  /// spec that does not check().
+  [[nodiscard]] virtual std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const = 0;
 };
 
 /// oneDNN. Never absent.

@@ -12,11 +12,14 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "../step/overload.h"
+#include "block.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "crossover/memory.h"
 #include "loops.h"
+#include "probes.h"
 #include "product.h"
+#include "threads.h"
 
 namespace crossover {
 namespace cpu {
@@ -40,24 +43,6 @@ struct Kernel {
 constexpr double flops_worth_threads = 1e6;
 constexpr double bytes_worth_threads = 256.0 * 1024;
 
-struct Free {
-  void operator()(std::byte* memory) const noexcept {
-    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc,cppcoreguidelines-owning-memory)
-  }
-};
-using Block = std::unique_ptr<std::byte, Free>;
-
-Block allocate(std::int64_t bytes, int threads) {
-  const std::int64_t rounded = (bytes / MemoryPlan::alignment + 1) * MemoryPlan::alignment;
-  Block block(static_cast<std::byte*>(std::aligned_alloc(
-      static_cast<std::size_t>(MemoryPlan::alignment), static_cast<std::size_t>(rounded))));
-  if (!block) {
-    throw OutOfMemory("the CPU's memory does not hold " + std::to_string(bytes) + " bytes");
-  }
-  clear(threads, block.get(), rounded);
-  return block;
-}
-
 /// Where an operand lies; a view moves with the first row of the batch.
 class Operand {
  public:
@@ -72,27 +57,6 @@ class Operand {
  private:
   std::byte* base_ = nullptr;
   std::int64_t row_bytes_ = 0;
-};
-
-/// Sets OpenMP's thread count for the calling thread, and restores it.
-class Threads {
- public:
-  explicit Threads(int count) : before_(omp_get_max_threads()), now_(count) {
-    omp_set_num_threads(count);
-  }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { omp_set_num_threads(before_); }
-
-  void use(int count) {
-    if (count != now_) {
-      omp_set_num_threads(count);
-      now_ = count;
-    }
-  }
-
- private:
-  int before_, now_;
 };
 
 class CpuProgram : public Program {
@@ -422,14 +386,10 @@ class CpuBackend : public Backend {
     if (options.threads < 1) {
       throw std::invalid_argument("a CPU program needs at least one thread");
     }
-    if (options.threads > omp_get_thread_limit()) {
-      throw Unsupported("OMP_THREAD_LIMIT=" + std::to_string(omp_get_thread_limit()) +
-                        " does not allow " + std::to_string(options.threads) + " threads");
-    }
     if (options.precision != Precision::f32) {
       throw Unsupported("the CPU backend computes in f32, not in " + to_string(options.precision));
     }
-    omp_set_dynamic(0);  // with OMP_DYNAMIC=true OpenMP would take fewer threads as it sees fit
+    allow_threads(options.threads);
     check(workload);
     try {
       return std::make_unique<CpuProgram>(workload, options);
@@ -439,6 +399,10 @@ class CpuBackend : public Backend {
       }
       throw Unsupported(std::string("oneDNN: ") + error.what());
     }
+  }
+
+  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
+    return cpu::make_probe(spec);
   }
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loops.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include "split.h"
 
 #ifdef __SSE3__
 #include <pmmintrin.h>
@@ -14,28 +14,6 @@
 
 namespace crossover::cpu {
 namespace {
-
-/// Calls work(begin, end) on consecutive parts of [0, count), one for each thread, cut at multiples
-/// of 16 elements: a cache line of floats.
-template <class Work>
-void split(int threads, std::int64_t count, const Work& work) {
-  if (threads == 1) {
-    work(std::int64_t{0}, count);
-    return;
-  }
-#pragma omp parallel num_threads(threads)
-  {
-    constexpr std::int64_t line = 16;
-    const std::int64_t lines = (count + line - 1) / line;
-    const std::int64_t mine = omp_get_thread_num();
-    const std::int64_t all = omp_get_num_threads();
-    const std::int64_t begin = std::min(count, lines * mine / all * line);
-    const std::int64_t end = std::min(count, lines * (mine + 1) / all * line);
-    if (begin < end) {
-      work(begin, end);
-    }
-  }
-}
 
 template <Activation activation>
 void activate_as(int threads, const float* x, float* y, std::int64_t count) {

@@ -14,6 +14,7 @@
 #include "crossover/backend.h"
 #include "kernels.cuh"
 #include "plan.h"
+#include "probes.h"
 #include "product.h"
 #include "profile.h"
 #include "runtime.h"
@@ -615,6 +616,10 @@ class GpuBackend : public Backend {
                         " has no TF32: that came with compute capability 8.0");
     }
     return std::make_unique<CudaProgram>(workload, options);
+  }
+
+  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
+    return cuda::make_probe(spec, device_);
   }
 
  private:

@@ -6,27 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "launch.cuh"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {
 
 constexpr int warp_threads = 32;
-constexpr int block_threads = 256;
 constexpr int block_warps = block_threads / warp_threads;
 constexpr unsigned all_lanes = 0xffffffffU;
-
-__device__ std::int64_t thread_index() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
-
-/// One thread for each element, up to what keeps any GPU full; loops take the rest.
-Grid grid_for(std::int64_t count) {
-  constexpr std::int64_t most_blocks = 4096;
-  const std::int64_t blocks = (count + block_threads - 1) / block_threads;
-  return {static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most_blocks)), block_threads};
-}
 
 // ---- elementwise: the activation is a template's argument, so that no thread branches on it
 // --------
@@ -254,7 +241,7 @@ Grid grid_for(const UpdateSpans& spans) {
   for (int s = 0; s < spans.count; ++s) {
     largest = std::max(largest, spans.span[s].count);
   }
-  return grid_for(largest);
+  return cuda::grid_for(largest);
 }
 
 }  // namespace

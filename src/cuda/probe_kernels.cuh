@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of probes. Arrays are f32 and in device memory; each function puts its work into the
+// stream and returns.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace crossover::cuda {
+
+void empty(cudaStream_t stream);
+
+/// See FmaProbe.
+void fma(cudaStream_t stream, std::int64_t values, std::int64_t length, float* results);
+
+/// a = b + triad_factor * c. All begin at multiples of 16 bytes.
+void triad(cudaStream_t stream, const float* b, const float* c, float* a, std::int64_t values);
+void fill_triad(cudaStream_t stream, float* b, float* c, std::int64_t values);
+
+/// Row-major [size, size].
+void fill_matrices(cudaStream_t stream, float* a, float* b, std::int64_t size);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+
+#include "crossover/probe.h"
+
+namespace crossover::cuda {
+
+/// See Backend::make_probe().
+std::unique_ptr<Probe> make_probe(const ProbeSpec& spec, const cudaDeviceProp& device);
+
+}  // namespace crossover::cuda

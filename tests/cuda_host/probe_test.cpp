@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU's probes on the emulation: right results in whatever order, and any failing call.
+#include "crossover/probe.h"
+
+#include <gmock/gmock.h>
+
+#include "crossover/backend.h"
+#include "crossover/verify.h"
+#include "cuda_host.h"
+
+namespace crossover::test {
+namespace {
+
+using cuda_host::Order;
+using testing::HasSubstr;
+
+struct Case {
+  std::string name;
+  ProbeSpec spec;
+  bool has_result;  ///< bytes or numbers that a check can find wrong
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all{
+      {"fma_1", FmaProbe{.values = 1, .length = 1}, true},
+      {"fma_2000", FmaProbe{.values = 2000, .length = 77}, true},
+      {"triad_1", TriadProbe{.values = 1}, true},
+      {"triad_1003", TriadProbe{.values = 1003}, true},
+      {"matrix_f32", MatrixProbe{.precision = Precision::f32, .size = 8}, true},
+      {"matrix_tf32", MatrixProbe{.precision = Precision::tf32, .size = 33}, true},
+      {"launch", LaunchProbe{}, false},
+      {"graph_1", GraphNodeProbe{.nodes = 1}, false},
+      {"graph_5", GraphNodeProbe{.nodes = 5}, false},
+      {"synchronize", SynchronizeProbe{}, false}};
+  const std::vector<std::pair<std::string, Direction>> directions{
+      {"h2d", Direction::host_to_device},
+      {"d2h", Direction::device_to_host},
+      {"both", Direction::both},
+      {"d2d", Direction::device_to_device}};
+  for (const auto& [direction_name, direction] : directions) {
+    for (const HostMemory memory : {HostMemory::pageable, HostMemory::pinned}) {
+      for (const bool asynchronous : {false, true}) {
+        all.push_back({"copy_" + direction_name +
+                           (memory == HostMemory::pinned ? "_pinned" : "_pageable") +
+                           (asynchronous ? "_async" : ""),
+                       CopyProbe{.direction = direction,
+                                 .memory = memory,
+                                 .asynchronous = asynchronous,
+                                 .bytes = 1003},
+                       true});
+      }
+    }
+  }
+  return all;
+}
+
+std::unique_ptr<Probe> made(const ProbeSpec& spec) {
+  const CudaBackend gpu = make_cuda_backend();
+  if (!gpu.backend) {
+    throw Unsupported(gpu.reason);
+  }
+  return gpu.backend->make_probe(spec);
+}
+
+class EmulatedProbe : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedProbe, IsRightInWhateverOrderAndWrongWithoutARun) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    cuda_host::reset(seed, seed == 0 ? Order::eager : seed == 1 ? Order::lazy : Order::shuffled);
+    const auto probe = made(GetParam().spec);
+    if (GetParam().has_result) {
+      EXPECT_THROW(probe->check(), Mismatch) << "nothing has run";
+    }
+    probe->run();
+    probe->run();
+    EXPECT_NO_THROW(probe->check()) << "seed " << seed;
+    if (GetParam().has_result) {
+      EXPECT_THROW(probe->check(), Mismatch) << "what was checked is spoiled";
+    }
+    const bool has_clock = !std::holds_alternative<SynchronizeProbe>(GetParam().spec);
+    EXPECT_EQ(probe->device_seconds() > 0, has_clock);
+    if (has_clock) {
+      EXPECT_NO_THROW(probe->check());
+    }
+  }
+}
+
+TEST_P(EmulatedProbe, TakesNoMoreMemoryThanItSays) {
+  const auto probe = made(GetParam().spec);
+  EXPECT_LE(static_cast<std::int64_t>(cuda_host::live_device_bytes()),
+            memory_needed(GetParam().spec).device);
+}
+
+TEST_P(EmulatedProbe, AllocatesNothingInARun) {
+  const auto probe = made(GetParam().spec);
+  const auto before = cuda_host::live();
+  probe->run();
+  EXPECT_EQ(cuda_host::live(), before);
+  EXPECT_EQ(cuda_host::calls_of("cudaDeviceSynchronize"), 0);
+  EXPECT_EQ(cuda_host::calls_of("cudaMemcpy"), 0);
+}
+
+/// What a whole life ends with: the exception's kind, or nothing.
+std::string end_of_life(const ProbeSpec& spec) {
+  try {
+    const auto probe = made(spec);
+    probe->run();
+    probe->check();
+    probe->device_seconds();
+    return "";
+  } catch (const OutOfMemory&) {
+    return "OutOfMemory";
+  } catch (const DeviceFailed&) {
+    return "DeviceFailed";
+  } catch (const Unsupported&) {
+    return "Unsupported";
+  } catch (const Mismatch& error) {
+    return std::string("Mismatch: ") + error.what();
+  } catch (const std::exception&) {
+    return "exception";
+  }
+}
+
+TEST_P(EmulatedProbe, TellsAnyFailingCallAndLeaksNothing) {
+  ASSERT_EQ(end_of_life(GetParam().spec), "");
+  const std::int64_t calls = cuda_host::calls();
+  for (const cudaError_t error : {cudaErrorMemoryAllocation, cudaErrorInvalidValue,
+                                  cudaErrorLaunchFailure, cudaErrorECCUncorrectable}) {
+    for (std::int64_t n = 1; n <= calls; ++n) {
+      SCOPED_TRACE(std::string(cudaGetErrorName(error)) + " in call " + std::to_string(n));
+      cuda_host::reset(static_cast<std::uint64_t>(n));
+      cuda_host::fail_call(n, error);
+      testing::internal::CaptureStderr();  // destructors may tell there
+      const std::string end = end_of_life(GetParam().spec);
+      const std::string told = testing::internal::GetCapturedStderr();
+      EXPECT_EQ(cuda_host::live().text(), "") << end;
+      EXPECT_THAT(cuda_host::take_violations(), testing::IsEmpty());
+      EXPECT_THAT(end, testing::Not(HasSubstr("Mismatch")));
+      if (!cuda_host::has_failed()) {
+        continue;  // another seed, fewer calls
+      }
+      if (cuda_host::is_sticky(error)) {
+        EXPECT_TRUE(end == "DeviceFailed" || end == "Unsupported" || (end.empty() && !told.empty()))
+            << end;
+      } else {
+        EXPECT_EQ(end_of_life(GetParam().spec), "") << "can't be used any more";
+      }
+    }
+  }
+}
+
+TEST_P(EmulatedProbe, TellsAnyFailureOfTheDevice) {
+  ASSERT_EQ(end_of_life(GetParam().spec), "");
+  const std::int64_t executed = cuda_host::executed();
+  for (std::int64_t n = 1; n <= executed; ++n) {
+    SCOPED_TRACE("execution " + std::to_string(n));
+    cuda_host::reset(static_cast<std::uint64_t>(n));
+    cuda_host::fail_execution(n, cudaErrorLaunchFailure);
+    testing::internal::CaptureStderr();
+    const std::string end = end_of_life(GetParam().spec);
+    testing::internal::GetCapturedStderr();
+    EXPECT_EQ(end, "DeviceFailed");
+    EXPECT_EQ(cuda_host::live().text(), "");
+    EXPECT_THAT(cuda_host::take_violations(), testing::IsEmpty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedProbe, testing::ValuesIn(cases()),
+                         [](const auto& parameters) { return parameters.param.name; });
+
+TEST(EmulatedProbe, LaunchesAsManyKernelsAsItSays) {
+  const auto kernels = [](const ProbeSpec& spec) {
+    const auto probe = made(spec);
+    const std::int64_t before = cuda_host::executed();
+    const std::int64_t launched = cuda_host::calls_of("kernel");
+    probe->run();
+    return std::pair{cuda_host::executed() - before, cuda_host::calls_of("kernel") - launched};
+  };
+  EXPECT_EQ(kernels(LaunchProbe{}), (std::pair<std::int64_t, std::int64_t>{1, 1}));
+  const auto [five, none] = kernels(GraphNodeProbe{.nodes = 5});
+  const auto [two, none_either] = kernels(GraphNodeProbe{.nodes = 2});
+  EXPECT_EQ(five - two, 3);  // beside the graph's own borders
+  EXPECT_EQ(none + none_either, 0);
+}
+
+TEST(EmulatedProbe, CopiesAsOftenAsItSays) {
+  const auto copies = [](bool asynchronous) {
+    const auto probe = made(CopyProbe{.direction = Direction::host_to_device,
+                                      .memory = HostMemory::pinned,
+                                      .asynchronous = asynchronous,
+                                      .bytes = 100});
+    const std::int64_t before = cuda_host::calls_of("cudaMemcpyAsync");
+    const std::int64_t waits = cuda_host::calls_of("cudaStreamSynchronize");
+    probe->run();
+    EXPECT_EQ(cuda_host::calls_of("cudaStreamSynchronize") - waits, 1);
+    return cuda_host::calls_of("cudaMemcpyAsync") - before;
+  };
+  EXPECT_EQ(copies(false), 1);
+  EXPECT_EQ(copies(true), CopyProbe::copies_in_flight);
+}
+
+TEST(EmulatedProbe, SaysWhatTheGpuHasNot) {
+  const CudaBackend gpu = make_cuda_backend();
+  for (const ProbeSpec& spec :
+       {ProbeSpec(CopyProbe{.direction = Direction::host_to_host, .bytes = 1}),
+        ProbeSpec(FmaProbe{.precision = Precision::bf16, .values = 1, .length = 1}),
+        ProbeSpec(ForkJoinProbe{.threads = 2})}) {
+    EXPECT_THROW(static_cast<void>(gpu.backend->make_probe(spec)), Unsupported) << spec.index();
+  }
+  cuda_host::device().bytes = 1 << 10U;
+  EXPECT_THROW(static_cast<void>(gpu.backend->make_probe(TriadProbe{.values = 1000})), OutOfMemory);
+}
+
+}  // namespace
+}  // namespace crossover::test
