@@ -23,6 +23,8 @@ struct BenchmarkFamily {
 /// beside this one, and a line in families.cpp.
 const std::vector<BenchmarkFamily>& families();
 
+void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 
 }  // namespace crossover::bench

@@ -37,6 +37,7 @@ TEST(ProbeWork, CountsArithmeticAndMemory) {
   EXPECT_EQ(triad.flops, 20);
   EXPECT_EQ(work(GraphNodeProbe{.nodes = 5}).pieces, 5);
   EXPECT_EQ(work(LaunchProbe{}).pieces, 1);
+  EXPECT_EQ(work(LaunchProbe{.launches = 3}).pieces, 3);
 }
 
 TEST(ProbeMemory, CountsBothSides) {

@@ -53,10 +53,13 @@ struct TriadProbe {
   int threads = 1;  ///< of the CPU
 };
 
-/// An empty kernel, from its launch until the host knows of its end.
-struct LaunchProbe {};
+/// Empty kernels, one launched behind the other without a wait, until the host knows of the end of
+/// the last: one tells how long a launch takes, many how fast they can follow each other.
+struct LaunchProbe {
+  int launches = 1;
+};
 
-/// The same for one graph of `nodes` empty kernels, one behind the other.
+/// One graph of `nodes` empty kernels, each behind the other, until the host knows of its end.
 struct GraphNodeProbe {
   int nodes = 0;
 };

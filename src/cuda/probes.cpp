@@ -358,9 +358,18 @@ class Matrix : public Piece {
 // ---- calls that do nothing
 // ----------------------------------------------------------------------------
 
-class EmptyLaunch : public Piece {
+class EmptyLaunches : public Piece {
  public:
-  void issue(cudaStream_t stream) override { empty(stream); }
+  explicit EmptyLaunches(const LaunchProbe& spec) : launches_(spec.launches) {}
+
+  void issue(cudaStream_t stream) override {
+    for (int launch = 0; launch < launches_; ++launch) {
+      empty(stream);
+    }
+  }
+
+ private:
+  int launches_;
 };
 
 class GraphNodes : public Piece {
@@ -392,9 +401,9 @@ class Synchronize : public Probe {
   Stream stream_ = make_stream();
 };
 
-template <class P, class... Spec>
-std::unique_ptr<Probe> in_stream(const Spec&... spec) {
-  return std::make_unique<InStream>(std::make_unique<P>(spec...));
+template <class P, class Spec>
+std::unique_ptr<Probe> in_stream(const Spec& spec) {
+  return std::make_unique<InStream>(std::make_unique<P>(spec));
 }
 
 std::string name_of(const cudaDeviceProp& device) { return static_cast<const char*>(device.name); }
@@ -436,8 +445,8 @@ std::unique_ptr<Probe> make_probe(const ProbeSpec& spec, const cudaDeviceProp& d
             return in_stream<Matrix>(probe);
           },
           [](const TriadProbe& probe) -> std::unique_ptr<Probe> { return in_stream<Triad>(probe); },
-          [](const LaunchProbe& /*probe*/) -> std::unique_ptr<Probe> {
-            return in_stream<EmptyLaunch>();
+          [](const LaunchProbe& probe) -> std::unique_ptr<Probe> {
+            return in_stream<EmptyLaunches>(probe);
           },
           [](const GraphNodeProbe& probe) -> std::unique_ptr<Probe> {
             return in_stream<GraphNodes>(probe);

@@ -40,6 +40,7 @@ Work work(const ProbeSpec& spec) {
                  return Work{.flops = 2.0 * static_cast<double>(probe.values),
                              .bytes = 3.0 * float_bytes * static_cast<double>(probe.values)};
                },
+               [](const LaunchProbe& probe) { return Work{.pieces = probe.launches}; },
                [](const GraphNodeProbe& probe) { return Work{.pieces = probe.nodes}; },
                [](const auto&) { return Work{}; }},
       spec);
@@ -91,6 +92,7 @@ void check(const ProbeSpec& spec) {
                  require(probe.values, most_values, "values");
                  require(probe.threads, most_threads, "threads");
                },
+               [](const LaunchProbe& probe) { require(probe.launches, most_nodes, "launches"); },
                [](const GraphNodeProbe& probe) { require(probe.nodes, most_nodes, "nodes"); },
                [](const ForkJoinProbe& probe) { require(probe.threads, most_threads, "threads"); },
                [](const auto&) {}},

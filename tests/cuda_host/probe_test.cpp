@@ -31,6 +31,7 @@ std::vector<Case> cases() {
       {"matrix_f32", MatrixProbe{.precision = Precision::f32, .size = 8}, true},
       {"matrix_tf32", MatrixProbe{.precision = Precision::tf32, .size = 33}, true},
       {"launch", LaunchProbe{}, false},
+      {"launches_3", LaunchProbe{.launches = 3}, false},
       {"graph_1", GraphNodeProbe{.nodes = 1}, false},
       {"graph_5", GraphNodeProbe{.nodes = 5}, false},
       {"synchronize", SynchronizeProbe{}, false}};
@@ -179,6 +180,7 @@ TEST(EmulatedProbe, LaunchesAsManyKernelsAsItSays) {
     return std::pair{cuda_host::executed() - before, cuda_host::calls_of("kernel") - launched};
   };
   EXPECT_EQ(kernels(LaunchProbe{}), (std::pair<std::int64_t, std::int64_t>{1, 1}));
+  EXPECT_EQ(kernels(LaunchProbe{.launches = 3}), (std::pair<std::int64_t, std::int64_t>{3, 3}));
   const auto [five, none] = kernels(GraphNodeProbe{.nodes = 5});
   const auto [two, none_either] = kernels(GraphNodeProbe{.nodes = 2});
   EXPECT_EQ(five - two, 3);  // beside the graph's own borders

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe_row.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "crossover/memory.h"
+
+namespace crossover::bench {
+namespace {
+
+class PreparedProbe : public Prepared {
+ public:
+  explicit PreparedProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
+
+  void run() override { probe_->run(); }
+  void check() override { probe_->check(); }
+  [[nodiscard]] Probe& probe() { return *probe_; }
+
+ private:
+  std::unique_ptr<Probe> probe_;
+};
+
+/// The median of up to 21 runs within 0.2 s, by the device's clock; 0 where it has none.
+double median_device_seconds(Probe& probe) {
+  constexpr std::size_t most = 21;
+  constexpr std::chrono::duration<double> enough(0.2);
+  std::vector<double> seconds;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    seconds.push_back(probe.device_seconds());
+  } while (seconds.back() > 0 && seconds.size() < most &&
+           std::chrono::steady_clock::now() - start < enough);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+/// On the host; a device's own memory tells by itself whether it is enough.
+double host_bytes(const ProbeSpec& spec, bool on_cpu) {
+  const ProbeMemory needed = memory_needed(spec);
+  return static_cast<double>(needed.host + (on_cpu ? needed.device : 0));
+}
+
+void derive(benchmark::UserCounters& counters, double seconds) {
+  counters["seconds"] = seconds / counters["count"].value;
+  for (const std::string what : {"flops", "bytes"}) {
+    if (const auto at = counters.find(what); at != counters.end()) {
+      const double amount = at->second.value;
+      counters[what + "_per_second"] = amount / seconds;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_modest(const ProbeSpec& spec) {
+  return host_bytes(spec, true) <= static_cast<double>(available_memory_bytes()) / 4;
+}
+
+Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
+              const ProbeSpec& spec, const Demand& demand) {
+  Row row{.configuration = std::move(configuration),
+          .device = &device,
+          .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
+  row.make = [&device, spec, demand, limit = arguments.memory_limit_bytes] {
+    const auto available = static_cast<double>(limit.value_or(available_memory_bytes()));
+    const double needed = host_bytes(spec, device.name() == "cpu");
+    if (needed > available) {
+      throw OutOfMemory("too little memory: the row needs " +
+                        std::to_string(static_cast<std::int64_t>(needed)) + " bytes, " +
+                        std::to_string(static_cast<std::int64_t>(available)) + " are available");
+    }
+    auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
+    made->run();
+    made->check();
+    const Work counted = work(spec);
+    if (counted.flops > 0 || counted.bytes > 0) {
+      made->verification = {{"reference", "every result, bit for bit, here and behind each sample"},
+                            {"tolerance", 0},
+                            {"relative_error", 0}};
+    }
+    made->demand = demand;
+    const auto count = static_cast<double>(counted.pieces);
+    made->counters["count"] = count;
+    if (counted.bytes > 0) {
+      made->counters["bytes"] = counted.bytes;
+    } else if (counted.flops > 0) {
+      made->counters["flops"] = counted.flops;
+    }
+    if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
+      made->counters["device_seconds"] = seconds / count;
+      made->check();
+    }
+    return made;
+  };
+  row.derive = derive;
+  return row;
+}
+
+}  // namespace crossover::bench

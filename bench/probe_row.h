@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that time a probe.
+#pragma once
+
+#include <cstdint>
+
+#include "arguments.h"
+#include "crossover/probe.h"
+#include "row.h"
+
+namespace crossover::bench {
+
+/// All but the demand and the ceilings that it raises. Counters: docs/method.md, "Copy" and "Peak".
+Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
+              const ProbeSpec& spec, const Demand& demand = {});
+
+/// Whether a probe takes at most a quarter of the host's memory: a larger one is not planned.
+bool is_modest(const ProbeSpec& spec);
+
+}  // namespace crossover::bench
