@@ -97,13 +97,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared before the row was timed: `steps` of the epoch's `steps_of` steps."""
+    """What was compared; of an epoch, `steps` of its `steps_of` steps."""
 
     reference: str
-    steps: int
-    steps_of: int
     tolerance: float
     relative_error: float
+    steps: int | None = None
+    steps_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,7 +524,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]]) -> Row:
         counters=_counters(samples),
         quality=tuple(dict.fromkeys(flag for entry in samples for flag in entry["quality"])),
         verification=checked
-        and Verification(**{field: checked[field] for field in Verification.__dataclass_fields__}),
+        and Verification(**{field: checked.get(field) for field in Verification.__dataclass_fields__}),
         failure=failure,
     )
 

@@ -73,14 +73,78 @@ def test_a_row_with_one_failed_repetition_has_failed(small, write):
 
 def test_other_families_need_other_counters(small, write):
     for entry in small["benchmarks"]:
-        name = "Copy/bytes:4096/device:cpu"
+        name = "Other/bytes:4096/device:cpu"
         entry.update(name=name, run_name=name, bytes_per_second=1e9)
-        entry["configuration"] = {"family": "Copy", "bytes": "4096", "device": "cpu"}
+        entry["configuration"] = {"family": "Other", "bytes": "4096", "device": "cpu"}
         for key in ("params", "seconds_per_epoch", "verification", "loss_first_epoch"):
             del entry[key]
     (row,) = rows.load_file(write(small)).rows
-    assert row.family == "Copy" and row.verification is None
+    assert row.family == "Other" and row.verification is None
     assert row.counters["bytes_per_second"] == 1e9
+
+
+PROBES = {  # configuration: counters that it needs
+    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": ("flops", "flops_per_second"),
+    "Peak/quantity:triad/device:cuda": ("bytes", "bytes_per_second"),
+    "Peak/quantity:copy/direction:h2d/device:cuda": ("bytes", "bytes_per_second"),
+    "Peak/quantity:launch/device:cuda": (),
+    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": (
+        "bytes",
+        "bytes_per_second",
+    ),
+    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
+        "bytes",
+        "bytes_per_second",
+    ),
+}
+
+
+def probe_file(small, name):
+    """The file `small`, its row turned into a probe's."""
+    family, *rest = name.split("/")
+    configuration = {"family": family, **dict(part.split(":") for part in rest)}
+    for entry in small["benchmarks"]:
+        entry.update(name=name, run_name=name, configuration=configuration, count=8, seconds=1e-6)
+        entry.update({counter: 1e9 for counter in PROBES[name]})
+        exact = {"reference": "every result", "tolerance": 0, "relative_error": 0}
+        if PROBES[name]:
+            entry["verification"] = exact
+        else:
+            del entry["verification"]
+        for counter in {"flops", "flops_per_second"} - set(PROBES[name]):
+            del entry[counter]
+    return small
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_need_their_counters(small, write, name):
+    small = probe_file(small, name)
+    (row,) = rows.load_file(write(small)).rows
+    assert row.counters["seconds"] == pytest.approx(1e-6)
+    assert (row.verification is None) == (PROBES[name] == ())
+    required = ["count", "seconds", *PROBES[name]] + ["verification"] * bool(PROBES[name])
+    for field in required:
+        kept = small["benchmarks"][2].pop(field)
+        assert f'field "{field}": is missing' in fault(write(small))
+        small["benchmarks"][2][field] = kept
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_need_their_configuration(small, write, name):
+    small = probe_file(small, name)
+    configuration = small["benchmarks"][0]["configuration"]
+    optional = {"family", "bytes", "batch", "model", "precision", "cpu_threads", "memory"}
+    if configuration["family"] == "Peak":
+        optional.add("direction")
+    for key in configuration.keys() - optional:
+        fewer = {k: v for k, v in configuration.items() if k != key}
+        for entry in small["benchmarks"]:
+            entry.update(
+                name=synthetic.row_name(fewer),
+                run_name=synthetic.row_name(fewer),
+                configuration=fewer,
+            )
+        assert f'"configuration.{key}": is missing' in fault(write(small))
 
 
 def test_fields_that_nobody_knows_are_allowed(small, write):
