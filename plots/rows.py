@@ -524,7 +524,9 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]]) -> Row:
         counters=_counters(samples),
         quality=tuple(dict.fromkeys(flag for entry in samples for flag in entry["quality"])),
         verification=checked
-        and Verification(**{field: checked.get(field) for field in Verification.__dataclass_fields__}),
+        and Verification(
+            **{field: checked.get(field) for field in Verification.__dataclass_fields__}
+        ),
         failure=failure,
     )
 

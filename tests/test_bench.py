@@ -670,6 +670,82 @@ def test_finished_rows_survive(
 # --- Google Benchmark's compare.py
 
 
+# ---- other families -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    """Ceilings and copies, and an epoch that they bound."""
+    only = "Peak|bytes:1024/|model:heart|model:disc-2/"
+    return measure(
+        tmp_path_factory.mktemp("probes"),
+        "--sweep=quick",
+        "--cuda=off",
+        "--threads=1,2",
+        f"--benchmark_filter={only}",
+        *SHORT,
+    )
+
+
+def by_name(document: Document) -> dict[str, Document]:
+    return {row["name"]: row for row in samples(document)}
+
+
+def test_probes_have_their_rows(probes: Document) -> None:
+    copy = "device:cpu/memory:pageable/mode:sync/cpu_threads:1"
+    per_threads = ["quantity:fma/precision:f32", "quantity:triad", "quantity:fork-join"]
+    expected = [f"Peak/{q}/device:cpu/cpu_threads:{t}" for t in (1, 2) for q in per_threads] + [
+        "Peak/quantity:copy/direction:h2h/device:cpu/cpu_threads:1",
+        f"Copy/direction:h2h/bytes:1024/{copy}",
+        f"Copy/direction:h2h/model:disc-2/batch:100/{copy}",
+        f"Copy/direction:h2h/model:heart/batch:10/{copy}",
+    ]
+    names = [name for name in by_name(probes) if not name.startswith("Epoch")]
+    assert names == expected  # ceilings before everything that they bound
+
+
+def test_counters_of_probes(probes: Document) -> None:
+    for name, row in by_name(probes).items():
+        if name.startswith("Epoch"):
+            continue
+        seconds = row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[row["time_unit"]]
+        assert row["count"] == 1
+        assert row["seconds"] == pytest.approx(seconds)
+        for amount in ("flops", "bytes"):
+            if amount in row:
+                assert row[f"{amount}_per_second"] == pytest.approx(row[amount] / seconds)
+        assert ("verification" in row) == ("fork-join" not in name)
+        assert "device_seconds" not in row  # a CPU has no clock but the wall's
+    rows = by_name(probes)
+    fma = rows["Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2"]
+    assert fma["flops"] == 2 * 2 * 3072 * 16384
+    (heart,) = (row for name, row in rows.items() if "Copy" in name and "heart" in name)
+    assert heart["bytes"] == 10 * (29 * 4 + 4)  # samples and labels
+
+
+def test_epochs_are_bound_by_measured_ceilings(probes: Document) -> None:
+    epochs = [row for name, row in by_name(probes).items() if name.startswith("Epoch")]
+    assert epochs
+    for row in epochs:
+        assert row["bound"]["name"] in ("compute", "memory")
+        assert row["bound"]["percent"] > 0
+
+
+def test_probes_beyond_the_memory_limit_are_skipped(tmp_path: Path) -> None:
+    document = measure(
+        tmp_path,
+        "--family=Copy",
+        "--cuda=off",
+        "--memory-limit=1000",
+        "--benchmark_filter=bytes:1024/",
+        *SHORT,
+        code=1,
+    )
+    (row,) = document["benchmarks"]
+    assert row["outcome"] == "skipped"
+    assert "the row needs 2048 bytes, 1000 are available" in row["error_message"]
+
+
 def compare_script() -> Path | None:
     """Where libbenchmark-tools has put it."""
     if shutil.which("dpkg") is None:

@@ -157,3 +157,33 @@ def test_compare_py_pairs_cpu_and_gpu_rows(
         "device:cuda/execution:graph/data:resident",
     )
     assert printed.count("Epoch/model:disc-2") >= 2
+
+
+def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
+    small = "bytes:1024/|model:heart|quantity:(copy|launch|graph-node|synchronization)"
+    document, _ = emulated(
+        tmp_path,
+        "--family=Peak,Copy",
+        "--sweep=quick",
+        f"--benchmark_filter=({small}).*device:cuda",
+        *SHORT,
+    )
+    rows = {row["name"]: row for row in on("cuda", document)}
+    for name, row in rows.items():
+        untimed = "quantity:synchronization" in name
+        assert ("device_seconds" in row) == (not untimed), name
+        assert row["count"] == {"async": 8}.get(row["configuration"].get("mode"), row["count"])
+    ways = {
+        (r["configuration"]["direction"], r["configuration"].get("memory"), m)
+        for r in rows.values()
+        if (m := r["configuration"].get("mode"))
+    }
+    held = {("pageable", "sync"), ("pinned", "sync"), ("pinned", "async")}
+    assert ways == (
+        {(direction, *how) for direction in ("h2d", "d2h") for how in held}
+        | {("both", "pinned", "sync"), ("both", "pinned", "async")}
+        | {("d2d", None, "sync"), ("d2d", None, "async")}
+    )
+    assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
+    copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
+    assert copied["bound"]["name"] == "copy"

@@ -43,7 +43,7 @@ void fma(std::int64_t begin, std::int64_t end, std::int64_t length, float* resul
   const Vector factor = Vector{} + probe::fma_factor;
   const Vector summand = Vector{} + probe::fma_summand;
   for (std::int64_t first = begin; first < end; first += fma_block) {
-    Vector x[chains];  // NOLINT(modernize-avoid-c-arrays): stays in registers
+    Vector x[chains];  // NOLINT(modernize-avoid-c-arrays)
     for (int i = 0; i < lanes * chains; ++i) {
       x[i / lanes][i % lanes] = probe::fma_start(first + i);
     }
