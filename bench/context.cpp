@@ -32,8 +32,11 @@ Json environment_json() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::size_t equals = text.find('=');
-    for (const char* prefix : {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "CUDA_", "CUBLAS",
-                               "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
+    // Of CUDA's own, those that tell where it is installed are left out.
+    for (const char* prefix :
+         {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
+          "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_", "CUBLAS",
+          "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
         variables[text.substr(0, equals)] = text.substr(equals + 1);
       }
