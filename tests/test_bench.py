@@ -506,7 +506,13 @@ def name(model: str, batch: int, threads: int) -> str:
 
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
-GRID = ["--model=" + ",".join(PARAMETERS), "--batch=100,300", "--threads=1,2", *SHORT]
+GRID = [
+    "--model=" + ",".join(PARAMETERS),
+    "--batch=100,300",
+    "--threads=1,2",
+    "--family=Epoch",
+    *SHORT,
+]
 
 
 @pytest.fixture(scope="module")

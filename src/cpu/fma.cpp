@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fma.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -43,9 +44,9 @@ void fma(std::int64_t begin, std::int64_t end, std::int64_t length, float* resul
   const Vector factor = Vector{} + probe::fma_factor;
   const Vector summand = Vector{} + probe::fma_summand;
   for (std::int64_t first = begin; first < end; first += fma_block) {
-    Vector x[chains];  // NOLINT(modernize-avoid-c-arrays)
+    std::array<Vector, chains> x{};
     for (int i = 0; i < lanes * chains; ++i) {
-      x[i / lanes][i % lanes] = probe::fma_start(first + i);
+      x[static_cast<std::size_t>(i / lanes)][i % lanes] = probe::fma_start(first + i);
     }
     for (std::int64_t step = 0; step < length; ++step) {
       // Contracted by the compiler; if not, the check finds other roundings.
@@ -54,7 +55,7 @@ void fma(std::int64_t begin, std::int64_t end, std::int64_t length, float* resul
       }
       (std::make_index_sequence<chains>{});
     }
-    std::memcpy(results + first, x, sizeof x);
+    std::memcpy(results + first, x.data(), sizeof x);
   }
 }
 
