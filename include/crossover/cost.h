@@ -10,7 +10,8 @@ namespace crossover {
 
 /// flops: additions and multiplications; one per element for ReLU, its derivative and a bias, 4 for
 /// sigmoid (exponential, addition, division, sign), 3 for its derivative, 5 per logit and 2 per
-/// sample for softmax cross-entropy with its gradient, 2 per parameter for SGD, 14 for AdamW.
+/// sample for softmax cross-entropy with its gradient, 2 per parameter for SGD, 14 for AdamW; none
+/// for a Cast, and none for the gradient factor of an optimizer.
 /// bytes: every operand read once and every result written once, as if nothing stayed in a cache.
 /// launches: what a framework starts one by one: a matrix product, a reduction, an elementwise
 /// pass.

@@ -54,11 +54,12 @@ struct AdamWFactors {
   T step_size;                ///< lr / (1 - beta1^t)
   T inverse_root_correction;  ///< 1 / sqrt(1 - beta2^t)
   T keep;                     ///< 1 - lr * decay
+  T gradient_factor;
 };
 
 /// What an AdamW update knows beside its tensors and the time.
 struct AdamWConstants {
-  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, gradient_factor = 1;
 };
 
 /// t counts from 1. All in double first: 1 - beta cancels badly in float.
@@ -74,7 +75,8 @@ CROSSOVER_HOST_DEVICE inline AdamWFactors<T> adamw_factors(const AdamWConstants&
           .epsilon = static_cast<T>(constants.epsilon),
           .step_size = static_cast<T>(constants.learning_rate / correction1),
           .inverse_root_correction = static_cast<T>(1 / std::sqrt(correction2)),
-          .keep = static_cast<T>(1 - constants.learning_rate * weight_decay)};
+          .keep = static_cast<T>(1 - constants.learning_rate * weight_decay),
+          .gradient_factor = static_cast<T>(constants.gradient_factor)};
 }
 
 template <class T>
@@ -82,12 +84,14 @@ inline AdamWFactors<T> adamw_factors(const AdamW& op, double weight_decay, int t
   return adamw_factors<T>(AdamWConstants{.learning_rate = op.learning_rate,
                                          .beta1 = op.beta1,
                                          .beta2 = op.beta2,
-                                         .epsilon = op.epsilon},
+                                         .epsilon = op.epsilon,
+                                         .gradient_factor = op.gradient_factor},
                           weight_decay, t);
 }
 
 template <class T>
-CROSSOVER_HOST_DEVICE inline void adamw(T& w, T g, T& m, T& v, const AdamWFactors<T>& f) {
+CROSSOVER_HOST_DEVICE inline void adamw(T& w, T gradient, T& m, T& v, const AdamWFactors<T>& f) {
+  const T g = f.gradient_factor * gradient;
   m = f.beta1 * m + f.one_minus_beta1 * g;
   v = f.beta2 * v + f.one_minus_beta2 * g * g;
   w = f.keep * w - f.step_size * m / (std::sqrt(v) * f.inverse_root_correction + f.epsilon);

@@ -11,10 +11,11 @@ namespace crossover {
 /// Extents from the slowest dimension to the fastest; storage is always row-major and dense.
 using Shape = std::vector<std::int64_t>;
 
-/// How an element is stored.
-enum class Type { f32, i32 };
+/// How an element is stored. float16.h defines the types of 16 bits.
+enum class Type { f32, i32, bf16, f16 };
 
-/// The arithmetic of a row, an axis of the benchmarks. It decides the storage types of a Workload.
+/// The arithmetic of a row, an axis of the benchmarks. bf16 and f16 decide the storage types of a
+/// Workload; tf32 stores f32, and rounds what enters a matrix product to 11 bits.
 enum class Precision { f32, tf32, bf16, f16 };
 
 /// What a tensor is for. It decides where the tensor lives, how it starts, and how long its values
@@ -59,7 +60,11 @@ std::int64_t bytes(const Tensor& tensor);
 /// The extents before the last one multiplied: a tensor seen as a matrix [leading, last].
 std::int64_t leading(const Shape& shape);
 
+bool is_float(Type type);
+bool is_16_bit(Type type);
+
 std::string to_string(const Shape& shape);   ///< "[100, 4]"
+std::string to_string(Type type);            ///< "f32", "i32", ...
 std::string to_string(Precision precision);  ///< "f32", "tf32", ...
 
 }  // namespace crossover

@@ -32,6 +32,8 @@ struct TrainingOptions {
   std::int64_t accumulate =
       1;  ///< steps whose gradients, each of loss / accumulate, make one update
   Precision precision = Precision::f32;
+  double loss_scale = 1024;  ///< of f16 only: its gradients are those of loss * loss_scale, so that
+                             ///< small ones do not vanish; the optimizer divides them by it
 };
 
 /// One epoch over the rows in order. The last update of an epoch may rest on fewer than
@@ -39,6 +41,9 @@ struct TrainingOptions {
 /// layer order (weight before bias), their gradients in the same order, optimizer states, and
 /// "loss" [steps of the epoch]. Every operation stands by itself; fuse() joins neighbours. Throws
 /// std::invalid_argument where layers do not fit together, or options are out of range.
+/// In bf16 and f16, activations and their gradients are stored in that type. Each step begins with
+/// Casts: of the parameters and of its batch, which are f32, as are the logits, the loss, gradients
+/// of parameters and optimizer states. The bias of a last LinearLayer is used as it is.
 Workload training_epoch(const Model& model, const TrainingOptions& options);
 
 /// The same computation with fewer operations: Linear takes over the activation behind it,
@@ -48,7 +53,8 @@ Workload fuse(Workload workload);
 
 /// Where a step trains with plain SGD and does not accumulate: adds each update to its parameter in
 /// the product that computes the gradient. The gradient tensors fall out of use; parameters and
-/// losses stay what they were, but for rounding.
+/// losses stay what they were, but for rounding. Not where the loss is scaled for f16: there the
+/// update is divided by the scale behind the product.
 Workload fuse_update(Workload workload);
 
 /// The first tensor of that name; throws std::out_of_range where there is none.

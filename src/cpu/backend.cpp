@@ -10,6 +10,7 @@
 #include <new>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <type_traits>
 
 #include "../step/overload.h"
 #include "block.h"
@@ -51,7 +52,12 @@ class Operand {
 
   template <class T>
   [[nodiscard]] T* at(const Position& position) const {
-    return reinterpret_cast<T*>(base_ + position.first_row * row_bytes_);
+    std::byte* from = base_ + position.first_row * row_bytes_;
+    if constexpr (std::is_void_v<T>) {
+      return from;
+    } else {
+      return reinterpret_cast<T*>(from);
+    }
   }
 
  private:
@@ -172,6 +178,7 @@ class CpuProgram : public Program {
 
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
   [[nodiscard]] std::int64_t rows(Id id) const { return leading(workload_[id].shape); }
+  [[nodiscard]] Type type(Id id) const { return workload_[id].type; }
 
   [[nodiscard]] int threads_for_bytes(std::int64_t bytes) const {
     return static_cast<double>(bytes) >= bytes_worth_threads ? options_.threads : 1;
@@ -180,19 +187,24 @@ class CpuProgram : public Program {
     return threads_for_bytes(floats * static_cast<std::int64_t>(sizeof(float)));
   }
 
+  [[nodiscard]] int threads_for(Id id) const { return threads_for_bytes(bytes(workload_[id])); }
+
   void add_kernel(Kind kind, int threads, std::function<void(const Position&, int)> call) {
     kernels_.back().push_back({kind, threads, std::move(call)});
   }
 
   void add_product(const ProductShape& shape, Operand a, Operand b, Operand bias, Operand c) {
+    if (const std::string missing = missing_for_products(shape.operand_type); !missing.empty()) {
+      throw Unsupported(missing);
+    }
     const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                          static_cast<double>(shape.k);
     const int threads = flops >= flops_worth_threads ? options_.threads : 1;
     const Threads made_for(threads);
     products_.push_back(std::make_shared<Product>(engine_, stream_, shape));
     add_kernel(Kind::product, threads, [=, product = products_.back()](const Position& now, int) {
-      product->execute(a.at<const float>(now), b.at<const float>(now), bias.at<const float>(now),
-                       c.at<float>(now));
+      product->execute(a.at<const void>(now), b.at<const void>(now), bias.at<const void>(now),
+                       c.at<void>(now));
     });
   }
 
@@ -205,7 +217,9 @@ class CpuProgram : public Program {
                  .a_strides = {in, 1},
                  .b_strides = {1, in},
                  .bias = op.bias != none,
-                 .activation = op.activation},
+                 .activation = op.activation,
+                 .operand_type = type(op.x),
+                 .result_type = type(op.y)},
                 operand(op.x), operand(op.w), operand(op.bias), operand(op.y));
   }
 
@@ -215,65 +229,104 @@ class CpuProgram : public Program {
     const std::int64_t batch = rows(op.x);
     const Operand dy = operand(op.dy);
     if (op.dx != none) {
-      add_product({.m = batch, .n = in, .k = out, .a_strides = {out, 1}, .b_strides = {in, 1}}, dy,
-                  operand(op.w), {}, operand(op.dx));
+      add_product({.m = batch,
+                   .n = in,
+                   .k = out,
+                   .a_strides = {out, 1},
+                   .b_strides = {in, 1},
+                   .operand_type = type(op.x),
+                   .result_type = type(op.dx)},
+                  dy, operand(op.w), {}, operand(op.dx));
       if (op.x_activation != Activation::identity) {
         add_kernels(
             ActivateGrad{.y = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation});
       }
     }
     if (op.dbias != none) {
-      add_kernel(Kind::elementwise, threads_for_floats(count(op.dy)),
-                 [=, dbias = operand(op.dbias), accumulate = op.accumulate](const Position& now,
-                                                                            int threads) {
-                   column_sums(threads, dy.at<float>(now), batch, out, accumulate,
-                               dbias.at<float>(now));
-                 });
+      with_float(type(op.dy), [&](auto zero) {
+        using T = decltype(zero);
+        add_kernel(Kind::elementwise, threads_for(op.dy),
+                   [=, dbias = operand(op.dbias), accumulate = op.accumulate](const Position& now,
+                                                                              int threads) {
+                     column_sums(threads, dy.at<const T>(now), batch, out, accumulate,
+                                 dbias.at<float>(now));
+                   });
+      });
     }
     add_product({.m = out,
                  .n = in,
                  .k = batch,
                  .a_strides = {1, out},
                  .b_strides = {in, 1},
-                 .accumulate = op.accumulate},
+                 .accumulate = op.accumulate,
+                 .operand_type = type(op.x),
+                 .result_type = type(op.dw)},
                 dy, operand(op.x), {}, operand(op.dw));
   }
 
+  void add_kernels(const Cast& op) {
+    with_float(type(op.x), [&](auto from) {
+      using From = decltype(from);
+      with_float(type(op.y), [&](auto to) {
+        using To = decltype(to);
+        if constexpr (std::is_same_v<From, float> || std::is_same_v<To, float>) {
+          add_kernel(Kind::elementwise, threads_for(op.x),
+                     [x = operand(op.x), y = operand(op.y), n = count(op.x)](const Position& now,
+                                                                             int threads) {
+                       cast(threads, x.at<const From>(now), y.at<To>(now), n);
+                     });
+        }
+      });
+    });
+  }
+
   void add_kernels(const Activate& op) {
-    add_kernel(Kind::elementwise, threads_for_floats(count(op.x)),
-               [x = operand(op.x), y = operand(op.y), activation = op.activation, n = count(op.x)](
-                   const Position& now, int threads) {
-                 cpu::activate(threads, activation, x.at<float>(now), y.at<float>(now), n);
-               });
+    with_float(type(op.x), [&](auto zero) {
+      using T = decltype(zero);
+      add_kernel(Kind::elementwise, threads_for(op.x),
+                 [x = operand(op.x), y = operand(op.y), activation = op.activation,
+                  n = count(op.x)](const Position& now, int threads) {
+                   cpu::activate(threads, activation, x.at<const T>(now), y.at<T>(now), n);
+                 });
+    });
   }
 
   void add_kernels(const ActivateGrad& op) {
-    add_kernel(Kind::elementwise, threads_for_floats(count(op.y)),
-               [y = operand(op.y), dy = operand(op.dy), dx = operand(op.dx),
-                activation = op.activation, n = count(op.y)](const Position& now, int threads) {
-                 activate_grad(threads, activation, y.at<float>(now), dy.at<float>(now),
-                               dx.at<float>(now), n);
-               });
+    with_float(type(op.y), [&](auto zero) {
+      using T = decltype(zero);
+      add_kernel(Kind::elementwise, threads_for(op.y),
+                 [y = operand(op.y), dy = operand(op.dy), dx = operand(op.dx),
+                  activation = op.activation, n = count(op.y)](const Position& now, int threads) {
+                   activate_grad(threads, activation, y.at<const T>(now), dy.at<const T>(now),
+                                 dx.at<T>(now), n);
+                 });
+    });
   }
 
   void add_kernels(const Add& op) {
-    add_kernel(Kind::elementwise, threads_for_floats(count(op.y)),
-               [a = operand(op.a), b = operand(op.b), y = operand(op.y), n = count(op.y)](
-                   const Position& now, int threads) {
-                 cpu::add(threads, a.at<float>(now), b.at<float>(now), y.at<float>(now), n);
-               });
+    with_float(type(op.y), [&](auto zero) {
+      using T = decltype(zero);
+      add_kernel(Kind::elementwise, threads_for(op.y),
+                 [a = operand(op.a), b = operand(op.b), y = operand(op.y), n = count(op.y)](
+                     const Position& now, int threads) {
+                   cpu::add(threads, a.at<const T>(now), b.at<const T>(now), y.at<T>(now), n);
+                 });
+    });
   }
 
   void add_kernels(const SoftmaxCrossEntropy& op) {
-    add_kernel(Kind::loss, threads_for_floats(count(op.logits)),
-               [logits = operand(op.logits), labels = operand(op.labels), loss = operand(op.loss),
-                dlogits = operand(op.dlogits), batch = workload_[op.logits].shape[0],
-                classes = workload_[op.logits].shape[1],
-                scale = static_cast<float>(op.scale)](const Position& now, int threads) {
-                 loss.at<float>(now)[now.run] = softmax_cross_entropy(
-                     threads, logits.at<float>(now), labels.at<std::int32_t>(now), batch, classes,
-                     scale, dlogits.at<float>(now));
-               });
+    with_float(type(op.dlogits), [&](auto zero) {
+      using T = decltype(zero);
+      add_kernel(Kind::loss, threads_for(op.logits),
+                 [logits = operand(op.logits), labels = operand(op.labels), loss = operand(op.loss),
+                  dlogits = operand(op.dlogits), batch = workload_[op.logits].shape[0],
+                  classes = workload_[op.logits].shape[1],
+                  scale = static_cast<float>(op.scale)](const Position& now, int threads) {
+                   loss.at<float>(now)[now.run] = softmax_cross_entropy(
+                       threads, logits.at<const float>(now), labels.at<const std::int32_t>(now),
+                       batch, classes, scale, dlogits.at<T>(now));
+                 });
+    });
   }
 
   /// Arrays of consecutive tensors that an optimizer treats alike: one pass instead of many.
@@ -321,7 +374,8 @@ class CpuProgram : public Program {
   void add_kernels(const Sgd& op) {
     for (const Span& span : spans_of({&op.parameters, &op.gradients}, {})) {
       add_kernel(Kind::update, threads_for_floats(span.count),
-                 [=, rate = static_cast<float>(op.learning_rate)](const Position&, int threads) {
+                 [=, rate = static_cast<float>(op.learning_rate * op.gradient_factor)](
+                     const Position&, int threads) {
                    cpu::sgd(threads, span.arrays[0], span.arrays[1], span.count, rate);
                  });
     }
@@ -386,11 +440,11 @@ class CpuBackend : public Backend {
     if (options.threads < 1) {
       throw std::invalid_argument("a CPU program needs at least one thread");
     }
-    if (options.precision != Precision::f32) {
-      throw Unsupported("the CPU backend computes in f32, not in " + to_string(options.precision));
+    if (options.precision == Precision::tf32) {
+      throw Unsupported("the CPU backend multiplies f32 and bf16, not tf32");
     }
     allow_threads(options.threads);
-    check(workload);
+    check(workload, options.precision);
     try {
       return std::make_unique<CpuProgram>(workload, options);
     } catch (const dnnl::error& error) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "split.h"
 
@@ -15,29 +16,39 @@
 namespace crossover::cpu {
 namespace {
 
-template <Activation activation>
-void activate_as(int threads, const float* x, float* y, std::int64_t count) {
+template <Activation activation, class T>
+void activate_as(int threads, const T* x, T* y, std::int64_t count) {
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = crossover::activate(activation, x[i]);
+      y[i] = narrowed<T>(crossover::activate(activation, widened(x[i])));
     }
   });
 }
 
-template <Activation activation>
-void activate_grad_as(int threads, const float* y, const float* dy, float* dx, std::int64_t count) {
+template <Activation activation, class T>
+void activate_grad_as(int threads, const T* y, const T* dy, T* dx, std::int64_t count) {
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      dx[i] = dy[i] * derivative_from_result(activation, y[i]);
+      dx[i] = narrowed<T>(widened(dy[i]) * derivative_from_result(activation, widened(y[i])));
     }
   });
 }
 
 }  // namespace
 
+template <class From, class To>
+void cast(int threads, const From* x, To* y, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = narrowed<To>(widened(x[i]));
+    }
+  });
+}
+
 // The choice stands outside the loops, so that each compiles to vector code of one activation.
 
-void activate(int threads, Activation activation, const float* x, float* y, std::int64_t count) {
+template <class T>
+void activate(int threads, Activation activation, const T* x, T* y, std::int64_t count) {
   switch (activation) {
     case Activation::identity:
       return activate_as<Activation::identity>(threads, x, y, count);
@@ -48,7 +59,8 @@ void activate(int threads, Activation activation, const float* x, float* y, std:
   }
 }
 
-void activate_grad(int threads, Activation activation, const float* y, const float* dy, float* dx,
+template <class T>
+void activate_grad(int threads, Activation activation, const T* y, const T* dy, T* dx,
                    std::int64_t count) {
   switch (activation) {
     case Activation::identity:
@@ -60,52 +72,88 @@ void activate_grad(int threads, Activation activation, const float* y, const flo
   }
 }
 
-void add(int threads, const float* a, const float* b, float* y, std::int64_t count) {
+template <class T>
+void add(int threads, const T* a, const T* b, T* y, std::int64_t count) {
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = a[i] + b[i];
+      y[i] = narrowed<T>(widened(a[i]) + widened(b[i]));
     }
   });
 }
 
-void column_sums(int threads, const float* matrix, std::int64_t rows, std::int64_t columns,
+template <class T>
+void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t columns,
                  bool accumulate, float* sums) {
   split(threads, columns, [=](std::int64_t begin, std::int64_t end) {
     if (!accumulate) {
       std::fill(sums + begin, sums + end, 0.0F);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float* row = matrix + r * columns;
+      const T* row = matrix + r * columns;
       for (std::int64_t c = begin; c < end; ++c) {
-        sums[c] += row[c];
+        sums[c] += widened(row[c]);
       }
     }
   });
 }
 
+template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
-                            std::int64_t batch, std::int64_t classes, float scale, float* dlogits) {
+                            std::int64_t batch, std::int64_t classes, float scale, T* dlogits) {
   const float factor = scale / static_cast<float>(batch);
   double loss = 0;  // in double: a batch may have thousands of rows
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(+ : loss)
   for (std::int64_t i = 0; i < batch; ++i) {
     const float* row = logits + i * classes;
-    float* gradient = dlogits + i * classes;
+    T* gradient = dlogits + i * classes;
     const float largest = *std::max_element(row, row + classes);
     float sum = 0;
-    for (std::int64_t c = 0; c < classes; ++c) {
-      gradient[c] = std::exp(row[c] - largest);
-      sum += gradient[c];
+    if constexpr (std::is_same_v<T,
+                                 float>) {  // has room for the exponentials until the sum is known
+      for (std::int64_t c = 0; c < classes; ++c) {
+        gradient[c] = std::exp(row[c] - largest);
+        sum += gradient[c];
+      }
+    } else {
+      for (std::int64_t c = 0; c < classes; ++c) {
+        sum += std::exp(row[c] - largest);
+      }
     }
     loss += static_cast<double>(largest - row[labels[i]]) + std::log(static_cast<double>(sum));
     const float normalized = factor / sum;
-    for (std::int64_t c = 0; c < classes; ++c) {
-      gradient[c] *= normalized;
+    if constexpr (std::is_same_v<T, float>) {
+      for (std::int64_t c = 0; c < classes; ++c) {
+        gradient[c] *= normalized;
+      }
+      gradient[labels[i]] -= factor;
+    } else {
+      for (std::int64_t c = 0; c < classes; ++c) {
+        gradient[c] = narrowed<T>(std::exp(row[c] - largest) * normalized);
+      }
+      const std::int32_t label = labels[i];
+      gradient[label] = narrowed<T>(std::exp(row[label] - largest) * normalized - factor);
     }
-    gradient[labels[i]] -= factor;
   }
   return static_cast<float>(loss / static_cast<double>(batch));
 }
+
+#define CROSSOVER_LOOPS_FOR(T)                             \
+  template void cast(int, const float*, T*, std::int64_t); \
+  template void cast(int, const T*, float*, std::int64_t); \
+  CROSSOVER_LOOPS_WITHIN(T)
+#define CROSSOVER_LOOPS_WITHIN(T)                                                            \
+  template void activate(int, Activation, const T*, T*, std::int64_t);                       \
+  template void activate_grad(int, Activation, const T*, const T*, T*, std::int64_t);        \
+  template void add(int, const T*, const T*, T*, std::int64_t);                              \
+  template void column_sums(int, const T*, std::int64_t, std::int64_t, bool, float*);        \
+  template float softmax_cross_entropy(int, const float*, const std::int32_t*, std::int64_t, \
+                                       std::int64_t, float, T*);
+template void cast(int, const float*, float*, std::int64_t);
+CROSSOVER_LOOPS_WITHIN(float)
+CROSSOVER_LOOPS_FOR(Bf16)
+CROSSOVER_LOOPS_FOR(F16)
+#undef CROSSOVER_LOOPS_FOR
+#undef CROSSOVER_LOOPS_WITHIN
 
 void sgd(int threads, float* w, const float* g, std::int64_t count, float learning_rate) {
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {

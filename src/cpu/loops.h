@@ -1,28 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes over memory that oneDNN has no primitive for. All arrays are f32 and row-major.
+// The passes over memory that oneDNN has no primitive for. All arrays are row-major; T is
+// float, Bf16 or F16. What is stored in 16 bits is calculated with in f32.
 #pragma once
 
 #include <cstdint>
 
 #include "crossover/elementwise.h"
+#include "crossover/float16.h"
 
 namespace crossover::cpu {
 
-void activate(int threads, Activation activation, const float* x, float* y, std::int64_t count);
+template <class From, class To>
+void cast(int threads, const From* x, To* y, std::int64_t count);
+
+template <class T>
+void activate(int threads, Activation activation, const T* x, T* y, std::int64_t count);
 
 /// dx = dy * derivative at y; dx may be dy.
-void activate_grad(int threads, Activation activation, const float* y, const float* dy, float* dx,
+template <class T>
+void activate_grad(int threads, Activation activation, const T* y, const T* dy, T* dx,
                    std::int64_t count);
 
-void add(int threads, const float* a, const float* b, float* y, std::int64_t count);
+template <class T>
+void add(int threads, const T* a, const T* b, T* y, std::int64_t count);
 
 /// sums [columns] (+)= the sums of matrix [rows, columns] over its rows.
-void column_sums(int threads, const float* matrix, std::int64_t rows, std::int64_t columns,
+template <class T>
+void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t columns,
                  bool accumulate, float* sums);
 
 /// See SoftmaxCrossEntropy in step.h; returns the loss.
+template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
-                            std::int64_t batch, std::int64_t classes, float scale, float* dlogits);
+                            std::int64_t batch, std::int64_t classes, float scale, T* dlogits);
 
 void sgd(int threads, float* w, const float* g, std::int64_t count, float learning_rate);
 

@@ -4,10 +4,23 @@
 namespace crossover::cpu {
 namespace {
 
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns,
+dnnl::memory::data_type type_of(Type type) {
+  switch (type) {
+    case Type::f32:
+      return dnnl::memory::data_type::f32;
+    case Type::i32:
+      return dnnl::memory::data_type::s32;
+    case Type::bf16:
+      return dnnl::memory::data_type::bf16;
+    case Type::f16:
+      return dnnl::memory::data_type::f16;
+  }
+  return dnnl::memory::data_type::undef;
+}
+
+dnnl::memory::desc matrix(Type type, std::int64_t rows, std::int64_t columns,
                           const std::array<std::int64_t, 2>& strides) {
-  return {
-      {rows, columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{strides[0], strides[1]}};
+  return {{rows, columns}, type_of(type), dnnl::memory::dims{strides[0], strides[1]}};
 }
 
 dnnl::primitive_attr attributes(const ProductShape& shape) {
@@ -30,15 +43,36 @@ dnnl::primitive_attr attributes(const ProductShape& shape) {
 
 }  // namespace
 
+std::string missing_for_products(Type type) {
+  if (type == Type::f32) {
+    return "";
+  }
+  if (type != Type::bf16) {
+    return "the CPU backend multiplies f32 and bf16, not " + to_string(type);
+  }
+  // oneDNN has a bf16 product from AVX-512 on; without the instructions it converts to f32, slowly.
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  for (const dnnl::cpu_isa with_bf16 :
+       {dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_fp16,
+        dnnl::cpu_isa::avx512_core_amx, dnnl::cpu_isa::avx512_core_amx_fp16}) {
+    if (isa == with_bf16) {
+      return "";
+    }
+  }
+  return "the CPU has no instructions for products of bf16 (AVX512_BF16 or AMX), or oneDNN does "
+         "not use them";
+}
+
 Product::Product(const dnnl::engine& engine, dnnl::stream stream, const ProductShape& shape)
     : stream_(std::move(stream)) {
   // Plain layouts: asked with format_tag::any, oneDNN 3.2 picks row-major itself for AVX2, the one
   // instruction set measured so far; and a blocked layout would have to be converted in each
   // update.
-  const auto a = matrix(shape.m, shape.k, shape.a_strides);
-  const auto b = matrix(shape.k, shape.n, shape.b_strides);
-  const auto c = matrix(shape.m, shape.n, {shape.n, 1});
-  const auto bias = shape.bias ? matrix(1, shape.n, {shape.n, 1}) : dnnl::memory::desc{};
+  const auto a = matrix(shape.operand_type, shape.m, shape.k, shape.a_strides);
+  const auto b = matrix(shape.operand_type, shape.k, shape.n, shape.b_strides);
+  const auto c = matrix(shape.result_type, shape.m, shape.n, {shape.n, 1});
+  const auto bias =
+      shape.bias ? matrix(shape.result_type, 1, shape.n, {shape.n, 1}) : dnnl::memory::desc{};
   const dnnl::primitive_attr attr = attributes(shape);
   const dnnl::matmul::primitive_desc made =
       shape.bias ? dnnl::matmul::primitive_desc(engine, a, b, bias, c, attr)
@@ -64,7 +98,7 @@ Product::Product(const dnnl::engine& engine, dnnl::stream stream, const ProductS
 
 void Product::use_scratchpad(void* scratchpad) { scratchpad_.set_data_handle(scratchpad); }
 
-void Product::execute(const float* a, const float* b, const float* bias, float* c) {
+void Product::execute(const void* a, const void* b, const void* bias, void* c) {
   // Most operands never move; only a batch of rows of the data set does.
   const auto bind = [](dnnl::memory& memory, const void*& bound, const void* data) {
     if (data != bound) {

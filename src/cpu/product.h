@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 
 #include "crossover/step.h"
 
@@ -18,7 +19,13 @@ struct ProductShape {
   bool bias = false;
   Activation activation = Activation::identity;
   bool accumulate = false;
+  Type operand_type = Type::f32;  ///< of a and b
+  Type result_type = Type::f32;   ///< of c and the bias
 };
+
+/// Empty where oneDNN multiplies numbers of the type with instructions made for them; else what is
+/// missing, in words.
+std::string missing_for_products(Type type);
 
 class Product {
  public:
@@ -32,7 +39,7 @@ class Product {
   void use_scratchpad(void* scratchpad);
 
   /// The operands of one run; bias may be null where the shape has none.
-  void execute(const float* a, const float* b, const float* bias, float* c);
+  void execute(const void* a, const void* b, const void* bias, void* c);
 
  private:
   dnnl::stream stream_;

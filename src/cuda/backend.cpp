@@ -466,48 +466,61 @@ class CudaProgram : public Program {
   }
 
   Call bind(const BiasActivateLaunch& l) {
-    return [this, l, bias = at<float>(l.bias), y = at<float>(l.y)](const Position& now) {
-      bias_activate(compute_.get(), l.activation, bias(now), y(now), l.rows, l.columns);
+    return [this, l, bias = at<void>(l.bias), y = at<void>(l.y)](const Position& now) {
+      bias_activate(compute_.get(), l.activation, l.y.type, bias(now), y(now), l.rows, l.columns);
+    };
+  }
+
+  Call bind(const CastLaunch& l) {
+    return [this, l](const Position& now) {
+      CastSpans spans;
+      for (const CastLaunch::One& one : l.casts) {
+        spans.span[spans.count++] = {address(one.x.at(now)), address(one.y.at(now)), one.count};
+      }
+      cuda::cast(compute_.get(), l.casts.front().x.type, l.casts.front().y.type, spans);
     };
   }
 
   Call bind(const ActivateLaunch& l) {
-    return [this, l, x = at<float>(l.x), y = at<float>(l.y)](const Position& now) {
-      cuda::activate(compute_.get(), l.activation, x(now), y(now), l.count);
+    return [this, l, x = at<void>(l.x), y = at<void>(l.y)](const Position& now) {
+      cuda::activate(compute_.get(), l.activation, l.x.type, x(now), y(now), l.count);
     };
   }
 
   Call bind(const ActivateGradLaunch& l) {
-    return [this, l, y = at<float>(l.y), dy = at<float>(l.dy),
-            dx = at<float>(l.dx)](const Position& now) {
-      activate_grad(compute_.get(), l.activation, y(now), dy(now), dx(now), l.count);
+    return [this, l, y = at<void>(l.y), dy = at<void>(l.dy),
+            dx = at<void>(l.dx)](const Position& now) {
+      activate_grad(compute_.get(), l.activation, l.y.type, y(now), dy(now), dx(now), l.count);
     };
   }
 
   Call bind(const AddLaunch& l) {
-    return [this, l, a = at<float>(l.a), b = at<float>(l.b), y = at<float>(l.y)](
-               const Position& now) { cuda::add(compute_.get(), a(now), b(now), y(now), l.count); };
+    return [this, l, a = at<void>(l.a), b = at<void>(l.b), y = at<void>(l.y)](const Position& now) {
+      cuda::add(compute_.get(), l.y.type, a(now), b(now), y(now), l.count);
+    };
   }
 
   Call bind(const ColumnSumsLaunch& l) {
-    return [this, l, matrix = at<float>(l.matrix), sums = at<float>(l.sums)](const Position& now) {
-      column_sums(compute_.get(), matrix(now), l.rows, l.columns, l.accumulate, sums(now));
+    return [this, l, matrix = at<void>(l.matrix), sums = at<float>(l.sums)](const Position& now) {
+      column_sums(compute_.get(), l.matrix.type, matrix(now), l.rows, l.columns, l.accumulate,
+                  sums(now));
     };
   }
 
   Call bind(const LossLaunch& l) {
     return [this, l, logits = at<float>(l.logits), labels = at<std::int32_t>(l.labels),
-            dlogits = at<float>(l.dlogits), loss = at<float>(l.loss)](const Position& now) {
-      softmax_cross_entropy(compute_.get(), {.logits = logits(now),
-                                             .labels = labels(now),
-                                             .dlogits = dlogits(now),
-                                             .loss = loss(now),
-                                             .run = run_counter(),
-                                             .row_losses = address_as<float>(plan_.row_losses),
-                                             .rows = l.rows,
-                                             .classes = l.classes,
-                                             .factor = l.factor,
-                                             .advance = l.advance});
+            dlogits = at<void>(l.dlogits), loss = at<float>(l.loss)](const Position& now) {
+      softmax_cross_entropy(compute_.get(), l.dlogits.type,
+                            {.logits = logits(now),
+                             .labels = labels(now),
+                             .dlogits = dlogits(now),
+                             .loss = loss(now),
+                             .run = run_counter(),
+                             .row_losses = address_as<float>(plan_.row_losses),
+                             .rows = l.rows,
+                             .classes = l.classes,
+                             .factor = l.factor,
+                             .advance = l.advance});
     };
   }
 
@@ -523,8 +536,11 @@ class CudaProgram : public Program {
   }
 
   Call bind(const AdamWTimeLaunch& l) {
-    const AdamWConstants constants{
-        .learning_rate = l.learning_rate, .beta1 = l.beta1, .beta2 = l.beta2, .epsilon = l.epsilon};
+    const AdamWConstants constants{.learning_rate = l.learning_rate,
+                                   .beta1 = l.beta1,
+                                   .beta2 = l.beta2,
+                                   .epsilon = l.epsilon,
+                                   .gradient_factor = l.gradient_factor};
     return [this, constants, time = at<std::int32_t>(l.time)](const Position& now) {
       adamw_time(compute_.get(), constants, time(now), factors());
     };
@@ -605,16 +621,8 @@ class GpuBackend : public Backend {
 
   [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
                                                  const CompileOptions& options) const override {
-    check(workload);
-    constexpr int first_with_tf32 = 8;
-    if (options.precision != Precision::f32 && options.precision != Precision::tf32) {
-      throw Unsupported("the CUDA backend computes in f32 and tf32, not yet in " +
-                        to_string(options.precision));
-    }
-    if (options.precision == Precision::tf32 && device_.major < first_with_tf32) {
-      throw Unsupported(text(static_cast<const char*>(device_.name)) +
-                        " has no TF32: that came with compute capability 8.0");
-    }
+    check(workload, options.precision);
+    require_units_for(options.precision);
     return std::make_unique<CudaProgram>(workload, options);
   }
 
@@ -623,6 +631,23 @@ class GpuBackend : public Backend {
   }
 
  private:
+  void require_units_for(Precision precision) const {
+    const auto require = [&](int major) {
+      if (device_.major < major) {
+        throw Unsupported(text(static_cast<const char*>(device_.name)) + " has no products in " +
+                          to_string(precision) + ": they came with compute capability " +
+                          std::to_string(major) + ".0");
+      }
+    };
+    constexpr int first_with_f16 = 7;
+    constexpr int first_with_bf16_and_tf32 = 8;
+    if (precision == Precision::f16) {
+      require(first_with_f16);
+    } else if (precision != Precision::f32) {
+      require(first_with_bf16_and_tf32);
+    }
+  }
+
   cudaDeviceProp device_;
 };
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
+#include "convert.cuh"
 #include "grid.cuh"
 
 namespace crossover::cuda {
@@ -18,32 +20,44 @@ constexpr unsigned all_lanes = 0xffffffffU;
 // ---- elementwise: the activation is a template's argument, so that no thread branches on it
 // --------
 
-template <Activation activation>
-__global__ void activate_kernel(const float* x, float* y, std::int64_t count) {
+template <Activation activation, class T>
+__global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = crossover::activate(activation, x[i]);
+    y[i] = narrow<T>(crossover::activate(activation, widen(x[i])));
   }
 }
 
-template <Activation activation>
-__global__ void bias_activate_kernel(const float* bias, float* y, std::int64_t count,
+template <Activation activation, class T>
+__global__ void bias_activate_kernel(const T* bias, T* y, std::int64_t count,
                                      std::int64_t columns) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = crossover::activate(activation, y[i] + bias[i % columns]);
+    y[i] = narrow<T>(crossover::activate(activation, widen(y[i]) + widen(bias[i % columns])));
   }
 }
 
-template <Activation activation>
-__global__ void activate_grad_kernel(const float* y, const float* dy, float* dx,
-                                     std::int64_t count) {
+template <Activation activation, class T>
+__global__ void activate_grad_kernel(const T* y, const T* dy, T* dx, std::int64_t count) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    dx[i] = dy[i] * derivative_from_result(activation, y[i]);
+    dx[i] = narrow<T>(widen(dy[i]) * derivative_from_result(activation, widen(y[i])));
   }
 }
 
-__global__ void add_kernel(const float* a, const float* b, float* y, std::int64_t count) {
+template <class T>
+__global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = a[i] + b[i];
+    y[i] = narrow<T>(widen(a[i]) + widen(b[i]));
+  }
+}
+
+template <class From, class To>
+__global__ void cast_kernel(CastSpans spans) {
+  for (int s = 0; s < spans.count; ++s) {
+    const auto* x = static_cast<const From*>(spans.span[s].x);
+    auto* y = static_cast<To*>(spans.span[s].y);
+    const std::int64_t count = spans.span[s].count;
+    for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+      y[i] = narrow<To>(widen(x[i]));
+    }
   }
 }
 
@@ -51,7 +65,8 @@ __global__ void add_kernel(const float* a, const float* b, float* y, std::int64_
 // ------------------------------------------------------------------------------------------
 
 /// A block takes 32 columns; its warps share the rows, so that a warp reads neighbours.
-__global__ void column_sums_kernel(const float* matrix, std::int64_t rows, std::int64_t columns,
+template <class T>
+__global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int64_t columns,
                                    bool accumulate, float* sums) {
   __shared__ float partial[block_threads];
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
@@ -60,7 +75,7 @@ __global__ void column_sums_kernel(const float* matrix, std::int64_t rows, std::
   float sum = 0;
   if (column < columns) {
     for (std::int64_t row = warp; row < rows; row += block_warps) {
-      sum += matrix[row * columns + column];
+      sum += widen(matrix[row * columns + column]);
     }
   }
   partial[threadIdx.x] = sum;
@@ -115,10 +130,10 @@ __device__ float group_sum(float value) {
 }
 
 /// The gradient of one row, by a thread or by a warp, and its loss in every lane.
-template <int lanes>
+template <int lanes, class T>
 __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane) {
   const float* logits = of.logits + row * of.classes;
-  float* gradient = of.dlogits + row * of.classes;
+  T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
   const std::int32_t label = of.labels[row];
   const float at_label = logits[label];
   float largest = logits[0];
@@ -133,7 +148,8 @@ __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane
   sum = group_sum<lanes>(sum);
   const float normalized = of.factor / sum;
   for (std::int64_t c = lane; c < of.classes; c += lanes) {
-    gradient[c] = std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F);
+    gradient[c] =
+        narrow<T>(std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F));
   }
   // A small loss is the difference of large numbers: taken in double, as on the CPU.
   return static_cast<float>(static_cast<double>(largest - at_label) +
@@ -149,12 +165,12 @@ __device__ void store_loss(const LossArguments& of, double sum) {
 }
 
 /// All of it in one block, for a small batch: one launch in place of two.
-template <int lanes>
+template <int lanes, class T>
 __global__ void loss_in_one_block_kernel(LossArguments of) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   double sum = 0;
   for (std::int64_t row = threadIdx.x / lanes; row < of.rows; row += block_threads / lanes) {
-    const float loss = softmax_row<lanes>(of, row, lane);
+    const float loss = softmax_row<lanes, T>(of, row, lane);
     sum += lane == 0 ? static_cast<double>(loss) : 0.0;
   }
   sum = block_sum(sum);
@@ -163,11 +179,11 @@ __global__ void loss_in_one_block_kernel(LossArguments of) {
   }
 }
 
-template <int lanes>
+template <int lanes, class T>
 __global__ void row_losses_kernel(LossArguments of) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (std::int64_t row = thread_index() / lanes; row < of.rows; row += thread_count() / lanes) {
-    const float loss = softmax_row<lanes>(of, row, lane);
+    const float loss = softmax_row<lanes, T>(of, row, lane);
     if (lane == 0) {
       of.row_losses[row] = loss;
     }
@@ -185,14 +201,14 @@ __global__ void mean_loss_kernel(LossArguments of) {
   }
 }
 
-template <int lanes>
+template <int lanes, class T>
 void launch_loss(cudaStream_t stream, const LossArguments& arguments) {
   constexpr std::int64_t rows_of_one_block = 4;  // for each thread or warp
   if (arguments.rows <= rows_of_one_block * block_threads / lanes) {
-    launch(loss_in_one_block_kernel<lanes>, {1, block_threads}, stream, arguments);
+    launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, stream, arguments);
     return;
   }
-  launch(row_losses_kernel<lanes>, grid_for(arguments.rows * lanes), stream, arguments);
+  launch(row_losses_kernel<lanes, T>, grid_for(arguments.rows * lanes), stream, arguments);
   launch(mean_loss_kernel, {1, block_threads}, stream, arguments);
 }
 
@@ -236,7 +252,8 @@ __global__ void adamw_kernel(UpdateSpans spans, const AdamWFactors<float>* facto
   }
 }
 
-Grid grid_for(const UpdateSpans& spans) {
+template <class Spans>
+Grid grid_for_largest(const Spans& spans) {
   std::int64_t largest = 0;
   for (int s = 0; s < spans.count; ++s) {
     largest = std::max(largest, spans.span[s].count);
@@ -244,67 +261,94 @@ Grid grid_for(const UpdateSpans& spans) {
   return cuda::grid_for(largest);
 }
 
+/// work(constant) for the constant whose value is the activation.
+template <class Work>
+void with_activation(Activation activation, const Work& work) {
+  switch (activation) {
+    case Activation::identity:
+      return work(std::integral_constant<Activation, Activation::identity>{});
+    case Activation::relu:
+      return work(std::integral_constant<Activation, Activation::relu>{});
+    case Activation::sigmoid:
+      return work(std::integral_constant<Activation, Activation::sigmoid>{});
+  }
+}
+
 }  // namespace
 
-void activate(cudaStream_t stream, Activation activation, const float* x, float* y,
-              std::int64_t count) {
-  switch (activation) {
-    case Activation::identity:
-      return launch(activate_kernel<Activation::identity>, grid_for(count), stream, x, y, count);
-    case Activation::relu:
-      return launch(activate_kernel<Activation::relu>, grid_for(count), stream, x, y, count);
-    case Activation::sigmoid:
-      return launch(activate_kernel<Activation::sigmoid>, grid_for(count), stream, x, y, count);
-  }
-}
-
-void bias_activate(cudaStream_t stream, Activation activation, const float* bias, float* y,
-                   std::int64_t rows, std::int64_t columns) {
-  const std::int64_t count = rows * columns;
-  const Grid grid = grid_for(count);
-  switch (activation) {
-    case Activation::identity:
-      return launch(bias_activate_kernel<Activation::identity>, grid, stream, bias, y, count,
-                    columns);
-    case Activation::relu:
-      return launch(bias_activate_kernel<Activation::relu>, grid, stream, bias, y, count, columns);
-    case Activation::sigmoid:
-      return launch(bias_activate_kernel<Activation::sigmoid>, grid, stream, bias, y, count,
-                    columns);
-  }
-}
-
-void activate_grad(cudaStream_t stream, Activation activation, const float* y, const float* dy,
-                   float* dx, std::int64_t count) {
-  const Grid grid = grid_for(count);
-  switch (activation) {
-    case Activation::identity:
-      return launch(activate_grad_kernel<Activation::identity>, grid, stream, y, dy, dx, count);
-    case Activation::relu:
-      return launch(activate_grad_kernel<Activation::relu>, grid, stream, y, dy, dx, count);
-    case Activation::sigmoid:
-      return launch(activate_grad_kernel<Activation::sigmoid>, grid, stream, y, dy, dx, count);
-  }
-}
-
-void add(cudaStream_t stream, const float* a, const float* b, float* y, std::int64_t count) {
-  launch(add_kernel, grid_for(count), stream, a, b, y, count);
-}
-
-void column_sums(cudaStream_t stream, const float* matrix, std::int64_t rows, std::int64_t columns,
-                 bool accumulate, float* sums) {
-  const auto blocks = static_cast<unsigned>((columns + warp_threads - 1) / warp_threads);
-  launch(column_sums_kernel, {blocks, block_threads}, stream, matrix, rows, columns, accumulate,
-         sums);
-}
-
-void softmax_cross_entropy(cudaStream_t stream, const LossArguments& arguments) {
-  constexpr std::int64_t classes_of_one_thread = 16;
-  if (arguments.classes <= classes_of_one_thread) {
-    launch_loss<1>(stream, arguments);
+void cast(cudaStream_t stream, Type from, Type to, const CastSpans& spans) {
+  const Grid grid = grid_for_largest(spans);
+  if (from == Type::f32) {
+    with_float(to,
+               [&](auto zero) { launch(cast_kernel<float, decltype(zero)>, grid, stream, spans); });
   } else {
-    launch_loss<warp_threads>(stream, arguments);
+    with_float(from,
+               [&](auto zero) { launch(cast_kernel<decltype(zero), float>, grid, stream, spans); });
   }
+}
+
+void activate(cudaStream_t stream, Activation activation, Type type, const void* x, void* y,
+              std::int64_t count) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(activation, [&](auto chosen) {
+      launch(activate_kernel<decltype(chosen)::value, T>, grid_for(count), stream,
+             static_cast<const T*>(x), static_cast<T*>(y), count);
+    });
+  });
+}
+
+void bias_activate(cudaStream_t stream, Activation activation, Type type, const void* bias, void* y,
+                   std::int64_t rows, std::int64_t columns) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(activation, [&](auto chosen) {
+      launch(bias_activate_kernel<decltype(chosen)::value, T>, grid_for(rows * columns), stream,
+             static_cast<const T*>(bias), static_cast<T*>(y), rows * columns, columns);
+    });
+  });
+}
+
+void activate_grad(cudaStream_t stream, Activation activation, Type type, const void* y,
+                   const void* dy, void* dx, std::int64_t count) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(activation, [&](auto chosen) {
+      launch(activate_grad_kernel<decltype(chosen)::value, T>, grid_for(count), stream,
+             static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), count);
+    });
+  });
+}
+
+void add(cudaStream_t stream, Type type, const void* a, const void* b, void* y,
+         std::int64_t count) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(add_kernel<T>, grid_for(count), stream, static_cast<const T*>(a),
+           static_cast<const T*>(b), static_cast<T*>(y), count);
+  });
+}
+
+void column_sums(cudaStream_t stream, Type type, const void* matrix, std::int64_t rows,
+                 std::int64_t columns, bool accumulate, float* sums) {
+  const auto blocks = static_cast<unsigned>((columns + warp_threads - 1) / warp_threads);
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(column_sums_kernel<T>, {blocks, block_threads}, stream, static_cast<const T*>(matrix),
+           rows, columns, accumulate, sums);
+  });
+}
+
+void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments) {
+  constexpr std::int64_t classes_of_one_thread = 16;
+  with_float(dlogits, [&](auto zero) {
+    using T = decltype(zero);
+    if (arguments.classes <= classes_of_one_thread) {
+      launch_loss<1, T>(stream, arguments);
+    } else {
+      launch_loss<warp_threads, T>(stream, arguments);
+    }
+  });
 }
 
 void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value) {
@@ -316,7 +360,7 @@ void advance_run(cudaStream_t stream, std::int64_t* run) {
 }
 
 void sgd(cudaStream_t stream, const UpdateSpans& spans, float learning_rate) {
-  launch(sgd_kernel, grid_for(spans), stream, spans, learning_rate);
+  launch(sgd_kernel, grid_for_largest(spans), stream, spans, learning_rate);
 }
 
 void adamw_time(cudaStream_t stream, const AdamWConstants& constants, std::int32_t* time,
@@ -325,9 +369,9 @@ void adamw_time(cudaStream_t stream, const AdamWConstants& constants, std::int32
 }
 
 void adamw(cudaStream_t stream, const UpdateSpans& spans, const AdamWFactors<float>* factors) {
-  launch(adamw_kernel, grid_for(spans), stream, spans, factors);
+  launch(adamw_kernel, grid_for_largest(spans), stream, spans, factors);
 }
 
-cudaError_t find_kernels() { return find_code(add_kernel); }
+cudaError_t find_kernels() { return find_code(add_kernel<float>); }
 
 }  // namespace crossover::cuda

@@ -127,10 +127,11 @@ class Planner {
     }
     const Tensor& tensor = workload_[id];
     if (tensor.role != Role::input) {
-      return {.offset = plan_.offset[static_cast<std::size_t>(id)]};
+      return {.offset = plan_.offset[static_cast<std::size_t>(id)], .type = tensor.type};
     }
     Operand view{.staged = staged_[static_cast<std::size_t>(id)],
-                 .buffer_bytes = plan_.buffer_bytes};
+                 .buffer_bytes = plan_.buffer_bytes,
+                 .type = tensor.type};
     if (resident()) {
       view.offset = plan_.offset[static_cast<std::size_t>(tensor.source)];
       view.row_bytes = bytes(tensor) / tensor.shape[0];
@@ -156,6 +157,7 @@ class Planner {
 
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
   [[nodiscard]] std::int64_t rows(Id id) const { return leading(workload_[id].shape); }
+  [[nodiscard]] Type type(Id id) const { return workload_[id].type; }
 
   void plan_step(int index) {
     step_ = index;
@@ -215,7 +217,9 @@ class Planner {
             .epilogue = epilogue,
             .alignment_a = alignment(operand(l.w)),
             .alignment_b = alignment(operand(l.x)),
-            .alignment_d = alignment(operand(l.y))};
+            .alignment_d = alignment(operand(l.y)),
+            .factors = type(l.x),
+            .result = type(l.y)};
   }
 
   /// dwT [in, out] = xT [in, batch] dy [batch, out].
@@ -228,7 +232,9 @@ class Planner {
             .epilogue = epilogue,
             .alignment_a = alignment(operand(g.x)),
             .alignment_b = alignment(operand(g.dy)),
-            .alignment_d = alignment(operand(g.dw))};
+            .alignment_d = alignment(operand(g.dw)),
+            .factors = type(g.x),
+            .result = type(g.dw)};
   }
 
   /// dxT [in, batch] = wT [in, out] dyT [out, batch].
@@ -239,7 +245,9 @@ class Planner {
             .epilogue = epilogue,
             .alignment_a = alignment(operand(g.w)),
             .alignment_b = alignment(operand(g.dy)),
-            .alignment_d = alignment(operand(g.dx))};
+            .alignment_d = alignment(operand(g.dx)),
+            .factors = type(g.x),
+            .result = type(g.dx)};
   }
 
   /// A view's address moves, and an epilogue's pointer is set once.
@@ -293,9 +301,9 @@ class Planner {
   }
 
   /// The product that makes dy with its mask can sum it as well, if nobody else needs the bias
-  /// gradient's old value or overwrites what was summed.
+  /// gradient's old value or overwrites what was summed, and the sums have the type of dy.
   void choose_bias_sum(std::size_t i, const LinearGrad& grad) {
-    if (!stays(grad.dbias) || grad.accumulate) {
+    if (!stays(grad.dbias) || grad.accumulate || type(grad.dbias) != type(grad.dy)) {
       return;
     }
     for (std::size_t j = i; j-- > 0;) {
@@ -401,6 +409,19 @@ class Planner {
     emit_product(form, g.w, g.dy, g.dx, operand(vector), mask_for(*fusion.mask_of, form));
   }
 
+  /// Joins the one before it where that is a Cast as well: a step in 16 bits begins with many.
+  void plan_op(const Cast& c) {
+    const CastLaunch::One one{operand(c.x), operand(c.y), count(c.x)};
+    auto& launches = plan_.steps.back().launches;
+    auto* before = launches.empty() ? nullptr : std::get_if<CastLaunch>(&launches.back());
+    if (before != nullptr && before->casts.size() < max_spans &&
+        before->casts.front().x.type == one.x.type && before->casts.front().y.type == one.y.type) {
+      before->casts.push_back(one);
+    } else {
+      emit(CastLaunch{{one}});
+    }
+  }
+
   void plan_op(const Activate& a) {
     emit(ActivateLaunch{operand(a.x), operand(a.y), count(a.x), a.activation});
   }
@@ -442,12 +463,13 @@ class Planner {
 
   void plan_op(const Sgd& s) {
     for (auto& spans : spans_of({&s.parameters, &s.gradients}, {})) {
-      emit(SgdLaunch{std::move(spans), s.learning_rate});
+      emit(SgdLaunch{std::move(spans), s.learning_rate * s.gradient_factor});
     }
   }
 
   void plan_op(const AdamW& a) {
-    emit(AdamWTimeLaunch{operand(a.step), a.learning_rate, a.beta1, a.beta2, a.epsilon});
+    emit(AdamWTimeLaunch{operand(a.step), a.learning_rate, a.beta1, a.beta2, a.epsilon,
+                         a.gradient_factor});
     for (auto& spans : spans_of({&a.parameters, &a.gradients, &a.m, &a.v}, a.weight_decay)) {
       emit(AdamWLaunch{std::move(spans), a.learning_rate});
     }
@@ -574,9 +596,12 @@ bool uses_mask(Epilogue epilogue) {
 
 std::string to_string(const ProductForm& form) {
   return "a product of m=" + std::to_string(form.m) + " n=" + std::to_string(form.n) +
-         " k=" + std::to_string(form.k) + (form.transpose_a ? ", A transposed" : "") +
-         (form.transpose_b ? ", B transposed" : "") + (form.accumulate ? ", accumulating" : "") +
-         ", epilogue: " + name_of(form.epilogue);
+         " k=" + std::to_string(form.k) +
+         (form.factors == Type::f32
+              ? ""
+              : ", " + to_string(form.factors) + " to " + to_string(form.result)) +
+         (form.transpose_a ? ", A transposed" : "") + (form.transpose_b ? ", B transposed" : "") +
+         (form.accumulate ? ", accumulating" : "") + ", epilogue: " + name_of(form.epilogue);
 }
 
 std::int64_t mask_leading(std::int64_t m) {

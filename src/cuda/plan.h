@@ -33,12 +33,15 @@ bool uses_mask(Epilogue epilogue);
 
 /// D (+)= A B in cuBLASLt's column-major terms, everything dense: our row-major [rows, columns] is
 /// its [columns, rows]. A is stored as [m, k], or as [k, m] where it is transposed; B likewise.
+/// An epilogue's vector has the type of D.
 struct ProductForm {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
   Epilogue epilogue = Epilogue::none;
   std::int64_t alignment_a = 0, alignment_b = 0, alignment_d = 0;  ///< bytes, of the addresses
+  Type factors = Type::f32;                                        ///< A and B
+  Type result = Type::f32;                                         ///< D
 
   auto operator<=>(const ProductForm&) const = default;
 };
@@ -62,6 +65,7 @@ struct Operand {
   std::int64_t row_bytes = 0;
   std::int64_t staged = -1;  ///< its place in the first staging buffer
   std::int64_t buffer_bytes = 0;
+  Type type = Type::f32;
 
   [[nodiscard]] bool exists() const { return offset >= 0 || staged >= 0; }
   [[nodiscard]] bool is_view() const { return staged >= 0 || row_bytes > 0; }
@@ -83,6 +87,14 @@ struct BiasActivateLaunch {
   Operand bias, y;
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::identity;
+};
+/// Several from one type to another: so none of them reads what another writes.
+struct CastLaunch {
+  struct One {
+    Operand x, y;
+    std::int64_t count = 0;
+  };
+  std::vector<One> casts;  ///< at most max_spans
 };
 struct ActivateLaunch {
   Operand x, y;
@@ -119,22 +131,22 @@ struct Span {
   double weight_decay = 0;
 };
 struct SgdLaunch {
-  std::vector<Span> spans;  ///< at most max_spans
-  double learning_rate = 0;
+  std::vector<Span> spans;   ///< at most max_spans
+  double learning_rate = 0;  ///< times the gradient factor
 };
 /// Increments the time and derives this update's factors from it.
 struct AdamWTimeLaunch {
   Operand time;
-  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, gradient_factor = 1;
 };
 struct AdamWLaunch {
   std::vector<Span> spans;  ///< at most max_spans
   double learning_rate = 0;
 };
 
-using Launch = std::variant<ProductLaunch, BiasActivateLaunch, ActivateLaunch, ActivateGradLaunch,
-                            AddLaunch, ColumnSumsLaunch, LossLaunch, AdvanceLaunch, SgdLaunch,
-                            AdamWTimeLaunch, AdamWLaunch>;
+using Launch = std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch,
+                            ActivateGradLaunch, AddLaunch, ColumnSumsLaunch, LossLaunch,
+                            AdvanceLaunch, SgdLaunch, AdamWTimeLaunch, AdamWLaunch>;
 
 /// What the launch's time counts as in a profile.
 Kind kind_of(const Launch& launch);

@@ -36,6 +36,19 @@ cublasLtEpilogue_t epilogue_of(const ProductForm& form) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+cudaDataType_t data_type(Type type) {
+  switch (type) {
+    case Type::bf16:
+      return CUDA_R_16BF;
+    case Type::f16:
+      return CUDA_R_16F;
+    case Type::f32:
+    case Type::i32:  // which no product takes
+      break;
+  }
+  return CUDA_R_32F;
+}
+
 Preference make_preference(const ProductForm& form, std::int64_t workspace_bytes) {
   cublasLtMatmulPreference_t created = nullptr;
   CROSSOVER_CUDA_CHECK(cublasLtMatmulPreferenceCreate(&created));
@@ -100,10 +113,10 @@ std::optional<cublasLtMatmulAlgo_t> ProductLibrary::find_algorithm(const Product
   return result.algo;
 }
 
-ProductDescription::Layout ProductDescription::make_layout(std::int64_t rows,
+ProductDescription::Layout ProductDescription::make_layout(Type type, std::int64_t rows,
                                                            std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F,
+  CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutCreate(&layout, data_type(type),
                                                   static_cast<std::uint64_t>(rows),
                                                   static_cast<std::uint64_t>(columns), rows));
   return Layout(layout);
@@ -117,9 +130,11 @@ void ProductDescription::set(cublasLtMatmulDescAttributes_t attribute, const T& 
 
 ProductDescription::ProductDescription(const ProductForm& form, cublasComputeType_t compute_type,
                                        const void* vector, const void* mask)
-    : a_(form.transpose_a ? make_layout(form.k, form.m) : make_layout(form.m, form.k)),
-      b_(form.transpose_b ? make_layout(form.n, form.k) : make_layout(form.k, form.n)),
-      d_(make_layout(form.m, form.n)) {
+    : a_(form.transpose_a ? make_layout(form.factors, form.k, form.m)
+                          : make_layout(form.factors, form.m, form.k)),
+      b_(form.transpose_b ? make_layout(form.factors, form.n, form.k)
+                          : make_layout(form.factors, form.k, form.n)),
+      d_(make_layout(form.result, form.m, form.n)) {
   cublasLtMatmulDesc_t operation = nullptr;
   CROSSOVER_CUDA_CHECK(cublasLtMatmulDescCreate(&operation, compute_type, CUDA_R_32F));
   operation_ = Owner<cublasLtMatmulDesc_t, &cublasLtMatmulDescDestroy>(operation);

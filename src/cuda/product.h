@@ -17,7 +17,8 @@ namespace crossover::cuda {
 /// The library's handle, and the algorithm that its heuristic takes for each form of product.
 class ProductLibrary {
  public:
-  /// f32 multiplies in full single precision; tf32 rounds factors to 10 bits of mantissa.
+  /// f32 multiplies in full single precision; tf32 rounds factors to 10 bits of mantissa. Sums are
+  /// f32 in any precision.
   ProductLibrary(Precision precision, std::int64_t workspace_bytes);
 
   [[nodiscard]] bool supports(const ProductForm& form);
@@ -51,7 +52,7 @@ class ProductDescription {
 
  private:
   using Layout = Owner<cublasLtMatrixLayout_t, &cublasLtMatrixLayoutDestroy>;
-  static Layout make_layout(std::int64_t rows, std::int64_t columns);
+  static Layout make_layout(Type type, std::int64_t rows, std::int64_t columns);
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value);
 

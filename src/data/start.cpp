@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "crossover/float16.h"
 #include "crossover/random.h"
 #include "crossover/training.h"
 
@@ -17,19 +18,20 @@ void require_size(const Tensor& tensor, std::size_t count) {
   }
 }
 
-template <class Stored>
-void upload_as(Program& program, Id id, std::span<const double> values) {
-  std::vector<Stored> stored(values.size());
-  std::transform(values.begin(), values.end(), stored.begin(),
-                 [](double v) { return static_cast<Stored>(v); });
-  program.upload(id, std::as_bytes(std::span(stored)));
-}
+void store(double value, float& to) { to = static_cast<float>(value); }
+void store(double value, std::int32_t& to) { to = static_cast<std::int32_t>(value); }
+void store(double value, Bf16& to) { to = narrowed<Bf16>(static_cast<float>(value)); }
+void store(double value, F16& to) { to = narrowed<F16>(static_cast<float>(value)); }
 
-template <class Stored>
-std::vector<double> download_as(Program& program, Id id, std::int64_t count) {
-  std::vector<Stored> stored(static_cast<std::size_t>(count));
-  program.download(id, std::as_writable_bytes(std::span(stored)));
-  return {stored.begin(), stored.end()};
+double value_of(float stored) { return stored; }
+double value_of(std::int32_t stored) { return stored; }
+double value_of(Bf16 stored) { return widened(stored); }
+double value_of(F16 stored) { return widened(stored); }
+
+/// work(T{}) for the T that stores the type.
+template <class Work>
+auto with_stored(Type type, const Work& work) {
+  return type == Type::i32 ? work(std::int32_t{}) : with_float(type, work);
 }
 
 const std::vector<Role>& restarted_at_zero() {
@@ -41,18 +43,24 @@ const std::vector<Role>& restarted_at_zero() {
 
 void upload(Program& program, const Workload& workload, Id id, std::span<const double> values) {
   require_size(workload[id], values.size());
-  switch (workload[id].type) {
-    case Type::f32:
-      return upload_as<float>(program, id, values);
-    case Type::i32:
-      return upload_as<std::int32_t>(program, id, values);
-  }
+  with_stored(workload[id].type, [&](auto zero) {
+    std::vector<decltype(zero)> stored(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      store(values[i], stored[i]);
+    }
+    program.upload(id, std::as_bytes(std::span(stored)));
+  });
 }
 
 std::vector<double> download(Program& program, const Workload& workload, Id id) {
-  const std::int64_t count = elements(workload[id].shape);
-  return workload[id].type == Type::f32 ? download_as<float>(program, id, count)
-                                        : download_as<std::int32_t>(program, id, count);
+  std::vector<double> values(static_cast<std::size_t>(elements(workload[id].shape)));
+  with_stored(workload[id].type, [&](auto zero) {
+    std::vector<decltype(zero)> stored(values.size());
+    program.download(id, std::as_writable_bytes(std::span(stored)));
+    std::transform(stored.begin(), stored.end(), values.begin(),
+                   [](auto value) { return value_of(value); });
+  });
+  return values;
 }
 
 void set_data(Program& program, const Workload& workload, const Dataset& dataset) {

@@ -7,6 +7,7 @@
 
 #include "../step/overload.h"
 #include "crossover/elementwise.h"
+#include "crossover/float16.h"
 #include "crossover/reference.h"
 
 namespace crossover {
@@ -84,6 +85,7 @@ class Interpreter {
     first_row_ = run.first_row;
     for (const Op& op : workload_.steps[static_cast<std::size_t>(run.step)].ops) {
       std::visit([this](const auto& o) { execute(o); }, op);
+      store(op);
     }
   }
 
@@ -98,6 +100,22 @@ class Interpreter {
       return values_[static_cast<std::size_t>(tensor.source)].data() + first_row_ * row;
     }
     return values_[static_cast<std::size_t>(id)].data();
+  }
+
+  /// Whatever is stored in 16 bits holds numbers of that type.
+  void store(const Op& op) {
+    for (const Id id : operands(op).writes) {
+      const Type type = workload_[id].type;
+      if (!is_16_bit(type)) {
+        continue;
+      }
+      double* values = at(id);
+      const std::int64_t count = size(id);
+#pragma omp parallel for simd schedule(static) if (count > 100000)
+      for (std::int64_t i = 0; i < count; ++i) {
+        values[i] = type == Type::bf16 ? rounded_to_bf16(values[i]) : rounded_to_f16(values[i]);
+      }
+    }
   }
 
   void execute(const Linear& op) {
@@ -136,6 +154,8 @@ class Interpreter {
       }
     }
   }
+
+  void execute(const Cast& op) { std::copy_n(at(op.x), size(op.x), at(op.y)); }
 
   void execute(const Activate& op) {
     const double* x = at(op.x);
@@ -190,7 +210,7 @@ class Interpreter {
       double* w = at(op.parameters[p]);
       const double* g = at(op.gradients[p]);
       for (std::int64_t i = 0; i < size(op.parameters[p]); ++i) {
-        w[i] = sgd(w[i], g[i], op.learning_rate);
+        w[i] = sgd(w[i], op.gradient_factor * g[i], op.learning_rate);
       }
     }
   }

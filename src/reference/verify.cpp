@@ -44,6 +44,13 @@ void take(double error, double tolerance, const std::string& what, double& large
   largest = std::max(largest, error);
 }
 
+bool uses_adamw(const Workload& workload) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(),
+                       [](const Op& op) { return std::holds_alternative<AdamW>(op); });
+  });
+}
+
 }  // namespace
 
 std::int64_t steps_to_verify(const Workload& workload, double flops) {
@@ -78,29 +85,46 @@ Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset
   return trajectory;
 }
 
-Tolerance tolerance_for(const Workload& workload) {
-  Tolerance tolerance;
-  for (const Step& step : workload.steps) {
-    for (const Op& op : step.ops) {
-      if (std::holds_alternative<AdamW>(op)) {
-        tolerance.loss = 5e-5;
-      }
-    }
+double unit_roundoff(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return 0x1p-24;
+    case Precision::tf32:
+    case Precision::f16:
+      return 0x1p-11;
+    case Precision::bf16:
+      return 0x1p-8;
   }
-  return tolerance;
+  throw std::logic_error("unknown precision");
 }
 
-Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory) {
+Tolerance tolerance_for(const Workload& workload, Precision precision) {
+  const bool adamw = uses_adamw(workload);
+  const Precision stored = stored_precision(workload);
+  if (stored != Precision::f32) {
+    precision = stored;
+  }
+  constexpr double adamw_magnifies = 5;
+  if (precision == Precision::f32) {
+    return {.loss = (adamw ? adamw_magnifies : 1) * 1e-5, .parameters = 1e-4};
+  }
+  const double two_roundings = 2 * unit_roundoff(precision) * (adamw ? adamw_magnifies : 1);
+  return {.loss = two_roundings, .parameters = two_roundings};
+}
+
+Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
+                    Precision precision) {
   Verification result{.steps = static_cast<std::int64_t>(trajectory.losses.size()),
                       .steps_of = static_cast<std::int64_t>(workload.order.size()),
-                      .tolerance = tolerance_for(workload)};
+                      .tolerance = tolerance_for(workload, precision)};
   const std::vector<double> losses = download(program, workload, find(workload, "loss"));
   for (std::size_t i = 0; i < trajectory.losses.size(); ++i) {
     const double expected = trajectory.losses[i];
     if (!std::isfinite(losses[i])) {
-      throw Mismatch(
-          "the loss of step " + std::to_string(i + 1) +
-          " is not finite in single precision: the training diverges; a smaller --lr may help");
+      throw Mismatch("the loss of step " + std::to_string(i + 1) +
+                     " is not finite here, but in float64 it is: the training diverges, or leaves "
+                     "the range of "
+                     "the precision; a smaller --lr may help");
     }
     // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
     take(std::abs(losses[i] - expected) / std::max(std::abs(expected), 0.1), result.tolerance.loss,

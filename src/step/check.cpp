@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, types and roles of a Workload, checked before anything is computed with it.
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -52,7 +53,25 @@ class Checker {
     const Tensor& tensor = at(id);
     require(tensor.shape == shape, "tensor '" + tensor.name + "' is " + to_string(tensor.shape) +
                                        ", not " + to_string(shape));
-    require(tensor.type == type, "tensor '" + tensor.name + "' has the wrong storage type");
+    require(tensor.type == type, "tensor '" + tensor.name + "' is stored as " +
+                                     to_string(tensor.type) + ", not " + to_string(type));
+  }
+
+  /// The type of a tensor that an operation calculates with.
+  [[nodiscard]] Type number(Id id) const {
+    const Tensor& tensor = at(id);
+    require(is_float(tensor.type), "tensor '" + tensor.name + "' is stored as " +
+                                       to_string(tensor.type) + ", which nothing calculates with");
+    return tensor.type;
+  }
+
+  /// Of tensors that may be f32 where the operation's other operands are of 16 bits.
+  [[nodiscard]] Type number_or_f32(Id id, Type other) const {
+    const Type type = number(id);
+    require(type == other || type == Type::f32, "tensor '" + at(id).name + "' is stored as " +
+                                                    to_string(type) + ", not f32 or " +
+                                                    to_string(other));
+    return type;
   }
 
   void check_view(const Tensor& view) const {
@@ -89,38 +108,55 @@ class Checker {
   }
 
   void check_op(const Linear& op) const {
-    expect(op.y, linear_result(op.x, op.w));
+    const Shape result = linear_result(op.x, op.w);
+    const Type type = number(op.x);
+    expect(op.w, at(op.w).shape, type);
+    const Type result_type = number_or_f32(op.y, type);
+    expect(op.y, result, result_type);
     if (op.bias != none) {
-      expect(op.bias, {at(op.w).shape[0]});
+      expect(op.bias, {at(op.w).shape[0]}, result_type);
     }
   }
 
   void check_op(const LinearGrad& op) const {
-    expect(op.dy, linear_result(op.x, op.w));
+    const Shape result = linear_result(op.x, op.w);
+    const Type type = number(op.x);
+    expect(op.w, at(op.w).shape, type);
+    expect(op.dy, result, type);
     expect(op.dw, at(op.w).shape);
     if (op.dbias != none) {
       expect(op.dbias, {at(op.w).shape[0]});
     }
     if (op.dx != none) {
-      expect(op.dx, at(op.x).shape);
+      expect(op.dx, at(op.x).shape, type);
     }
   }
 
-  void check_op(const Activate& op) const { expect(op.y, at(op.x).shape); }
+  void check_op(const Cast& op) const {
+    const Type from = number(op.x);
+    const Type to = number(op.y);
+    expect(op.y, at(op.x).shape, to);
+    require(from != to && (from == Type::f32 || to == Type::f32),
+            "from '" + at(op.x).name + "' to '" + at(op.y).name + "', from " + to_string(from) +
+                " to " + to_string(to) + ": one of two different types must be f32");
+  }
+
+  void check_op(const Activate& op) const { expect(op.y, at(op.x).shape, number(op.x)); }
 
   void check_op(const ActivateGrad& op) const {
-    expect(op.dy, at(op.y).shape);
-    expect(op.dx, at(op.y).shape);
+    expect(op.dy, at(op.y).shape, number(op.y));
+    expect(op.dx, at(op.y).shape, number(op.y));
   }
 
   void check_op(const Add& op) const {
-    expect(op.b, at(op.a).shape);
-    expect(op.y, at(op.a).shape);
+    expect(op.b, at(op.a).shape, number(op.a));
+    expect(op.y, at(op.a).shape, number(op.a));
   }
 
   void check_op(const SoftmaxCrossEntropy& op) const {
     require(at(op.logits).shape.size() == 2, "the logits are no matrix [batch, classes]");
-    expect(op.dlogits, at(op.logits).shape);
+    expect(op.logits, at(op.logits).shape);
+    expect(op.dlogits, at(op.logits).shape, number(op.dlogits));
     expect(op.labels, {at(op.logits).shape[0]}, Type::i32);
     expect(op.loss, {static_cast<std::int64_t>(workload_.order.size())});
   }
@@ -128,6 +164,7 @@ class Checker {
   void check_update(const std::vector<Id>& parameters, const std::vector<Id>& with) const {
     require(parameters.size() == with.size(), "lists of different lengths");
     for (std::size_t i = 0; i < parameters.size(); ++i) {
+      expect(parameters[i], at(parameters[i]).shape);
       expect(with[i], at(parameters[i]).shape);
     }
   }
@@ -168,5 +205,25 @@ class Checker {
 }  // namespace
 
 void check(const Workload& workload) { Checker(workload).run(); }
+
+Precision stored_precision(const Workload& workload) {
+  const auto stores = [&](Type type) {
+    return std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                       [&](const Tensor& tensor) { return tensor.type == type; });
+  };
+  if (stores(Type::bf16) && stores(Type::f16)) {
+    throw std::invalid_argument("tensors: a workload stores bf16 or f16, not both");
+  }
+  return stores(Type::bf16) ? Precision::bf16 : stores(Type::f16) ? Precision::f16 : Precision::f32;
+}
+
+void check(const Workload& workload, Precision precision) {
+  check(workload);
+  const Precision stored = stored_precision(workload);
+  if (stored != (precision == Precision::tf32 ? Precision::f32 : precision)) {
+    throw std::invalid_argument("a workload that stores " + to_string(stored) +
+                                " can't be compiled for " + to_string(precision));
+  }
+}
 
 }  // namespace crossover

@@ -78,6 +78,7 @@ Cost cost(const Workload& workload, const Op& op) {
             }
             return c;
           },
+          [&](const Cast&) { return Cost{.launches = 1}; },
           [&](const Activate& o) {
             return Cost{.flops = activation_flops(o.activation) * count(o.y), .launches = 1};
           },

@@ -11,10 +11,10 @@ namespace crossover {
 namespace {
 
 /// Applies where every gradient that the step's one Sgd reads is written by exactly one LinearGrad,
-/// which does not accumulate, and all gradients come from one loss.
+/// which does not accumulate, all gradients come from one loss, and none is scaled.
 void fuse_update(Step& step) {
   const auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
-  if (sgd == nullptr) {
+  if (sgd == nullptr || sgd->gradient_factor != 1) {
     return;
   }
   std::map<Id, Id> parameter_of;

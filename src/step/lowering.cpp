@@ -15,6 +15,7 @@ namespace {
 
 struct Parameter {
   Id value = none, gradient = none;
+  Id operand = none;  ///< what layers read: the value, or its copy in 16 bits
 };
 
 /// What makes one step of an epoch differ from another.
@@ -30,7 +31,13 @@ struct Variant {
 
 class Lowering {
  public:
-  Lowering(const Model& model, const TrainingOptions& options) : model_(model), options_(options) {}
+  Lowering(const Model& model, const TrainingOptions& options)
+      : model_(model),
+        options_(options),
+        type_(options.precision == Precision::bf16  ? Type::bf16
+              : options.precision == Precision::f16 ? Type::f16
+                                                    : Type::f32),
+        loss_scale_(type_ == Type::f16 ? options.loss_scale : 1) {}
 
   Workload run() {
     validate();
@@ -54,8 +61,9 @@ class Lowering {
     require(options_.rows > 0, "rows must be at least one");
     require(options_.batch > 0, "the batch must be at least one");
     require(options_.accumulate > 0, "the number of accumulated steps must be at least one");
-    require(options_.precision == Precision::f32,
-            "precision " + to_string(options_.precision) + " is not lowered yet");
+    require(options_.precision != Precision::f16 ||
+                (options_.loss_scale > 0 && std::isfinite(options_.loss_scale)),
+            "the loss scale must be a positive number");
     require(!model_.layers.empty(), "the model has no layers");
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       for (const Value input : model_.layers[i].inputs) {
@@ -76,8 +84,8 @@ class Lowering {
     return static_cast<Id>(workload_.tensors.size()) - 1;
   }
 
-  Id activation(std::string name, const Shape& shape) {
-    return add({.name = std::move(name), .shape = shape, .role = Role::activation});
+  Id activation(std::string name, const Shape& shape, Type type) {
+    return add({.name = std::move(name), .shape = shape, .type = type, .role = Role::activation});
   }
 
   static Shape batched(std::int64_t rows, const Shape& sample) {
@@ -105,10 +113,28 @@ class Lowering {
       gradient.role = Role::gradient;
       parameters_[i].gradient = add(std::move(gradient));
     }
+    add_copies();
     if (std::holds_alternative<AdamWOptions>(options_.optimizer)) {
       moments_ = {add_states("m "), add_states("v ")};
       time_ = add({.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
     }
+  }
+
+  /// In 16 bits layers read copies of the parameters, but for a bias that is added to f32.
+  void add_copies() {
+    for (Parameter& parameter : parameters_) {
+      parameter.operand = parameter.value;
+      const bool last_bias = last_is_linear() && &parameter == &parameters_.back();
+      if (type_ != Type::f32 && !last_bias) {
+        const Tensor& value = workload_[parameter.value];
+        const std::string name = value.name + " " + to_string(type_);
+        parameter.operand = activation(name, Shape(value.shape), type_);
+      }
+    }
+  }
+
+  [[nodiscard]] bool last_is_linear() const {
+    return std::holds_alternative<LinearLayer>(model_.layers.back().kind);
   }
 
   std::vector<Id> add_states(const std::string& prefix) {
@@ -171,17 +197,16 @@ class Lowering {
     return sample;
   }
 
-  void add_parameter(Tensor tensor) {
-    parameters_.push_back({.value = add(std::move(tensor)), .gradient = none});
-  }
+  void add_parameter(Tensor tensor) { parameters_.push_back({.value = add(std::move(tensor))}); }
 
   // ---- one step
   // -------------------------------------------------------------------------------------
 
   /// The activations of one batch size; steps that differ in accumulation only share them.
   struct Batch {
+    Id inputs = none;        ///< the view; the value 0 itself in f32
     std::vector<Id> values;  ///< by Value
-    Id labels = none, dlogits = none;
+    Id labels = none, logits = none, dlogits = none;
   };
 
   int step_of(const Variant& variant) {
@@ -203,57 +228,78 @@ class Lowering {
     const auto [at, is_new] = batches_.try_emplace(size);
     Batch& batch = at->second;
     if (is_new) {
-      batch.values.push_back(add({.name = "x",
-                                  .shape = batched(size, model_.sample),
-                                  .role = Role::input,
-                                  .source = inputs_}));
+      batch.inputs = add({.name = "x",
+                          .shape = batched(size, model_.sample),
+                          .role = Role::input,
+                          .source = inputs_});
+      batch.values.push_back(type_ == Type::f32 ? batch.inputs
+                                                : activation("x " + to_string(type_),
+                                                             batched(size, model_.sample), type_));
       batch.labels = add({.name = "y",
                           .shape = {size},
                           .type = Type::i32,
                           .role = Role::input,
                           .source = labels_});
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-        batch.values.push_back(
-            activation("layer " + std::to_string(i) + " result", batched(size, samples_[i + 1])));
+        const bool logits = i + 1 == model_.layers.size() && last_is_linear();
+        batch.values.push_back(activation("layer " + std::to_string(i) + " result",
+                                          batched(size, samples_[i + 1]),
+                                          logits ? Type::f32 : type_));
       }
-      batch.dlogits = activation("dlogits", batched(size, samples_.back()));
+      batch.logits = workload_[batch.values.back()].type == Type::f32
+                         ? batch.values.back()
+                         : activation("logits", batched(size, samples_.back()), Type::f32);
+      batch.dlogits = activation("dlogits", batched(size, samples_.back()), type_);
     }
     return batch;
   }
 
   [[nodiscard]] Id value(Value v) const { return batch_->values[static_cast<std::size_t>(v)]; }
 
+  void cast(Id from, Id to) {
+    if (from != to) {
+      ops_.emplace_back(Cast{.x = from, .y = to});
+    }
+  }
+
   void forward() {
+    for (const Parameter& parameter : parameters_) {
+      cast(parameter.value, parameter.operand);
+    }
+    cast(batch_->inputs, value(0));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       const Layer& layer = model_.layers[i];
       const Id y = value(static_cast<Value>(i) + 1);
       const Id x = value(layer.inputs[0]);
       const std::size_t p = first_parameter_[i];
-      ops_.push_back(std::visit(
-          Overload{
-              [&](const LinearLayer&) -> Op {
-                return Linear{
-                    .x = x, .w = parameters_[p].value, .bias = parameters_[p + 1].value, .y = y};
-              },
-              [&](const ActivationLayer& l) -> Op {
-                return Activate{.x = x, .y = y, .activation = l.activation};
-              },
-              [&](const AddLayer&) -> Op {
-                return Add{.a = x, .b = value(layer.inputs[1]), .y = y};
-              },
-          },
-          layer.kind));
+      ops_.push_back(std::visit(Overload{
+                                    [&](const LinearLayer&) -> Op {
+                                      return Linear{.x = x,
+                                                    .w = parameters_[p].operand,
+                                                    .bias = parameters_[p + 1].operand,
+                                                    .y = y};
+                                    },
+                                    [&](const ActivationLayer& l) -> Op {
+                                      return Activate{.x = x, .y = y, .activation = l.activation};
+                                    },
+                                    [&](const AddLayer&) -> Op {
+                                      return Add{.a = x, .b = value(layer.inputs[1]), .y = y};
+                                    },
+                                },
+                                layer.kind));
     }
+    cast(batch_->values.back(), batch_->logits);
   }
 
   void backward(const Variant& variant) {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
     gradient_.back() = batch_->dlogits;
-    ops_.emplace_back(SoftmaxCrossEntropy{.logits = batch_->values.back(),
-                                          .labels = batch_->labels,
-                                          .loss = loss_,
-                                          .dlogits = batch_->dlogits,
-                                          .scale = 1.0 / static_cast<double>(options_.accumulate)});
+    ops_.emplace_back(
+        SoftmaxCrossEntropy{.logits = batch_->logits,
+                            .labels = batch_->labels,
+                            .loss = loss_,
+                            .dlogits = batch_->dlogits,
+                            .scale = loss_scale_ / static_cast<double>(options_.accumulate)});
     for (std::size_t i = model_.layers.size(); i-- > 0;) {
       if (!gradient_[i + 1]) {
         continue;  // nothing that leads to the loss reads this layer
@@ -288,7 +334,7 @@ class Lowering {
     const std::size_t p = first_parameter_[i];
     const Id dx = x == 0 ? none : gradient_tensor(x);  // nobody asks for the gradient of the data
     ops_.emplace_back(LinearGrad{.x = value(x),
-                                 .w = parameters_[p].value,
+                                 .w = parameters_[p].operand,
                                  .dy = dy,
                                  .dx = dx,
                                  .dw = parameters_[p].gradient,
@@ -300,7 +346,7 @@ class Lowering {
   }
 
   Id gradient_tensor(Value v) {
-    return activation("d" + workload_[value(v)].name, workload_[value(v)].shape);
+    return activation("d" + workload_[value(v)].name, Shape(workload_[value(v)].shape), type_);
   }
 
   /// A value that several layers read collects the sum of their gradients.
@@ -324,7 +370,10 @@ class Lowering {
     }
     ops_.push_back(std::visit(Overload{
                                   [&](const SgdOptions& o) -> Op {
-                                    return Sgd{values, gradients, o.learning_rate};
+                                    return Sgd{.parameters = values,
+                                               .gradients = gradients,
+                                               .learning_rate = o.learning_rate,
+                                               .gradient_factor = 1 / loss_scale_};
                                   },
                                   [&](const AdamWOptions& o) -> Op {
                                     std::vector<double> decay;
@@ -342,7 +391,8 @@ class Lowering {
                                                  .learning_rate = o.learning_rate,
                                                  .beta1 = o.beta1,
                                                  .beta2 = o.beta2,
-                                                 .epsilon = o.epsilon};
+                                                 .epsilon = o.epsilon,
+                                                 .gradient_factor = 1 / loss_scale_};
                                   },
                               },
                               options_.optimizer));
@@ -350,6 +400,8 @@ class Lowering {
 
   const Model& model_;
   const TrainingOptions& options_;
+  const Type type_;  ///< of activations and their gradients
+  const double loss_scale_;
   Workload workload_;
   Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
   std::vector<Parameter> parameters_;

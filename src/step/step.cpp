@@ -26,6 +26,9 @@ Operands operands(const Op& op) {
                                    }
                                    return u;
                                  },
+                                 [](const Cast& o) {
+                                   return Operands{{o.x}, {o.y}};
+                                 },
                                  [](const Activate& o) {
                                    return Operands{{o.x}, {o.y}};
                                  },
@@ -68,6 +71,7 @@ const char* name(const Op& op) {
   return std::visit(Overload{
                         [](const Linear&) { return "Linear"; },
                         [](const LinearGrad&) { return "LinearGrad"; },
+                        [](const Cast&) { return "Cast"; },
                         [](const Activate&) { return "Activate"; },
                         [](const ActivateGrad&) { return "ActivateGrad"; },
                         [](const Add&) { return "Add"; },

@@ -29,9 +29,16 @@ std::int64_t bytes(Type type) {
     case Type::f32:
     case Type::i32:
       return 4;
+    case Type::bf16:
+    case Type::f16:
+      return 2;
   }
   throw std::logic_error("unknown storage type");
 }
+
+bool is_float(Type type) { return type != Type::i32; }
+
+bool is_16_bit(Type type) { return type == Type::bf16 || type == Type::f16; }
 
 std::int64_t bytes(const Tensor& tensor) {
   return multiply(elements(tensor.shape), bytes(tensor.type));
@@ -51,6 +58,20 @@ std::string to_string(const Shape& shape) {
     text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
   }
   return text + "]";
+}
+
+std::string to_string(Type type) {
+  switch (type) {
+    case Type::f32:
+      return "f32";
+    case Type::i32:
+      return "i32";
+    case Type::bf16:
+      return "bf16";
+    case Type::f16:
+      return "f16";
+  }
+  throw std::logic_error("unknown storage type");
 }
 
 std::string to_string(Precision precision) {
