@@ -49,6 +49,23 @@ TEST(Cost, CountsAProductByHand) {
   EXPECT_EQ(c.launches, 1);
 }
 
+TEST(Cost, CountsBytesByType) {
+  OneOp one;
+  const Id x = one.tensor("x", {10, 4}, Role::activation, Type::bf16);
+  const Id w = one.tensor("w", {3, 4}, Role::activation, Type::bf16);
+  const Id b = one.tensor("b", {3}, Role::parameter);
+  one.operation(Linear{.x = x, .w = w, .bias = b, .y = one.tensor("y", {10, 3})});
+  EXPECT_EQ(cost(one.workload).bytes, 2 * (40 + 12) + 4 * (3 + 30));
+
+  OneOp cast;
+  const Id from = cast.tensor("x", {100});
+  cast.operation(Cast{.x = from, .y = cast.tensor("y", {100}, Role::activation, Type::f16)});
+  const Cost c = cost(cast.workload);
+  EXPECT_EQ(c.flops, 0);
+  EXPECT_EQ(c.bytes, 4 * 100 + 2 * 100);
+  EXPECT_EQ(c.launches, 1);
+}
+
 TEST(Cost, OfAnEpochIsTheSumOverItsBatches) {
   const Model model = mlp("m", {4, 3, 2}, Activation::relu);
   const auto flops = [&](std::int64_t rows) {

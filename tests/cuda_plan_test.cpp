@@ -209,6 +209,58 @@ TEST(CudaPlan, KnowsHowAlignedTheRowsOfABatchAre) {
   }
 }
 
+TEST(CudaPlan, MultipliesIn16BitsAndSumsBiasGradientsInF32) {
+  const Workload workload = fuse(training_epoch(
+      mlp("m", {4, 8, 6, 2}, Activation::relu),
+      {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::bf16}));
+  const cuda::StepPlan step =
+      make_plan(workload, {.precision = Precision::bf16}, everything).steps[0];
+  // The sums of a product with a mask would be bf16 as its result is: dw's product takes them.
+  EXPECT_EQ(epilogues(step), (std::vector{Epilogue::relu_mask_bias, Epilogue::relu_mask_bias,
+                                          Epilogue::bias, Epilogue::drelu, Epilogue::b_sum,
+                                          Epilogue::drelu, Epilogue::b_sum, Epilogue::b_sum}));
+  const auto products = launches_of<ProductLaunch>(step);
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const ProductForm& form = products[i].form;
+    const bool makes_logits = i == 2;
+    EXPECT_EQ(form.factors, Type::bf16);
+    EXPECT_EQ(form.result, makes_logits || form.transpose_b ? Type::f32 : Type::bf16) << i;
+    EXPECT_EQ(form.alignment_a, MemoryPlan::alignment);
+    if (products[i].vector.exists()) {
+      EXPECT_EQ(products[i].vector.type, form.result);
+    }
+  }
+}
+
+TEST(CudaPlan, CastsAllOfAStepInOneLaunch) {
+  const std::vector<std::int64_t> widths(30, 3);
+  const Workload workload = fuse(training_epoch(
+      mlp("deep", widths, Activation::relu),
+      {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::f16}));
+  const cuda::StepPlan step =
+      make_plan(workload, {.precision = Precision::f16}, everything).steps[0];
+  const auto casts = launches_of<cuda::CastLaunch>(step);
+  ASSERT_EQ(casts.size(), 2);  // 29 weights, 28 biases, the batch
+  EXPECT_EQ(casts[0].casts.size(), cuda::max_spans);
+  EXPECT_EQ(casts[1].casts.size(), 58 - cuda::max_spans);
+  EXPECT_TRUE(std::holds_alternative<cuda::CastLaunch>(step.launches[1]));
+  EXPECT_TRUE(casts[1].casts.back().x.is_view());
+}
+
+TEST(CudaPlan, KeepsCastsApartThatReadEachOther) {
+  OneOp one;
+  const Id x = one.tensor("x", {3});
+  const Id y = one.tensor("y", {3}, Role::activation, Type::bf16);
+  const Id other = one.tensor("other", {3});
+  const Id z = one.tensor("z", {3}, Role::activation, Type::bf16);
+  one.operation(Cast{.x = x, .y = y});
+  one.workload.steps[0].ops.emplace_back(Cast{.x = y, .y = other});
+  one.workload.steps[0].ops.emplace_back(Cast{.x = other, .y = z});
+  const auto casts = launches_of<cuda::CastLaunch>(
+      make_plan(one.workload, {.precision = Precision::bf16}, everything).steps[0]);
+  EXPECT_EQ(casts.size(), 3);
+}
+
 TEST(CudaPlan, CountsEveryRunOnce) {
   Workload workload = mlp_epoch(13);
   const auto counts = [](const cuda::StepPlan& step) {

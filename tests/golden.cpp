@@ -10,6 +10,7 @@
 
 #include "crossover/cost.h"
 #include "crossover/start.h"
+#include "crossover/verify.h"
 
 namespace crossover::test {
 namespace {
@@ -39,8 +40,10 @@ Dataset Golden::data() const {
   return uniform_rows({dims.front()}, options.rows, dims.back());
 }
 
-Training Golden::training(Form form) const {
-  Workload workload = training_epoch(mlp(name, dims, activation), options);
+Training Golden::training(Form form, Precision precision) const {
+  TrainingOptions of_precision = options;
+  of_precision.precision = precision;
+  Workload workload = training_epoch(mlp(name, dims, activation), of_precision);
   if (form != Form::plain) {
     workload = fuse(std::move(workload));
   }
@@ -136,6 +139,22 @@ void expect_golden(const Golden& golden, const Training& training, Program& prog
       },
       [&] { return download(program, training.workload, loss); },
       [&](Id id) { return download(program, training.workload, id); });
+}
+
+void expect_verified(const Golden& golden, Form form, const Backend& backend,
+                     const CompileOptions& options) {
+  const Training training = golden.training(form, options.precision);
+  const auto program = started(backend, training, options);
+  constexpr double flops_to_spend = 2e10;
+  const std::int64_t steps = steps_to_verify(training.workload, flops_to_spend);
+  program->enqueue(0, steps);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  try {
+    const Verification result = verify(*program, training.workload, expected, options.precision);
+    EXPECT_EQ(result.steps, steps);
+  } catch (const Mismatch& mismatch) {
+    ADD_FAILURE() << mismatch.what();
+  }
 }
 
 }  // namespace crossover::test

@@ -33,7 +33,7 @@ struct Golden {
 
   [[nodiscard]] Dataset data() const;
 
-  [[nodiscard]] Training training(Form form) const;
+  [[nodiscard]] Training training(Form form, Precision precision = Precision::f32) const;
 };
 
 std::vector<Golden> all_golden();
@@ -54,5 +54,10 @@ void expect_golden(const Golden& golden, const Workload& workload, double tolera
 
 /// The same with a Program at its start, to what float32 can meet.
 void expect_golden(const Golden& golden, const Training& training, Program& program);
+
+/// Compiles the first epoch of the case in options.precision, runs it and compares it with the
+/// reference, as a row is before it is timed.
+void expect_verified(const Golden& golden, Form form, const Backend& backend,
+                     const CompileOptions& options);
 
 }  // namespace crossover::test

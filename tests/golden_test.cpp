@@ -71,5 +71,52 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuGolden,
                                   std::get<1>(parameters.param).name;
                          });
 
+class CpuBf16 : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
+
+TEST_P(CpuBf16, IsVerified) {
+  const auto& [golden, form, threads] = GetParam();
+  try {
+    expect_verified(golden, form, *make_cpu_backend(),
+                    {.threads = threads, .precision = Precision::bf16});
+  } catch (const Unsupported& error) {
+    GTEST_SKIP() << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mlp, CpuBf16,
+                         testing::Combine(testing::ValuesIn(all_golden()),
+                                          testing::ValuesIn(all_forms), testing::Values(1, 2)),
+                         [](const auto& parameters) {
+                           return label(std::get<0>(parameters.param)) + "_" +
+                                  form_name(std::get<1>(parameters.param)) + "_" +
+                                  std::to_string(std::get<2>(parameters.param)) + "_threads";
+                         });
+
+class GpuPrecision : public testing::TestWithParam<std::tuple<Golden, Precision>> {};
+
+TEST_P(GpuPrecision, IsVerified) {
+  const CudaBackend gpu = make_cuda_backend();
+  if (!gpu.backend) {
+    GTEST_SKIP() << gpu.reason;
+  }
+  const auto& [golden, precision] = GetParam();
+  try {
+    for (const Form form : all_forms) {
+      expect_verified(golden, form, *gpu.backend, {.precision = precision});
+    }
+  } catch (const Unsupported& error) {
+    GTEST_SKIP() << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuPrecision,
+                         testing::Combine(testing::ValuesIn(all_golden()),
+                                          testing::Values(Precision::tf32, Precision::bf16,
+                                                          Precision::f16)),
+                         [](const auto& parameters) {
+                           return label(std::get<0>(parameters.param)) + "_" +
+                                  to_string(std::get<1>(parameters.param));
+                         });
+
 }  // namespace
 }  // namespace crossover::test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "crossover/start.h"
+#include "crossover/verify.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -105,6 +106,117 @@ TEST(Lowering, AccumulatedBatchesEqualOneLargeBatch) {
   EXPECT_LE(relative_error(parameters_after(3, 4), parameters_after(12, 1)), 1e-14);
 }
 
+std::vector<double> trained(const Workload& workload, const Dataset& data) {
+  Reference reference(workload);
+  set_data(reference, data);
+  restart(reference);
+  reference.run(0, static_cast<std::int64_t>(workload.order.size()));
+  std::vector<double> all = copy(reference[find(workload, "loss")]);
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    all.insert(all.end(), reference[id].begin(), reference[id].end());
+  }
+  return all;
+}
+
+TEST(Lowering16Bit, BeginsEachStepWithCasts) {
+  const Workload workload = training_epoch(
+      mlp("m", {4, 3, 2}, Activation::relu),
+      {.rows = 13, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::bf16});
+  EXPECT_NO_THROW(check(workload, Precision::bf16));
+  for (const Step& step : workload.steps) {
+    EXPECT_EQ(names_of(step),
+              (std::vector<std::string>{"Cast", "Cast", "Cast", "Cast", "Linear", "Activate",
+                                        "Linear", "SoftmaxCrossEntropy", "LinearGrad",
+                                        "ActivateGrad", "LinearGrad", "Sgd"}));
+    // Both weights and the first bias; the last bias is added to logits, which are f32.
+    EXPECT_EQ(workload[std::get<Cast>(step.ops[0]).x].name, "layer 0 weight");
+    EXPECT_EQ(workload[std::get<Cast>(step.ops[1]).x].name, "layer 0 bias");
+    EXPECT_EQ(workload[std::get<Cast>(step.ops[2]).x].name, "layer 2 weight");
+    EXPECT_EQ(workload[std::get<Cast>(step.ops[3]).x].role, Role::input);
+    const auto& last = std::get<Linear>(step.ops[6]);
+    EXPECT_EQ(workload[last.bias].name, "layer 2 bias");
+    EXPECT_EQ(workload[last.y].type, Type::f32);
+  }
+  for (const Tensor& tensor : workload.tensors) {
+    if (tensor.role != Role::activation) {
+      EXPECT_TRUE(tensor.type == Type::f32 || tensor.type == Type::i32) << tensor.name;
+    } else if (tensor.name != "layer 2 result") {
+      EXPECT_EQ(tensor.type, Type::bf16) << tensor.name;
+    }
+  }
+  EXPECT_EQ(names_of(fuse(workload).steps[0]),
+            (std::vector<std::string>{"Cast", "Cast", "Cast", "Cast", "Linear", "Linear",
+                                      "SoftmaxCrossEntropy", "LinearGrad", "LinearGrad", "Sgd"}));
+}
+
+TEST(Lowering16Bit, CastsLogitsThatAnActivationMakes) {
+  Model model{.name = "activated", .sample = {3}, .classes = 3, .layers = {}};
+  model.add(ActivationLayer{Activation::sigmoid}, {model.add(LinearLayer{3}, {0})});
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    const Workload workload =
+        fuse(training_epoch(model, {.rows = 5, .batch = 5, .precision = precision}));
+    EXPECT_NO_THROW(check(workload, precision));
+    EXPECT_EQ(
+        names_of(workload.steps[0]),
+        (std::vector<std::string>{"Cast", "Cast", "Cast", "Linear", "Cast", "SoftmaxCrossEntropy",
+                                  "ActivateGrad", "LinearGrad", "Sgd"}));
+  }
+}
+
+TEST(Lowering16Bit, ScalesTheLossInF16Only) {
+  const auto scales = [](Precision precision, const Optimizer& optimizer) {
+    const Workload workload =
+        training_epoch(mlp("m", {4, 2}, Activation::relu), {.rows = 10,
+                                                            .batch = 5,
+                                                            .optimizer = optimizer,
+                                                            .accumulate = 2,
+                                                            .precision = precision,
+                                                            .loss_scale = 512});
+    std::pair<double, double> found;
+    for (const Op& op : workload.steps.back().ops) {
+      if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+        found.first = loss->scale;
+      } else if (const auto* sgd = std::get_if<Sgd>(&op)) {
+        found.second = sgd->gradient_factor;
+      } else if (const auto* adamw = std::get_if<AdamW>(&op)) {
+        found.second = adamw->gradient_factor;
+      }
+    }
+    return found;
+  };
+  for (const Optimizer& optimizer : {Optimizer{SgdOptions{}}, Optimizer{AdamWOptions{}}}) {
+    EXPECT_EQ(scales(Precision::f16, optimizer), std::pair(256.0, 1.0 / 512));
+    EXPECT_EQ(scales(Precision::bf16, optimizer), std::pair(0.5, 1.0));
+    EXPECT_EQ(scales(Precision::tf32, optimizer), std::pair(0.5, 1.0));
+  }
+}
+
+TEST(Lowering16Bit, TrainsTheSameWithinItsRounding) {
+  const Dataset data = uniform_rows({5}, 40, 3);
+  const auto trained_in = [&](Precision precision, double loss_scale, const Optimizer& optimizer) {
+    return trained(training_epoch(residual_model(), {.rows = 40,
+                                                     .batch = 8,
+                                                     .optimizer = optimizer,
+                                                     .accumulate = 2,
+                                                     .precision = precision,
+                                                     .loss_scale = loss_scale}),
+                   data);
+  };
+  for (const Optimizer& optimizer :
+       {Optimizer{SgdOptions{}}, Optimizer{AdamWOptions{.learning_rate = 0.01}}}) {
+    const std::vector<double> exact = trained_in(Precision::f32, 1, optimizer);
+    for (const Precision precision : {Precision::bf16, Precision::f16}) {
+      const double error = relative_error(trained_in(precision, 1024, optimizer), exact);
+      EXPECT_LE(error, 2 * unit_roundoff(precision));
+      EXPECT_GT(error, unit_roundoff(precision) / 100) << "nothing was rounded";
+    }
+    // What the scale puts in, the optimizer takes out. A scale that lets gradients vanish shows.
+    const std::vector<double> scaled = trained_in(Precision::f16, 1024, optimizer);
+    EXPECT_LE(relative_error(trained_in(Precision::f16, 4096, optimizer), scaled), 1e-4);
+    EXPECT_GT(relative_error(trained_in(Precision::f16, 0x1p-18, optimizer), scaled), 1e-4);
+  }
+}
+
 TEST(FuseUpdate, AddsEachProductToItsParameter) {
   const Workload workload = fuse_update(fuse(
       training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
@@ -123,20 +235,9 @@ TEST(FuseUpdate, TrainsTheSame) {
   const Workload plain = training_epoch(
       residual_model(), {.rows = 13, .batch = 5, .optimizer = SgdOptions{.learning_rate = 0.3}});
   const Dataset data = uniform_rows({5}, 13, 3);
-  const auto trained = [&](const Workload& workload) {
-    Reference reference(workload);
-    set_data(reference, data);
-    restart(reference);
-    reference.run(0, 3);
-    std::vector<double> all = copy(reference[find(workload, "loss")]);
-    for (const Id id : tensors_of(workload, Role::parameter)) {
-      all.insert(all.end(), reference[id].begin(), reference[id].end());
-    }
-    return all;
-  };
   const Workload fused = fuse_update(fuse(plain));
   EXPECT_LT(fused.steps[0].ops.size(), plain.steps[0].ops.size());
-  EXPECT_LE(relative_error(trained(fused), trained(plain)), 1e-14);
+  EXPECT_LE(relative_error(trained(fused, data), trained(plain, data)), 1e-14);
 }
 
 TEST(FuseUpdate, LeavesOtherTrainingAlone) {
@@ -155,6 +256,27 @@ TEST(FuseUpdate, LeavesOtherTrainingAlone) {
       training_epoch(model, {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .accumulate = 2});
   EXPECT_EQ(operations(fuse_update(adamw)), operations(adamw));
   EXPECT_EQ(operations(fuse_update(accumulated)), operations(accumulated));
+  const Workload scaled = training_epoch(
+      model, {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::f16});
+  EXPECT_EQ(operations(fuse_update(scaled)), operations(scaled));
+}
+
+TEST(FuseUpdate, AddsProductsOfBf16ToTheParametersInF32) {
+  const Workload plain = fuse(training_epoch(
+      residual_model(),
+      {.rows = 13, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::bf16}));
+  const Workload fused = fuse_update(plain);
+  EXPECT_NO_THROW(check(fused, Precision::bf16));
+  EXPECT_LT(fused.steps[0].ops.size(), plain.steps[0].ops.size());
+  for (const Op& op : fused.steps[0].ops) {
+    if (const auto* gradient = std::get_if<LinearGrad>(&op)) {
+      EXPECT_EQ(fused[gradient->dw].role, Role::parameter);
+      EXPECT_EQ(fused[gradient->w].type, Type::bf16);
+    }
+  }
+  const Dataset data = uniform_rows({5}, 13, 3);
+  EXPECT_LE(relative_error(trained(fused, data), trained(plain, data)),
+            unit_roundoff(Precision::bf16));
 }
 
 TEST(Lowering, DecaysMatricesOnly) {
@@ -225,6 +347,79 @@ TEST(Check, NamesTheFactorThatDoesNotFit) {
   EXPECT_EQ(verdict({5, 7}, {3, 6}, {5, 3}), "Gemm: 'a' as [5, 7] does not fit 'b' as [6, 3]");
   EXPECT_EQ(verdict({5, 7}, {3, 7}, {3, 5}), "Gemm: tensor 'c' is [3, 5], not [5, 3]");
   EXPECT_EQ(verdict({5, 7, 1}, {3, 7}, {5, 3}), "Gemm: 'a' [5, 7, 1] is no matrix");
+}
+
+/// What check() says of the workload, for a precision.
+std::string complaint(const Workload& workload, Precision precision) {
+  try {
+    check(workload, precision);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Check, TakesTheTypesThatMeanSomething) {
+  const auto linear = [](Type x, Type w, Type bias, Type y, Precision precision) {
+    OneOp one;
+    const Linear op{.x = one.tensor("x", {2, 3}, Role::activation, x),
+                    .w = one.tensor("w", {5, 3}, Role::parameter, w),
+                    .bias = one.tensor("bias", {5}, Role::parameter, bias),
+                    .y = one.tensor("y", {2, 5}, Role::activation, y)};
+    return complaint(one.operation(op).workload, precision);
+  };
+  constexpr auto f32 = Type::f32;
+  for (const auto& [type, precision] :
+       {std::pair{Type::bf16, Precision::bf16}, std::pair{Type::f16, Precision::f16}}) {
+    EXPECT_EQ(linear(type, type, type, type, precision), "");
+    EXPECT_EQ(linear(type, type, f32, f32, precision), "");
+    EXPECT_NE(linear(type, f32, type, type, precision), "");
+    EXPECT_NE(linear(f32, type, f32, f32, precision), "");
+    EXPECT_NE(linear(type, type, f32, type, precision), "");
+    EXPECT_NE(linear(type, type, type, f32, precision), "");
+    EXPECT_NE(linear(f32, f32, type, type, precision), "");
+  }
+  EXPECT_EQ(linear(f32, f32, f32, f32, Precision::tf32), "");
+  EXPECT_EQ(linear(Type::i32, Type::i32, f32, f32, Precision::f32),
+            "Linear: tensor 'x' is stored as i32, which nothing calculates with");
+  EXPECT_EQ(linear(Type::bf16, f32, f32, f32, Precision::bf16),
+            "Linear: tensor 'w' is stored as f32, not bf16");
+  EXPECT_EQ(linear(f32, f32, f32, f32, Precision::bf16),
+            "a workload that stores f32 can't be compiled for bf16");
+  EXPECT_EQ(linear(Type::f16, Type::f16, f32, f32, Precision::f32),
+            "a workload that stores f16 can't be compiled for f32");
+}
+
+TEST(Check, CastsFromAndToF32Only) {
+  const auto cast = [](Type from, Type to) {
+    OneOp one;
+    const Id x = one.tensor("x", {3}, Role::activation, from);
+    const Id y = one.tensor("y", {3}, Role::activation, to);
+    one.operation(Cast{.x = x, .y = y});
+    try {
+      check(one.workload);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(cast(Type::f32, Type::bf16), "");
+  EXPECT_EQ(cast(Type::f16, Type::f32), "");
+  EXPECT_EQ(cast(Type::f16, Type::bf16),
+            "Cast: from 'x' to 'y', from f16 to bf16: one of two different types must be f32");
+  EXPECT_NE(cast(Type::f32, Type::f32), "");
+  EXPECT_NE(cast(Type::i32, Type::bf16), "");
+}
+
+TEST(Check, KeepsWhatIsTrainedInF32) {
+  const auto sgd = [](Type parameter, Type gradient) {
+    OneOp one;
+    const Id w = one.tensor("w", {3}, Role::parameter, parameter);
+    const Id g = one.tensor("g", {3}, Role::gradient, gradient);
+    return complaint(one.operation(Sgd{{w}, {g}, 0.1}).workload, Precision::bf16);
+  };
+  EXPECT_EQ(sgd(Type::bf16, Type::f32), "Sgd: tensor 'w' is stored as bf16, not f32");
+  EXPECT_EQ(sgd(Type::f32, Type::bf16), "Sgd: tensor 'g' is stored as bf16, not f32");
 }
 
 }  // namespace

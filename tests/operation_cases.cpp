@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "crossover/float16.h"
 #include "crossover/start.h"
+#include "crossover/verify.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -73,6 +76,57 @@ Case add_case(const Shape& shape, const std::string& name) {
   return {name, one.operation(Add{.a = a, .b = b, .y = one.tensor("y", shape)}).workload};
 }
 
+Case cast_case(const Shape& shape, Type from, Type to, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", shape, Role::activation, from);
+  const Id y = one.tensor("y", shape, Role::activation, to);
+  return {name, one.operation(Cast{.x = x, .y = y}).workload};
+}
+
+/// Two casts, the second of which reads what the first one makes.
+Case cast_back_case(Type type, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", {7, 5});
+  const Id y = one.tensor("y", {7, 5}, Role::activation, type);
+  const Id back = one.tensor("back", {7, 5});
+  one.operation(Cast{.x = x, .y = y});
+  one.workload.steps[0].ops.emplace_back(Cast{.x = y, .y = back});
+  return {name, one.workload};
+}
+
+/// The case with all in 16 bits that can be; `f32_result`: but for what a Linear makes.
+Case in_type(Case c, Type type, bool f32_result = false) {
+  const auto store = [&](Id id) {
+    if (id != none) {
+      c.workload.tensors[static_cast<std::size_t>(id)].type = type;
+    }
+  };
+  Op& op = c.workload.steps[0].ops[0];
+  if (const auto* linear = std::get_if<Linear>(&op)) {
+    store(linear->x);
+    store(linear->w);
+    if (!f32_result) {
+      store(linear->bias);
+      store(linear->y);
+    }
+  } else if (const auto* gradient = std::get_if<LinearGrad>(&op)) {
+    for (const Id id : {gradient->x, gradient->w, gradient->dy, gradient->dx}) {
+      store(id);
+    }
+  } else if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+    store(loss->dlogits);
+    loss->scale *= 1024;
+  } else {
+    for (std::size_t i = 0; i < c.workload.tensors.size(); ++i) {
+      store(static_cast<Id>(i));
+    }
+  }
+  c.name += '_';
+  c.name += to_string(type);
+  c.name += f32_result ? "_to_f32" : "";
+  return c;
+}
+
 Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std::string& name) {
   OneOp one;
   const Id logits = one.tensor("logits", {batch, classes});
@@ -126,12 +180,16 @@ struct Updated {
   }
 };
 
-Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name) {
+Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name,
+              double gradient_factor = 1) {
   Updated updated(out, in);
-  return {name, updated.one.operation(Sgd{updated.parameters, updated.gradients, 0.1}).workload};
+  return {name,
+          updated.one.operation(Sgd{updated.parameters, updated.gradients, 0.1, gradient_factor})
+              .workload};
 }
 
-Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name) {
+Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name,
+                double gradient_factor = 1) {
   Updated updated(out, in);
   const auto m = updated.states("m");
   const auto v = updated.states("v positive");
@@ -146,13 +204,13 @@ Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name) {
                                      .learning_rate = 0.1,
                                      .beta1 = 0.9,
                                      .beta2 = 0.999,
-                                     .epsilon = 1e-8})
+                                     .epsilon = 1e-8,
+                                     .gradient_factor = gradient_factor})
                     .workload};
 }
 
-}  // namespace
-
-std::vector<Case> operation_cases() {
+/// f32, as they are.
+std::vector<Case> plain_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
   constexpr auto sigmoid = Activation::sigmoid;
@@ -202,8 +260,48 @@ std::vector<Case> operation_cases() {
       gemm(129, 257, 100, "nt"),
       gemm(129, 257, 100, "tn"),
       gemm(129, 257, 100, "tt"),
+      sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
+      adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
   };
 }
+
+}  // namespace
+
+std::vector<Case> operation_cases() {
+  std::vector<Case> all = plain_cases();
+  for (const Type type : {Type::bf16, Type::f16}) {
+    const std::string name = to_string(type);
+    all.push_back(cast_case({3, 5}, Type::f32, type, "Cast_to_" + name));
+    all.push_back(cast_case({513, 1023}, Type::f32, type, "Cast_to_" + name + "_large"));
+    all.push_back(cast_case({513, 1023}, type, Type::f32, "Cast_from_" + name));
+    all.push_back(cast_back_case(type, "Cast_to_" + name + "_and_back"));
+    for (const Case& plain : plain_cases()) {
+      const Op& op = plain.workload.steps[0].ops[0];
+      if (std::holds_alternative<Sgd>(op) || std::holds_alternative<AdamW>(op)) {
+        continue;  // f32 in any precision
+      }
+      all.push_back(in_type(plain, type));
+      if (std::holds_alternative<Linear>(op)) {
+        all.push_back(in_type(plain, type, true));
+      }
+    }
+  }
+  return all;
+}
+
+namespace {
+
+/// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; an
+/// own kernel behind a product finds that rounded as well, before its bias. tf32: both factors are
+/// rounded.
+double tolerance_of(Type type, Precision precision) {
+  if (type == Type::bf16 || type == Type::f16) {
+    return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);
+  }
+  return precision == Precision::tf32 ? 2 * unit_roundoff(precision) : 2e-6;
+}
+
+}  // namespace
 
 std::vector<double> values_for(const Case& c, Id id) {
   const Tensor& tensor = c.workload[id];
@@ -217,11 +315,15 @@ std::vector<double> values_for(const Case& c, Id id) {
     for (double& v : values) {
       v = (v + 1) / 2;
     }
+  } else if (tensor.type == Type::bf16) {
+    std::transform(values.begin(), values.end(), values.begin(), rounded_to_bf16);
+  } else if (tensor.type == Type::f16) {
+    std::transform(values.begin(), values.end(), values.begin(), rounded_to_f16);
   }
   return values;
 }
 
-void expect_operation(const Case& c, Program& program) {
+void expect_operation(const Case& c, Program& program, Precision precision) {
   Reference reference(c.workload);
   const auto count = static_cast<Id>(c.workload.tensors.size());
   for (Id id = 0; id < count; ++id) {
@@ -235,7 +337,8 @@ void expect_operation(const Case& c, Program& program) {
   reference.run(0, 1);
 
   for (Id id = 0; id < count; ++id) {  // what is not written must be left alone, too
-    EXPECT_LE(relative_error(download(program, c.workload, id), copy(reference[id])), 2e-6)
+    EXPECT_LE(relative_error(download(program, c.workload, id), copy(reference[id])),
+              tolerance_of(c.workload[id].type, precision))
         << "tensor '" << c.workload[id].name << "'";
   }
 }

@@ -27,6 +27,7 @@ std::vector<OperationCase> operation_cases();
 std::vector<double> values_for(const OperationCase& c, Id id);
 
 /// Puts them into every tensor, runs the operation, and compares all tensors with the reference.
-void expect_operation(const OperationCase& c, Program& program);
+/// `precision` as compiled: of the case, or tf32.
+void expect_operation(const OperationCase& c, Program& program, Precision precision);
 
 }  // namespace crossover::test

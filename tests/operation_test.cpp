@@ -12,8 +12,15 @@ class Operation : public testing::TestWithParam<std::tuple<OperationCase, int>> 
 TEST_P(Operation, MatchesTheReference) {
   const auto& [c, threads] = GetParam();
   const auto backend = make_cpu_backend();
-  const auto program = backend->compile(c.workload, {.threads = threads});
-  expect_operation(c, *program);
+  const Precision precision = stored_precision(c.workload);
+  std::unique_ptr<Program> program;
+  try {
+    program = backend->compile(c.workload, {.threads = threads, .precision = precision});
+  } catch (const Unsupported& error) {
+    ASSERT_NE(precision, Precision::f32);
+    GTEST_SKIP() << error.what();
+  }
+  expect_operation(c, *program, precision);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Operation,
@@ -32,8 +39,15 @@ TEST_P(GpuOperation, MatchesTheReference) {
     GTEST_SKIP() << gpu.reason;
   }
   const auto& [c, execution] = GetParam();
-  const auto program = gpu.backend->compile(c.workload, {.execution = execution});
-  expect_operation(c, *program);
+  const Precision precision = stored_precision(c.workload);
+  for (const Precision compiled : {precision, Precision::tf32}) {
+    if (compiled == Precision::tf32 && precision != Precision::f32) {
+      continue;
+    }
+    const auto program =
+        gpu.backend->compile(c.workload, {.precision = compiled, .execution = execution});
+    expect_operation(c, *program, compiled);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuOperation,

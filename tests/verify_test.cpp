@@ -75,6 +75,21 @@ TEST(Verify, TakesNotANumberForAnError) {
   EXPECT_THROW(reference_trajectory(wrong.workload, wrong.data, 10), std::runtime_error);
 }
 
+TEST(Tolerance, FollowsThePrecision) {
+  const auto of = [](const Optimizer& optimizer, Precision precision) {
+    const Workload workload =
+        training_epoch(mlp("m", {4, 2}, Activation::relu),
+                       {.rows = 5, .batch = 5, .optimizer = optimizer, .precision = precision});
+    return tolerance_for(workload, precision == Precision::tf32 ? Precision::tf32 : Precision::f32);
+  };
+  EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::f32).loss, 1e-5);
+  EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::f32).loss, 5e-5);
+  EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::tf32).loss, 0x1p-10);
+  EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::f16).parameters, 0x1p-10);
+  EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::bf16).loss, 0x1p-7);
+  EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::bf16).parameters, 5 * 0x1p-7);
+}
+
 TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
   const Workload workload = heart().workload;
   EXPECT_EQ(steps_to_verify(workload, 1e12), 10);

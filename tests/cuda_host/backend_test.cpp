@@ -3,7 +3,7 @@
 // placement and execution, against the reference.
 #include "crossover/backend.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 
@@ -68,8 +68,10 @@ TEST_P(EmulatedOperation, MatchesTheReference) {
   const auto& [c, execution, epilogues] = GetParam();
   cuda_host::device().refused_epilogues = epilogues ? 0 : all_epilogues;
   const auto backend = gpu();
-  const auto program = backend->compile(c.workload, {.execution = execution});
-  expect_operation(c, *program);
+  const Precision precision = stored_precision(c.workload);
+  const auto program =
+      backend->compile(c.workload, {.precision = precision, .execution = execution});
+  expect_operation(c, *program, precision);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedOperation,
@@ -80,6 +82,23 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedOperation,
                                   name_of(std::get<1>(parameters.param)) +
                                   (std::get<2>(parameters.param) ? "" : "_no_epilogues");
                          });
+
+TEST(EmulatedTf32, MatchesTheReference) {
+  const auto backend = gpu();
+  double largest = 0;  // else nothing was rounded
+  for (const OperationCase& c : operation_cases()) {
+    if (stored_precision(c.workload) == Precision::f32) {
+      const auto program = backend->compile(c.workload, {.precision = Precision::tf32});
+      expect_operation(c, *program, Precision::tf32);
+      const Id last = static_cast<Id>(c.workload.tensors.size()) - 1;
+      const auto exact = backend->compile(c.workload, {});
+      expect_operation(c, *exact, Precision::f32);
+      largest = std::max(largest, relative_error(download(*program, c.workload, last),
+                                                 download(*exact, c.workload, last)));
+    }
+  }
+  EXPECT_GT(largest, unit_roundoff(Precision::tf32) / 8);
+}
 
 // ---- golden runs
 // -----------------------------------------------------------------------------------
@@ -107,6 +126,42 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedGolden,
                                   form_name(std::get<1>(parameters.param)) + "_" +
                                   name_of(std::get<2>(parameters.param));
                          });
+
+class EmulatedPrecision : public testing::TestWithParam<std::tuple<Golden, Form, Precision>> {};
+
+TEST_P(EmulatedPrecision, IsVerified) {
+  const auto& [golden, form, precision] = GetParam();
+  if (flops(golden, golden.training(form).workload) > 3e8) {
+    GTEST_SKIP() << "too slow on the emulation";
+  }
+  for (const unsigned refused : {0U, all_epilogues}) {
+    cuda_host::device().refused_epilogues = refused;
+    expect_verified(golden, form, *gpu(), {.precision = precision});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpu, EmulatedPrecision,
+    testing::Combine(testing::ValuesIn(all_golden()), testing::ValuesIn(all_forms),
+                     testing::Values(Precision::tf32, Precision::bf16, Precision::f16)),
+    [](const auto& parameters) {
+      return label(std::get<0>(parameters.param)) + "_" + form_name(std::get<1>(parameters.param)) +
+             "_" + to_string(std::get<2>(parameters.param));
+    });
+
+TEST(EmulatedProgram, FindsAWrongGradientFactor) {
+  const TrainingOptions options{
+      .rows = 23, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::f16};
+  const Workload right = training_epoch(residual_model(), options);
+  Training wrong{right, uniform_rows({5}, 23, 3)};
+  for (Step& step : wrong.workload.steps) {
+    std::get<Sgd>(step.ops.back()).gradient_factor *= 1.5;
+  }
+  const Trajectory expected = reference_trajectory(right, wrong.data, 5);
+  const auto program = started(*gpu(), wrong, {.precision = Precision::f16});
+  program->enqueue(0, 5);
+  EXPECT_THROW(verify(*program, right, expected), Mismatch);
+}
 
 // ---- every mode
 // ------------------------------------------------------------------------------------
@@ -208,6 +263,41 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedMode,
                                   (std::get<2>(parameters.param) ? "_each_loss" : "") +
                                   (std::get<3>(parameters.param) ? "_fused" : "");
                          });
+
+/// What compile() says of a training in the precision, on a device of that generation.
+std::string refusal(int major, Precision precision) {
+  cuda_host::device().major = major;
+  const Workload workload = training_epoch(mlp("m", {4, 2}, Activation::relu),
+                                           {.rows = 5, .batch = 5, .precision = precision});
+  try {
+    static_cast<void>(gpu()->compile(workload, {.precision = precision}));
+  } catch (const Unsupported& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(EmulatedProgram, RefusesPrecisionsThatTheDeviceHasNot) {
+  for (const Precision precision :
+       {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
+    EXPECT_EQ(refusal(8, precision), "");
+  }
+  EXPECT_EQ(refusal(7, Precision::f16), "");
+  EXPECT_THAT(
+      refusal(7, Precision::bf16),
+      testing::HasSubstr(" has no products in bf16: they came with compute capability 8.0"));
+  EXPECT_THAT(
+      refusal(7, Precision::tf32),
+      testing::HasSubstr(" has no products in tf32: they came with compute capability 8.0"));
+  EXPECT_THAT(refusal(6, Precision::f16),
+              testing::HasSubstr(" has no products in f16: they came with compute capability 7.0"));
+}
+
+TEST(EmulatedProgram, RefusesAPrecisionThatTheListIsNotOf) {
+  const Training training = small_training(true);
+  EXPECT_THROW(static_cast<void>(gpu()->compile(training.workload, {.precision = Precision::bf16})),
+               std::invalid_argument);
+}
 
 TEST(EmulatedProgram, RefusesCopiesThatDoNotFit) {
   const Training training = small_training(true);

@@ -53,7 +53,7 @@ struct Product {
     return has(CUBLASLT_EPILOGUE_BIAS) || has(16) || has(CUBLASLT_EPILOGUE_BGRADA) ||
            has(CUBLASLT_EPILOGUE_BGRADB);
   }
-  /// Length of the bias, or of the bias gradient.
+  /// The bias, or the bias gradient, has the type of D. Its length, or of the bias gradient.
   [[nodiscard]] std::int64_t vector_length() const { return has(CUBLASLT_EPILOGUE_BGRADB) ? n : m; }
 };
 
@@ -70,12 +70,14 @@ std::uint64_t fingerprint(const Product& product);
 
 struct Operands {
   float alpha = 1, beta = 0;
-  const float* a = nullptr;
-  const float* b = nullptr;
-  const float* c = nullptr;
-  float* d = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;
+  void* d = nullptr;
 };
-/// The arithmetic: in double, rounded once.
+std::size_t bytes_of(cudaDataType_t type);
+
+/// The arithmetic: in double, rounded once to the type of D; tf32 rounds A and B before.
 void multiply(const Product& product, const Operands& operands);
 
 void forget_cublaslt();

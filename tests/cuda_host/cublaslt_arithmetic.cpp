@@ -1,32 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // D = epilogue(alpha op(A) op(B) + beta C) as the manual of cuBLASLt defines it; matrices are
 // column-major.
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
 #include <vector>
 
+#include "crossover/float16.h"
 #include "cublaslt.h"
 
 namespace cuda_host {
 namespace {
 
+using crossover::Bf16;
+using crossover::F16;
+
+/// Numbers of one of the library's types.
+class Numbers {
+ public:
+  Numbers(const void* data, cudaDataType_t type) : data_(const_cast<void*>(data)), type_(type) {}
+
+  [[nodiscard]] double get(std::int64_t i) const {
+    switch (type_) {
+      case CUDA_R_16BF:
+        return crossover::widened(static_cast<const Bf16*>(data_)[i]);
+      case CUDA_R_16F:
+        return crossover::widened(static_cast<const F16*>(data_)[i]);
+      default:
+        return static_cast<const float*>(data_)[i];
+    }
+  }
+  void set(std::int64_t i, double value) const {
+    switch (type_) {
+      case CUDA_R_16BF:
+        static_cast<Bf16*>(data_)[i] =
+            crossover::narrowed<Bf16>(static_cast<float>(crossover::rounded_to_bf16(value)));
+        break;
+      case CUDA_R_16F:
+        static_cast<F16*>(data_)[i] =
+            crossover::narrowed<F16>(static_cast<float>(crossover::rounded_to_f16(value)));
+        break;
+      default:
+        static_cast<float*>(data_)[i] = static_cast<float>(value);
+    }
+  }
+
+ private:
+  void* data_;
+  cudaDataType_t type_;
+};
+
 /// op(X) [rows, cols] as rows of doubles; `transposed`: X is stored [cols, rows].
-std::vector<double> unpack(const float* from, const cublasLtMatrixLayoutOpaque_t& layout,
-                           bool transposed) {
+std::vector<double> unpack(const void* data, const cublasLtMatrixLayoutOpaque_t& layout,
+                           bool transposed, bool tf32) {
+  const Numbers from(data, layout.type);
   std::vector<double> to(static_cast<std::size_t>(layout.rows * layout.cols));
   std::size_t at = 0;
   if (transposed) {
     for (std::int64_t c = 0; c < layout.cols; ++c) {
       for (std::int64_t r = 0; r < layout.rows; ++r) {
-        to[at++] = from[c * layout.ld + r];
+        to[at++] = from.get(c * layout.ld + r);
       }
     }
   } else {
     for (std::int64_t r = 0; r < layout.rows; ++r) {
       for (std::int64_t c = 0; c < layout.cols; ++c) {
-        to[at++] = from[c * layout.ld + r];
+        to[at++] = from.get(c * layout.ld + r);
       }
     }
+  }
+  if (tf32) {
+    std::transform(to.begin(), to.end(), to.begin(), crossover::rounded_to_bits<11, -126, 127>);
   }
   return to;
 }
@@ -40,24 +84,24 @@ __attribute__((no_sanitize("address", "undefined"))) void add(double* to, const 
 }
 
 /// sums [rows of x] of x over its columns.
-void row_sums(const double* x, std::int64_t rows, std::int64_t cols, float* sums) {
+void row_sums(const double* x, std::int64_t rows, std::int64_t cols, const Numbers& sums) {
   for (std::int64_t r = 0; r < rows; ++r) {
     double sum = 0;
     for (std::int64_t c = 0; c < cols; ++c) {
       sum += x[r * cols + c];
     }
-    sums[r] = static_cast<float>(sum);
+    sums.set(r, sum);
   }
 }
 
 /// sums [columns of x] of x over its rows.
-void column_sums(const double* x, std::int64_t rows, std::int64_t cols, float* sums) {
+void column_sums(const double* x, std::int64_t rows, std::int64_t cols, const Numbers& sums) {
   for (std::int64_t c = 0; c < cols; ++c) {
     double sum = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
       sum += x[r * cols + c];
     }
-    sums[c] = static_cast<float>(sum);
+    sums.set(c, sum);
   }
 }
 
@@ -83,25 +127,28 @@ struct Mask {
 void multiply(const Product& product, const Operands& operands) {
   const auto [m, n, k] = std::tuple(product.m, product.n, product.k);
   const auto& desc = product.desc;
-  const auto a = unpack(operands.a, product.a, desc.transpose_a != CUBLAS_OP_N);  // [m, k]
-  const auto b = unpack(operands.b, product.b, desc.transpose_b != CUBLAS_OP_N);  // [k, n]
-  std::vector<double> d(static_cast<std::size_t>(m * n));                         // [m, n]
+  const bool tf32 = desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const auto a = unpack(operands.a, product.a, desc.transpose_a != CUBLAS_OP_N, tf32);  // [m, k]
+  const auto b = unpack(operands.b, product.b, desc.transpose_b != CUBLAS_OP_N, tf32);  // [k, n]
+  const Numbers stored_c(operands.c, product.c.type);
+  const Numbers stored_d(operands.d, product.d.type);
+  std::vector<double> d(static_cast<std::size_t>(m * n));  // [m, n]
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t p = 0; p < k; ++p) {
       add(&d[static_cast<std::size_t>(i * n)], &b[static_cast<std::size_t>(p * n)],
           operands.alpha * a[static_cast<std::size_t>(i * k + p)], n);
     }
   }
-  auto* vector = static_cast<float*>(desc.bias);
+  const Numbers vector(desc.bias, product.d.type);
   const Mask mask{static_cast<std::uint8_t*>(desc.aux), desc.aux_ld};
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       double& x = d[static_cast<std::size_t>(i * n + j)];
       if (operands.beta != 0) {  // else C is not read: it may hold anything
-        x += double{operands.beta} * operands.c[j * product.c.ld + i];
+        x += double{operands.beta} * stored_c.get(j * product.c.ld + i);
       }
       if (product.has(CUBLASLT_EPILOGUE_BIAS)) {
-        x += vector[i];
+        x += vector.get(i);
       }
       if (product.has(CUBLASLT_EPILOGUE_RELU)) {
         if (product.has_mask()) {
@@ -112,7 +159,7 @@ void multiply(const Product& product, const Operands& operands) {
       if (product.has(CUBLASLT_EPILOGUE_DRELU)) {
         x = mask.get(i, j) ? x : 0;
       }
-      operands.d[j * product.d.ld + i] = static_cast<float>(x);
+      stored_d.set(j * product.d.ld + i, x);
     }
   }
   if (product.has(CUBLASLT_EPILOGUE_DRELU_BGRAD)) {

@@ -20,6 +20,31 @@ std::uint64_t alignment_of(const void* address) {
   return alignment;
 }
 
+std::size_t bytes_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
+
+namespace {
+
+/// The rows of the manual's table for sums in f32 that are emulated.
+bool is_type_combination(const Product& product) {
+  const cudaDataType_t factors = product.a.type;
+  const cudaDataType_t result = product.d.type;
+  if (product.b.type != factors || product.c.type != result) {
+    return false;
+  }
+  switch (factors) {
+    case CUDA_R_32F:
+      return result == CUDA_R_32F;
+    case CUDA_R_16BF:
+    case CUDA_R_16F:
+      return (result == factors || result == CUDA_R_32F) &&
+             product.desc.compute != CUBLAS_COMPUTE_32F_FAST_TF32;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                         cublasLtMatrixLayout_t d) {
@@ -42,9 +67,9 @@ cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMat
     if (layout->rows < 1 || layout->cols < 1 || layout->ld < layout->rows) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (layout->type != CUDA_R_32F) {
-      return CUBLAS_STATUS_NOT_SUPPORTED;  // of the emulation
-    }
+  }
+  if (!is_type_combination(*product)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   const auto compute = desc->compute;
   if ((compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
@@ -79,7 +104,8 @@ std::uint64_t fingerprint(const Product& product) {
        {product.m, product.n, product.k, product.a.ld, product.b.ld, product.c.ld, product.d.ld,
         product.desc.aux_ld, std::int64_t{product.desc.epilogue},
         std::int64_t{product.desc.transpose_a}, std::int64_t{product.desc.transpose_b},
-        std::int64_t{product.desc.compute}}) {
+        std::int64_t{product.desc.compute}, std::int64_t{product.a.type},
+        std::int64_t{product.d.type}}) {
     hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
   }
   return hash;
@@ -95,7 +121,8 @@ constexpr std::uint64_t signature = 0x63756461686f7374U;
 enum Field { magic, product_of, align_a, align_b, align_c, align_d, align_vector, workspace_of };
 
 std::size_t bytes_of(const cublasLtMatrixLayoutOpaque_t& layout) {
-  return static_cast<std::size_t>((layout.cols - 1) * layout.ld + layout.rows) * sizeof(float);
+  return static_cast<std::size_t>((layout.cols - 1) * layout.ld + layout.rows) *
+         cuda_host::bytes_of(layout.type);
 }
 
 std::uint64_t promised(const cublasLtMatmulDescOpaque_t& desc) {
@@ -169,8 +196,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  for (const std::uint32_t alignment : preference->alignment) {
-    if (alignment < sizeof(float)) {
+  const cudaDataType_t types[] = {product.a.type, product.b.type, product.c.type, product.d.type};
+  for (std::size_t i = 0; i < std::size(types); ++i) {
+    if (preference->alignment[i] < cuda_host::bytes_of(types[i])) {
       return CUBLAS_STATUS_NOT_SUPPORTED;
     }
   }
@@ -219,10 +247,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   Operands operands{.alpha = *static_cast<const float*>(alpha),
                     .beta = *static_cast<const float*>(beta),
-                    .a = static_cast<const float*>(a),
-                    .b = static_cast<const float*>(b),
-                    .c = static_cast<const float*>(c),
-                    .d = static_cast<float*>(d)};
+                    .a = a,
+                    .b = b,
+                    .c = c,
+                    .d = d};
   if (operands.beta != 0 && (c == nullptr || (c == d && product.c.ld != product.d.ld))) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -237,9 +265,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     ranges.push_back({"C", c, bytes_of(product.c), false});
   }
   if (product.has_vector()) {
-    ranges.push_back({"the bias", desc->bias,
-                      static_cast<std::size_t>(product.vector_length()) * sizeof(float),
-                      !product.has(CUBLASLT_EPILOGUE_BIAS)});
+    ranges.push_back(
+        {"the bias", desc->bias,
+         static_cast<std::size_t>(product.vector_length()) * cuda_host::bytes_of(product.d.type),
+         !product.has(CUBLASLT_EPILOGUE_BIAS)});
   }
   if (product.has_mask()) {
     ranges.push_back({"the bit mask", desc->aux,

@@ -161,6 +161,50 @@ TEST(EmulatedProduct, WorksInItsWorkspace) {
   EXPECT_TRUE(std::isnan(workspace.values()[1023]));
 }
 
+TEST(EmulatedProduct, TakesTheTypesOfTheManual) {
+  const auto status = [](cudaDataType_t a, cudaDataType_t b, cudaDataType_t d,
+                         cublasComputeType_t compute = CUBLAS_COMPUTE_32F) {
+    Multiplication product;
+    const auto set = [](cublasLtMatrixLayout_t layout, cudaDataType_t type) {
+      const auto value = static_cast<std::uint32_t>(type);
+      EXPECT_EQ(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, &value,
+                                                 sizeof value),
+                CUBLAS_STATUS_SUCCESS);
+    };
+    set(product.a_layout, a);
+    set(product.b_layout, b);
+    set(product.d_layout, d);
+    product.set(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, static_cast<std::int32_t>(compute));
+    return product.find().first;
+  };
+  constexpr auto fine = CUBLAS_STATUS_SUCCESS;
+  constexpr auto refused = CUBLAS_STATUS_NOT_SUPPORTED;
+  for (const cudaDataType_t type : {CUDA_R_16BF, CUDA_R_16F}) {
+    EXPECT_EQ(status(type, type, type), fine);
+    EXPECT_EQ(status(type, type, CUDA_R_32F), fine);
+    EXPECT_EQ(status(type, CUDA_R_32F, CUDA_R_32F), refused);
+    EXPECT_EQ(status(CUDA_R_32F, CUDA_R_32F, type), refused);
+    EXPECT_EQ(status(type, type, type, CUBLAS_COMPUTE_32F_FAST_TF32), refused);
+  }
+  EXPECT_EQ(status(CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F), refused);
+}
+
+TEST(EmulatedProduct, RoundsFactorsToTf32AndResultsOnce) {
+  Multiplication product;
+  const OnDevice<float> a({1 + 0x1p-11F, 1 + 0x1p-10F + 0x1p-11F, 1 + 0x1p-12F, -3});
+  ASSERT_EQ(product.multiply(nullptr, 0, a.data), CUBLAS_STATUS_SUCCESS);
+  const auto exact = product.d.values();
+  EXPECT_EQ(exact[0], 1 + 0x1p-11F);
+  product.set(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE,
+              static_cast<std::int32_t>(CUBLAS_COMPUTE_32F_FAST_TF32));
+  ASSERT_EQ(product.multiply(nullptr, 0, a.data), CUBLAS_STATUS_SUCCESS);
+  const auto rounded = product.d.values();  // the first two columns are A's: ties to even
+  EXPECT_EQ(rounded[0], 1);
+  EXPECT_EQ(rounded[1], 1 + 0x1p-9F);
+  EXPECT_EQ(rounded[2], 1);
+  EXPECT_EQ(rounded[3], -3);
+}
+
 TEST(EmulatedProduct, FindsOperandsThatLeaveTheirMemory) {
   Multiplication product;
   EXPECT_EQ(product.multiply(nullptr, 0, product.a.data + 1), CUBLAS_STATUS_SUCCESS);

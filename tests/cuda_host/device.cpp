@@ -173,7 +173,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsDim[2] = 64;
   properties->maxGridSize[0] = 2147483647;
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->major = 9;
+  properties->major = state().device.major;
   properties->minor = 9;  // no device has it
   properties->multiProcessorCount = 4;
   properties->asyncEngineCount = 2;
