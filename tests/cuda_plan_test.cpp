@@ -232,6 +232,23 @@ TEST(CudaPlan, MultipliesIn16BitsAndSumsBiasGradientsInF32) {
   }
 }
 
+TEST(CudaPlan, RoundsAProductOnlyBehindItsBias) {
+  const Workload workload = fuse(training_epoch(
+      mlp("m", {4, 8, 2}, Activation::relu),
+      {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::bf16}));
+  const Plan plan = make_plan(workload, {.precision = Precision::bf16}, plain_only);
+  const auto forward = launches_of<cuda::BiasActivateLaunch>(plan.steps[0]);
+  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
+  ASSERT_EQ(forward.size(), 2);
+  EXPECT_EQ(products[0].form.result, Type::f32);
+  EXPECT_EQ(products[0].d.offset, forward[0].x.offset);
+  EXPECT_EQ(forward[0].x.type, Type::f32);
+  EXPECT_EQ(forward[0].y.type, Type::bf16);
+  EXPECT_NE(forward[0].x.offset, forward[0].y.offset);
+  EXPECT_LE(forward[0].x.offset + 5 * 8 * 4, plan.run);
+  EXPECT_EQ(forward[1].x.offset, forward[1].y.offset);  // logits are f32
+}
+
 TEST(CudaPlan, CastsAllOfAStepInOneLaunch) {
   const std::vector<std::int64_t> widths(30, 3);
   const Workload workload = fuse(training_epoch(

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
+
 namespace crossover::test {
 namespace {
 
@@ -49,7 +51,19 @@ std::uint16_t narrow_to_bits(float x) {
   return narrowed<T>(x).bits;
 }
 
-class Float16 : public testing::TestWithParam<Format> {};
+/// In the default environment: a CPU program may have told this thread to flush denormal numbers,
+/// which are among bf16's.
+class Float16 : public testing::TestWithParam<Format> {
+ protected:
+  void SetUp() override {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  void TearDown() override { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_{};
+};
 
 TEST_P(Float16, ReadsEveryPattern) {
   for (std::uint32_t pattern = 0; pattern <= 0xffffU; ++pattern) {

@@ -291,8 +291,8 @@ std::vector<Case> operation_cases() {
 
 namespace {
 
-/// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; an
-/// own kernel behind a product finds that rounded as well, before its bias. tf32: both factors are
+/// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; a
+/// sigmoid or its derivative behind a product finds that rounded as well. tf32: both factors are
 /// rounded.
 double tolerance_of(Type type, Precision precision) {
   if (type == Type::bf16 || type == Type::f16) {

@@ -466,8 +466,10 @@ class CudaProgram : public Program {
   }
 
   Call bind(const BiasActivateLaunch& l) {
-    return [this, l, bias = at<void>(l.bias), y = at<void>(l.y)](const Position& now) {
-      bias_activate(compute_.get(), l.activation, l.y.type, bias(now), y(now), l.rows, l.columns);
+    return [this, l, x = at<float>(l.x), bias = at<void>(l.bias),
+            y = at<void>(l.y)](const Position& now) {
+      bias_activate(compute_.get(), l.activation, l.y.type, x(now), bias(now), y(now), l.rows,
+                    l.columns);
     };
   }
 
@@ -614,9 +616,12 @@ class GpuBackend : public Backend {
                           {"cublaslt", std::to_string(cublasLtGetVersion())}}};
   }
 
-  /// With every mask that cuBLASLt may write: it is not asked here which of them it will.
+  /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
+  /// asked here which epilogues it has.
   [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
-    return make_plan(workload, {}, [](const ProductForm&) { return true; }).bytes;
+    const auto all = [](const ProductForm&) { return true; };
+    const auto plain = [](const ProductForm& form) { return form.epilogue == Epilogue::none; };
+    return std::max(make_plan(workload, {}, all).bytes, make_plan(workload, {}, plain).bytes);
   }
 
   [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,

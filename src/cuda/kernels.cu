@@ -28,10 +28,10 @@ __global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
 }
 
 template <Activation activation, class T>
-__global__ void bias_activate_kernel(const T* bias, T* y, std::int64_t count,
+__global__ void bias_activate_kernel(const float* x, const T* bias, T* y, std::int64_t count,
                                      std::int64_t columns) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = narrow<T>(crossover::activate(activation, widen(y[i]) + widen(bias[i % columns])));
+    y[i] = narrow<T>(crossover::activate(activation, x[i] + widen(bias[i % columns])));
   }
 }
 
@@ -298,12 +298,12 @@ void activate(cudaStream_t stream, Activation activation, Type type, const void*
   });
 }
 
-void bias_activate(cudaStream_t stream, Activation activation, Type type, const void* bias, void* y,
-                   std::int64_t rows, std::int64_t columns) {
+void bias_activate(cudaStream_t stream, Activation activation, Type type, const float* x,
+                   const void* bias, void* y, std::int64_t rows, std::int64_t columns) {
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(activation, [&](auto chosen) {
-      launch(bias_activate_kernel<decltype(chosen)::value, T>, grid_for(rows * columns), stream,
+      launch(bias_activate_kernel<decltype(chosen)::value, T>, grid_for(rows * columns), stream, x,
              static_cast<const T*>(bias), static_cast<T*>(y), rows * columns, columns);
     });
   });

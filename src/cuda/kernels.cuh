@@ -28,9 +28,9 @@ void cast(cudaStream_t stream, Type from, Type to, const CastSpans& spans);
 void activate(cudaStream_t stream, Activation activation, Type type, const void* x, void* y,
               std::int64_t count);
 
-/// y [rows, columns] = activation(y + bias [columns]).
-void bias_activate(cudaStream_t stream, Activation activation, Type type, const void* bias, void* y,
-                   std::int64_t rows, std::int64_t columns);
+/// y [rows, columns] = activation(x + bias [columns]); bias and y are of the type, and y may be x.
+void bias_activate(cudaStream_t stream, Activation activation, Type type, const float* x,
+                   const void* bias, void* y, std::int64_t rows, std::int64_t columns);
 
 /// dx = dy * derivative at y; dx may be dy.
 void activate_grad(cudaStream_t stream, Activation activation, Type type, const void* y,

@@ -118,7 +118,7 @@ class Planner {
     }
     plan_.row_losses = reserve(rows * static_cast<std::int64_t>(sizeof(float)));
     plan_.factors = reserve(factors_bytes);
-    masks_ = rounded_up(plan_.bytes, block_alignment);
+    scratch_ = rounded_up(plan_.bytes, block_alignment);
   }
 
   [[nodiscard]] Operand operand(Id id) const {
@@ -164,7 +164,7 @@ class Planner {
     ops_ = &workload_.steps[static_cast<std::size_t>(index)].ops;
     plan_.steps.emplace_back();
     mask_at_.clear();
-    mask_end_ = masks_;
+    scratch_end_ = scratch_;
     choose_fusions();
     last_loss_.reset();
     for (std::size_t i = 0; i < ops_->size(); ++i) {
@@ -178,7 +178,7 @@ class Planner {
     if (has_loss_ && !last_loss_) {
       emit(AdvanceLaunch{});
     }
-    plan_.bytes = std::max(plan_.bytes, mask_end_);
+    plan_.bytes = std::max(plan_.bytes, scratch_end_);
     if (is_staged()) {
       collect_inputs();
     }
@@ -322,9 +322,9 @@ class Planner {
   }
 
   Operand mask_for(std::size_t linear, const ProductForm& form) {
-    const auto [at, is_new] = mask_at_.try_emplace(linear, mask_end_);
+    const auto [at, is_new] = mask_at_.try_emplace(linear, scratch_end_);
     if (is_new) {
-      mask_end_ += rounded_up(mask_bytes(form.m, form.n), block_alignment);
+      scratch_end_ += rounded_up(mask_bytes(form.m, form.n), block_alignment);
     }
     return {.offset = at->second};
   }
@@ -358,13 +358,23 @@ class Planner {
       emit_product(forward_form(l, Epilogue::relu), l.w, l.x, l.y);
       return;
     }
-    emit_product(require(forward_form(l, Epilogue::none)), l.w, l.x, l.y);
     if (l.bias == none) {
+      emit_product(require(forward_form(l, Epilogue::none)), l.w, l.x, l.y);
       activate_in_place(l);
-    } else {
-      emit(BiasActivateLaunch{operand(l.bias), operand(l.y), rows(l.y), workload_[l.w].shape[0],
-                              l.activation});
+      return;
     }
+    ProductForm form = forward_form(l, Epilogue::none);
+    Operand sums = operand(l.y);
+    if (form.result != Type::f32) {
+      sums = {.offset = scratch_end_};
+      scratch_end_ += rounded_up(count(l.y) * bytes(Type::f32), block_alignment);
+      form.result = Type::f32;
+      form.alignment_d = alignment(sums);
+    }
+    has_products_ = true;
+    emit(ProductLaunch{require(form), operand(l.w), operand(l.x), sums, {}, {}});
+    emit(BiasActivateLaunch{sums, operand(l.bias), operand(l.y), rows(l.y), workload_[l.w].shape[0],
+                            l.activation});
   }
 
   void activate_in_place(const Linear& l) {
@@ -528,7 +538,7 @@ class Planner {
   Plan plan_;
   std::vector<std::int64_t> staged_;   ///< by tensor: an input's place in the first buffer, or -1
   std::vector<std::int64_t> row_gcd_;  ///< by step: divides the first row of each of its runs
-  std::int64_t masks_ = 0;             ///< where masks begin
+  std::int64_t scratch_ = 0;           ///< where masks and sums begin
   bool has_loss_ = false;
   bool has_products_ = false;
 
@@ -538,7 +548,7 @@ class Planner {
   std::size_t at_ = 0;
   std::vector<Fusion> fusions_;                  ///< by operation
   std::map<std::size_t, std::int64_t> mask_at_;  ///< by operation, a Linear
-  std::int64_t mask_end_ = 0;
+  std::int64_t scratch_end_ = 0;
   std::optional<std::size_t> last_loss_;
 };
 

@@ -82,9 +82,10 @@ struct ProductLaunch {
   ProductForm form;
   Operand a, b, d, vector, mask;
 };
-/// y = activation(y + bias), bias [columns]: what no epilogue did.
+/// y = activation(x + bias), bias [columns]: what no epilogue did. x is f32, and y itself where
+/// that is f32: so the product is not rounded to 16 bits before its bias.
 struct BiasActivateLaunch {
-  Operand bias, y;
+  Operand x, bias, y;
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::identity;
 };

@@ -277,6 +277,25 @@ std::string refusal(int major, Precision precision) {
   return "";
 }
 
+TEST(EmulatedProgram, RunsInEveryModeIn16Bits) {
+  const Dataset data = uniform_rows({5}, 23, 3);
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    const Workload workload = fuse(training_epoch(residual_model(), {.rows = 23,
+                                                                     .batch = 5,
+                                                                     .optimizer = AdamWOptions{},
+                                                                     .accumulate = 2,
+                                                                     .precision = precision}));
+    const Trajectory expected = reference_trajectory(workload, data, 5);
+    for (GpuMode mode : gpu_modes()) {
+      cuda_host::reset(precision == Precision::f16 ? 1 : 2);
+      mode.options.precision = precision;
+      const auto program = started(*gpu(), {workload, data}, mode.options);
+      program->enqueue(0, 5);
+      EXPECT_NO_THROW(verify(*program, workload, expected)) << mode.name;
+    }
+  }
+}
+
 TEST(EmulatedProgram, RefusesPrecisionsThatTheDeviceHasNot) {
   for (const Precision precision :
        {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
