@@ -102,6 +102,11 @@ void register_way(const Arguments& arguments, Device& device, Rows& rows, const 
       for (const std::int64_t batch :
            arguments.batches.empty() ? std::vector{task.batch} : arguments.batches) {
         const std::int64_t samples = std::min(batch, task.rows);
+        constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
+        if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 >
+            beyond_any_memory) {
+          continue;
+        }
         add(arguments, device, rows, way, mode,
             {{"model", task.model.name}, {"batch", std::to_string(samples)}},
             batch_bytes(task, samples));

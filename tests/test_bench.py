@@ -271,7 +271,9 @@ def test_last_batch_may_be_short(tmp_path: Path, three: Path, batch: int, steps:
 
 @pytest.mark.skipif(not HEART.is_file(), reason=f"{HEART} is not there")
 def test_real_data(tmp_path: Path) -> None:
-    document = measure(tmp_path, "--model=heart", f"--data={HEART}", "--threads=1", *SHORT)
+    document = measure(
+        tmp_path, "--model=heart", f"--data={HEART}", "--threads=1", "--family=Epoch", *SHORT
+    )
     for row in samples(document):
         assert (row["params"], row["rows"], row["steps"]) == (1522, 709, 71)
 
@@ -398,7 +400,9 @@ def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
 
 def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
-    document = measure(tmp_path, "--model=disc-2", f"--threads={cores + 1}", *SHORT)
+    document = measure(
+        tmp_path, "--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT
+    )
     for row in samples(document):
         assert row["cpu_threads"] == cores + 1
         assert row["quality"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
@@ -406,7 +410,13 @@ def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
 
 def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> None:
     # disc-10 alone holds 703,142 parameters of 4 bytes.
-    arguments = ["--model=disc-10,disc-2", "--threads=1", *SHORT, "--memory-limit=2000000"]
+    arguments = [
+        "--model=disc-10,disc-2",
+        "--threads=1",
+        "--family=Epoch",
+        *SHORT,
+        "--memory-limit=2000000",
+    ]
     skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
     assert skipped["configuration"]["model"] == "disc-10"
     assert skipped["error_occurred"] is True
@@ -429,7 +439,7 @@ def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
-    done = bench(*arguments, "--threads=1", *SHORT, prepare=bounded)
+    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded)
     assert done.returncode == 1
     assert "too little memory" in done.stderr
     assert "1 of 1 rows were not measured" in done.stderr
@@ -451,7 +461,15 @@ def test_diverging_training_fails_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
-    done = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", "--threads=1", *SHORT)
+    done = bench(
+        "--mlp=2,4,2",
+        "--rows=200",
+        "--batch=10",
+        "--lr=1e20",
+        "--threads=1",
+        "--family=Epoch",
+        *SHORT,
+    )
     assert done.returncode == 1
     assert "diverges" in done.stderr
 
@@ -461,7 +479,13 @@ def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
 
 def test_listing_prints_names_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    done = bench("--model=disc-2", "--threads=1,2", "--benchmark_list_tests", f"--out={path}")
+    done = bench(
+        "--model=disc-2",
+        "--threads=1,2",
+        "--family=Epoch",
+        "--benchmark_list_tests",
+        f"--out={path}",
+    )
     assert done.returncode == 0
     assert done.stdout.splitlines() == [name("disc-2", 100, threads) for threads in (1, 2)]
     assert not path.exists()
@@ -490,7 +514,13 @@ def test_information() -> None:
 
 
 def test_every_row_has_a_line(tmp_path: Path) -> None:
-    done = bench("--model=disc-2", "--threads=1,2", *SHORT, f"--out={tmp_path / 'result.json'}")
+    done = bench(
+        "--model=disc-2",
+        "--threads=1,2",
+        "--family=Epoch",
+        *SHORT,
+        f"--out={tmp_path / 'result.json'}",
+    )
     first, second = done.stdout.splitlines()
     assert first.startswith("[1/2] " + name("disc-2", 100, 1))
     assert second.startswith("[2/2] " + name("disc-2", 100, 2))
@@ -604,7 +634,12 @@ def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert (
         bench(
-            "--model=disc-2", "--threads=2", *SHORT, f"--out={path}", variables=variables
+            "--model=disc-2",
+            "--threads=2",
+            "--family=Epoch",
+            *SHORT,
+            f"--out={path}",
+            variables=variables,
         ).returncode
         == 0
     )
@@ -614,7 +649,9 @@ def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
 
 def test_random_interleaving(tmp_path: Path) -> None:
     interleaved = "--benchmark_enable_random_interleaving=true"
-    document = measure(tmp_path, "--model=disc-2", "--threads=1,2", *SHORT, interleaved)
+    document = measure(
+        tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT, interleaved
+    )
     keys = {(row["name"], row["repetition_index"]) for row in samples(document)}
     assert keys == {(name("disc-2", 100, t), repetition) for t in (1, 2) for repetition in (0, 1)}
 
@@ -787,7 +824,7 @@ def compare() -> Callable[..., str]:
 
 def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., str]) -> None:
     other = tmp_path / "result.json"
-    measure(tmp_path, "--model=disc-2", "--threads=1,2", *SHORT)
+    measure(tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT)
     lines = compare("benchmarks", grid, other).splitlines()
     for threads in (1, 2):
         assert any(line.startswith(name("disc-2", 100, threads) + " ") for line in lines)
