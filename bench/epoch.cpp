@@ -339,7 +339,8 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   program.wait();
   double first_call_seconds = seconds_since(start);
 
-  row->verification = verification_json(verify(program, row->workload(), trajectory));
+  row->verification =
+      verification_json(verify(program, row->workload(), trajectory, plan.training.precision));
 
   start = std::chrono::steady_clock::now();
   program.enqueue(verified, row->steps() - verified);

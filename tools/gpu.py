@@ -254,7 +254,7 @@ def _configure(sweep: Sweep, brought: Path) -> bool:
 
 
 def _test(sweep: Sweep, has_gpu: bool, reason: str) -> None:
-    ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "30"]
+    ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "120"]
     # A few at a time: each process has a context of its own on the one GPU.
     tests = [*ctest, "-j", str(min(4, cores()))]
     sweep.stage("GPU tests", SECONDS["GPU tests"], tests, _of_tests)

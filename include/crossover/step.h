@@ -93,7 +93,7 @@ struct AdamW {
 };
 
 /// c = op(a) op(b), where op transposes if its flag is set: op(a) [m, k], op(b) [k, n], c [m, n].
-/// The product by itself, for measuring. c is neither a nor b.
+/// The product by itself, for measuring. c is neither a nor b. a and b are T; c is T or f32.
 struct Gemm {
   Id a = none, b = none, c = none;
   bool transpose_a = false, transpose_b = false;

@@ -398,7 +398,13 @@ class CpuProgram : public Program {
     const std::int64_t m = workload_[op.c].shape[0];
     const std::int64_t n = workload_[op.c].shape[1];
     const std::int64_t k = workload_[op.a].shape[op.transpose_a ? 0 : 1];
-    ProductShape shape{.m = m, .n = n, .k = k, .a_strides = {k, 1}, .b_strides = {n, 1}};
+    ProductShape shape{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a_strides = {k, 1},
+                       .b_strides = {n, 1},
+                       .operand_type = type(op.a),
+                       .result_type = type(op.c)};
     if (op.transpose_a) {
       shape.a_strides = {1, m};
     }

@@ -467,7 +467,9 @@ class Planner {
                            .transpose_b = g.transpose_a,
                            .alignment_a = alignment(operand(g.b)),
                            .alignment_b = alignment(operand(g.a)),
-                           .alignment_d = alignment(operand(g.c))};
+                           .alignment_d = alignment(operand(g.c)),
+                           .factors = type(g.a),
+                           .result = type(g.c)};
     emit_product(require(form), g.b, g.a, g.c);
   }
 

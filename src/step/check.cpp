@@ -194,7 +194,9 @@ class Checker {
     const Shape b = factor(op.b, op.transpose_b);
     require(a[1] == b[0], "'" + at(op.a).name + "' as " + to_string(a) + " does not fit '" +
                               at(op.b).name + "' as " + to_string(b));
-    expect(op.c, {a[0], b[1]});
+    const Type type = number(op.a);
+    expect(op.b, at(op.b).shape, type);
+    expect(op.c, {a[0], b[1]}, number_or_f32(op.c, type));
     require(op.c != op.a && op.c != op.b, "the result '" + at(op.c).name + "' is also a factor");
   }
 
