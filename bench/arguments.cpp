@@ -94,7 +94,6 @@ auto choices(const std::string& flag, const std::string& text, const Values& kno
 
 /// What the flags ask to change in the networks, before they are put together.
 struct Changes {
-  std::vector<Execution> executions;
   std::vector<Placement> placements;
   std::vector<std::string> models;
   std::optional<std::vector<std::int64_t>> mlp;
@@ -187,10 +186,10 @@ std::vector<Task> tasks_for(const Arguments& arguments, const Changes& changes) 
 /// The sweep's modes, or those of the flags; without those that come to the same as another.
 std::vector<GpuMode> gpu_modes(const Arguments& arguments, const Changes& changes) {
   std::vector<GpuMode> modes = arguments.sweep.gpu_modes;
-  if (!changes.executions.empty() || !changes.placements.empty()) {
+  if (!arguments.executions.empty() || !changes.placements.empty()) {
     const std::vector<Execution> eager{Execution::eager};
     const std::vector<Placement> resident{Placement::resident};
-    modes = every_mode(changes.executions.empty() ? eager : changes.executions,
+    modes = every_mode(arguments.executions.empty() ? eager : arguments.executions,
                        changes.placements.empty() ? resident : changes.placements);
   }
   std::erase_if(modes,
@@ -311,8 +310,8 @@ Flags flags(Arguments& to, Changes& changes) {
         }}},
       {"--execution",
        {"NAME,...", "on a GPU: eager, graph (each step) or graph-epoch (default: the sweep's)",
-        [&changes](const std::string& text) {
-          changes.executions = choices("--execution", text, all_executions);
+        [&to](const std::string& text) {
+          to.executions = choices("--execution", text, all_executions);
         }}},
       {"--placement",
        {"NAME,...",

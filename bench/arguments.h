@@ -47,6 +47,7 @@ struct Arguments {
   std::vector<std::string> families;  ///< to measure, in this order
   std::vector<Precision> precisions;
   std::vector<GpuMode> gpu_modes;
+  std::vector<Execution> executions;  ///< that the command line names; empty: none
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;
   std::int64_t accumulate = 1;

@@ -66,7 +66,9 @@ BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int re
   values_["--benchmark_repetitions"] = std::to_string(repetitions_);
   values_["--benchmark_min_time"] = std::to_string(min_time_seconds_) + min_time_suffix();
   for (const auto& [flag, value] : values_) {
-    arguments_.push_back(flag + "=" + value);
+    if (flag != "--benchmark_filter") {  // select() has done it
+      arguments_.push_back(flag + "=" + value);
+    }
   }
 }
 

@@ -30,7 +30,8 @@ class BenchmarkFlags {
   /// "-" before it selects the others. UsageError where none is.
   [[nodiscard]] std::vector<std::string> select(const std::vector<std::string>& names) const;
 
-  /// Hands the flags over. UsageError where Google Benchmark does not know one.
+  /// Hands the flags over, but for the filter: only what it selects is to be registered. UsageError
+  /// where Google Benchmark does not know one.
   void initialize();
 
  private:

@@ -10,12 +10,12 @@
 
 #include "crossover/cost.h"
 #include "crossover/dataset.h"
-#include "crossover/memory.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
 #include "crossover/verify.h"
 #include "families.h"
+#include "require_memory.h"
 #include "workload_demand.h"
 
 namespace crossover::bench {
@@ -28,14 +28,6 @@ constexpr double reference_flops_per_second = 1e10;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::string mebibytes(double bytes) {
-  constexpr double mebibyte = 1024.0 * 1024;
-  std::ostringstream text;
-  text.precision(bytes < 10 * mebibyte ? 2 : 0);
-  text << std::fixed << bytes / mebibyte << " MiB";
-  return text.str();
 }
 
 /// A guess at a row's time: for the progress line only.
@@ -372,14 +364,8 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
 }
 
 void EpochFamily::require_memory(const Plan& plan, const Side& side) const {
-  const auto available =
-      static_cast<double>(arguments_.memory_limit_bytes.value_or(available_memory_bytes()));
   const auto require = [&](double needed) {
-    if (needed > available) {
-      throw OutOfMemory("too little memory: " + mebibytes(needed) +
-                        " are needed to train and verify " + plan.task.model.name + ", " +
-                        mebibytes(available) + " are available");
-    }
+    bench::require_memory(arguments_, needed, "to train and verify " + plan.task.model.name);
   };
   const auto rows = static_cast<double>(plan.training.rows);
   const double data = rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(double);

@@ -5,9 +5,8 @@ namespace crossover::bench {
 
 const std::vector<BenchmarkFamily>& families() {
   static const std::vector<BenchmarkFamily> all{
-      {"Peak", register_peaks},
-      {"Copy", register_copies},
-      {"Epoch", register_epochs},
+      {"Peak", register_peaks},   {"Copy", register_copies},  {"Gemm", register_gemms},
+      {"Layer", register_layers}, {"Epoch", register_epochs},
   };
   return all;
 }

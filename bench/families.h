@@ -25,6 +25,8 @@ const std::vector<BenchmarkFamily>& families();
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 
 }  // namespace crossover::bench

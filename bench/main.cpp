@@ -44,9 +44,12 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   }
   flags.initialize();
   if (flags.lists_only()) {
-    benchmark::RunSpecifiedBenchmarks();
+    for (const std::string& name : names) {
+      std::cout << name << "\n";
+    }
     return 0;
   }
+  rows.register_benchmarks(names);
 
   std::optional<ResultFile> file;
   if (arguments.out) {

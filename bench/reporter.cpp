@@ -162,9 +162,13 @@ bool Reporter::ReportContext(const Context& context) {
 }
 
 void Reporter::ReportRuns(const std::vector<Run>& measured) {
-  const std::string name = measured.front().run_name.str();
-  Row& row = rows_[name];
   std::vector<Run> runs = measured;
+  for (Run& run : runs) {  // how a row is measured is no part of its name
+    run.run_name.min_time.clear();
+    run.run_name.repetitions.clear();
+  }
+  const std::string name = runs.front().run_name.str();
+  Row& row = rows_[name];
   for (Run& run : runs) {
     if (run.run_type != Run::RT_Iteration || has_error(run)) {
       continue;
@@ -212,15 +216,20 @@ void Reporter::Finalize() {
 
 void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   std::vector<double> seconds;
-  double flops = 0;
+  std::vector<double> flops_per_second;
   std::string error;
+  const auto counter = [](const Run& run, const char* of) {
+    const auto found = run.counters.find(of);
+    return found != run.counters.end() ? found->second.value : 0;
+  };
   for (const Run& run : runs) {
     if (has_error(run)) {
       error = error_of(run);
     } else if (run.run_type == Run::RT_Iteration) {
-      seconds.push_back(seconds_of(run));
-      const auto counted = run.counters.find("flops");
-      flops = counted != run.counters.end() ? counted->second.value : 0;
+      // An iteration may repeat what its row is about, which `seconds` is the time of.
+      const double of_one = counter(run, "seconds");
+      seconds.push_back(of_one > 0 ? of_one : seconds_of(run));
+      flops_per_second.push_back(counter(run, "flops_per_second"));
     }
   }
   std::ostringstream line;
@@ -235,8 +244,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
     line.precision(3);
     const double middle = median(seconds);
     line << duration(middle) << "  (" << duration(*least) << " to " << duration(*most) << ")";
-    if (flops > 0) {
-      line << "  " << flops / middle / 1e9 << " GFLOP/s";
+    if (const double rate = median(flops_per_second); rate > 0) {
+      line << "  " << rate / 1e9 << " GFLOP/s";
     }
   }
   std::cout << line.str() << time_left() << std::endl;

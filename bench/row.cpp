@@ -21,13 +21,24 @@ std::string row_name(const Configuration& configuration) {
 
 void Rows::add(Row row) {
   const std::string name = row_name(row.configuration);
-  if (!rows_.emplace(name, std::move(row)).second) {
-    return;
+  if (rows_.emplace(name, std::move(row)).second) {
+    names_.push_back(name);
   }
-  names_.push_back(name);
-  benchmark::RegisterBenchmark(name.c_str(), [this, name](benchmark::State& state) {
-    run(state, name);
-  })->Unit(benchmark::kMillisecond);
+}
+
+void Rows::register_benchmarks(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    auto* registered = benchmark::RegisterBenchmark(
+        name.c_str(), [this, name](benchmark::State& state) { run(state, name); });
+    registered->Unit(benchmark::kMillisecond);
+    const Row& row = rows_.at(name);
+    if (row.repetitions > 0) {
+      registered->Repetitions(row.repetitions);
+    }
+    if (row.min_time_seconds > 0) {
+      registered->MinTime(row.min_time_seconds);
+    }
+  }
 }
 
 void Rows::run(benchmark::State& state, const std::string& name) {

@@ -53,6 +53,8 @@ class Prepared {
 struct Row {
   Configuration configuration;
   Device* device = nullptr;
+  int repetitions = 0;               ///< 0: as many as the sweep's
+  double min_time_seconds = 0;       ///< of one repetition; 0: the sweep's
   double expected_seconds = 0;       ///< a guess, for the time left
   std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies. Throws Unsupported and OutOfMemory where the row can't be had, and
@@ -72,8 +74,10 @@ struct Row {
 /// All rows by name, in the order of registration.
 class Rows {
  public:
-  /// Registers the row in Google Benchmark; one of the same name is already there is left as it is.
+  /// Of rows of the same name the first one stays.
   void add(Row row);
+  /// Hands the rows of these names over to Google Benchmark.
+  void register_benchmarks(const std::vector<std::string>& names);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
   /// Frees what a finished row holds.

@@ -40,6 +40,7 @@ _NOT_COUNTERS = frozenset(
 )
 # `seconds_per_epoch` and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
+_OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
 
 
 class BadFileError(Exception):
@@ -97,13 +98,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared; of an epoch, `steps` of its `steps_of` steps."""
+    """What was compared: of an epoch, `steps` of its `steps_of` steps; of the results of one
+    operation, `entries` of their `entries_of`."""
 
     reference: str
     tolerance: float
     relative_error: float
     steps: int | None = None
     steps_of: int | None = None
+    entries: int | None = None
+    entries_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,15 +565,18 @@ def _check_sample(path: Path, index: int, entry: dict[str, Any]) -> None:
             f"tolerance {checked['tolerance']:g}, so the row computes something else and must be "
             "an error; correct the backend and measure again",
         )
-    stated = entry.get("seconds_per_epoch")
-    if stated is not None:
-        timed = entry["real_time"] * _SECONDS[entry["time_unit"]]
-        if abs(stated - timed) > _SAME_TIME * timed:
+    timed = entry["real_time"] * _SECONDS[entry["time_unit"]]
+    times = (("seconds_per_epoch", 1, "epoch"),)
+    if entry["configuration"]["family"] in _OPERATIONS:
+        times = (("seconds", entry["count"], "operation"),)
+    for field, count, what in times:
+        stated = entry.get(field)
+        if stated is not None and abs(stated * count - timed) > _SAME_TIME * timed:
             raise _bad(
                 path,
                 _entry(index, entry["name"]),
-                f'field "seconds_per_epoch" is {stated:g} but real_time is {timed:g} s; '
-                "both are the wall-clock time of one epoch: measure again with bench",
+                f'field "{field}" is {stated:g} but real_time is {timed / count:g} s; '
+                f"both are the wall-clock time of one {what}: measure again with bench",
             )
 
 

@@ -187,3 +187,28 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
     assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
     copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
     assert copied["bound"]["name"] == "copy"
+
+
+def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path,
+        "--family=Gemm,Layer",
+        "--sweep=quick",
+        "--model=disc-2",
+        "--execution=eager,graph",
+        "--benchmark_filter=(m:(32|100|4)/|width:16/).*device:cuda",
+        *SHORT,
+    )
+    rows = on("cuda", document)
+    assert {row["configuration"]["execution"] for row in rows} == {"eager", "graph"}
+    assert {row["configuration"]["family"] for row in rows} == {"Gemm", "Layer"}
+    for row in rows:
+        assert "cpu_threads" not in row["configuration"]
+        checked = row["verification"]
+        assert checked["entries"] == row["verified_entries"]
+        if row["configuration"].get("cache") == "cold":  # some entries of each set
+            assert row["operand_sets"] > 1
+            assert checked["entries"] >= 256 * row["operand_sets"]
+        else:
+            assert checked["entries"] == checked["entries_of"]
+    assert any(row["configuration"].get("cache") == "cold" for row in rows)

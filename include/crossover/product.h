@@ -44,7 +44,7 @@ struct ProductVerification {
 };
 
 /// Compares c, as a device computed it from a and b, with the product in float64. All entries where
-/// that takes up to 10^7 multiplications and additions; of larger products the corners, up to 128
+/// that takes up to `multiplications`; of larger products the corners, up to 128
 /// entries each of the last row and the last column, and 256 from anywhere, the same each time.
 /// The tolerance for an entry, a sum of k products x y, is what rounding can do:
 ///   |difference| <= (k u / (1 - k u) + 2 f + f^2 + r) sum |x||y|
@@ -54,6 +54,6 @@ struct ProductVerification {
 /// where the spans do not have the size's extents.
 ProductVerification verify_product(const ProductSize& size, std::span<const double> a,
                                    std::span<const double> b, std::span<const double> c,
-                                   const Rounding& rounding);
+                                   const Rounding& rounding, double multiplications = 1e7);
 
 }  // namespace crossover

@@ -9,6 +9,7 @@
 
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
+#include "crossover/reference.h"
 #include "crossover/step.h"
 
 namespace crossover {
@@ -60,5 +61,19 @@ struct Mismatch : std::runtime_error {
 /// tensors. `precision` as in tolerance_for().
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
+
+struct TensorVerification {
+  std::int64_t entries = 0;  ///< of the tensors compared, all of them
+  double tolerance = 0;
+  double error = 0;  ///< largest of all tensors: norm of the difference over its norm
+};
+
+/// Of the results of a few operations: 1e-5 for sums in float32, and what the precision's own
+/// rounding of factors and results adds to it.
+double tolerance_of_results(Precision precision);
+
+/// Compares every tensor that the operations of the reference's Workload write, whole, with what
+/// the program has of it. Throws Mismatch that names the tensor.
+TensorVerification verify_results(Program& program, Reference& reference, double tolerance);
 
 }  // namespace crossover

@@ -418,3 +418,62 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator(smal
     assert validator.is_valid(synthetic.sweep())
     del small["benchmarks"][0]["params"]
     assert not validator.is_valid(small)
+
+
+OPERATIONS = [
+    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
+    "/device:cpu/execution:eager/cpu_threads:2",
+    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
+    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
+    "/device:cpu/execution:eager/cpu_threads:1",
+]
+
+
+def operation_file(small, name):
+    """The file `small`, its row turned into that of an operation which an iteration repeats."""
+    family, *rest = name.split("/")
+    configuration = {"family": family, **dict(part.split(":") for part in rest)}
+    for entry in small["benchmarks"]:
+        for counter in ("params", "batch", "rows", "steps", "seconds_per_epoch"):
+            del entry[counter]
+        entry.update(name=name, run_name=name, configuration=configuration, count=100)
+        entry.update(seconds=entry["real_time"] / 1e3 / 100, verified_entries=256)
+        entry.update(bytes=4e6, bytes_per_second=1e9, flops=1e6, flops_per_second=1e9)
+        entry["verification"] = {
+            "reference": "float64 product",
+            "entries": 256,
+            "entries_of": 6400,
+            "tolerance": 4e-6,
+            "relative_error": 1e-7,
+        }
+    return small
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_need_their_counters(small, write, name):
+    small = operation_file(small, name)
+    (row,) = rows.load_file(write(small)).rows
+    assert row.verification is not None
+    assert (row.verification.entries, row.verification.entries_of) == (256, 6400)
+    assert row.verification.steps is None
+    for field in ("verification", "count", "seconds", "flops", "bytes", "verified_entries"):
+        kept = small["benchmarks"][1].pop(field)
+        assert f'field "{field}": is missing' in fault(write(small))
+        small["benchmarks"][1][field] = kept
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_need_their_configuration(small, write, name):
+    small = operation_file(small, name)
+    configuration = small["benchmarks"][0]["configuration"]
+    for key in configuration.keys() - {"family", "cpu_threads"}:
+        fewer = {k: v for k, v in configuration.items() if k != key}
+        small["benchmarks"][0]["configuration"] = fewer
+        assert f'"configuration.{key}": is missing' in fault(write(small))
+
+
+def test_the_time_of_an_operation_is_that_of_its_iteration(small, write):
+    small = operation_file(small, OPERATIONS[0])
+    small["benchmarks"][0]["seconds"] = 0.5
+    sentence = fault(write(small))
+    assert '"seconds" is 0.5 but real_time is 0.0003 s' in sentence and "one operation" in sentence

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <span>
 #include <sstream>
 
 #include "crossover/cost.h"
+#include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -134,6 +137,31 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
     take(relative_error(download(program, workload, id), expected), result.tolerance.parameters,
          "tensor '" + workload[id].name + "' after " + std::to_string(result.steps) + " steps",
          result.parameter_error);
+  }
+  return result;
+}
+
+double tolerance_of_results(Precision precision) {
+  constexpr double of_sums = 1e-5;
+  const Rounding rounding = rounding_of(precision);
+  return of_sums + 2 * rounding.factor + rounding.result;
+}
+
+TensorVerification verify_results(Program& program, Reference& reference, double tolerance) {
+  const Workload& workload = reference.workload();
+  std::set<Id> written;
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      const Operands used = operands(op);
+      written.insert(used.writes.begin(), used.writes.end());
+    }
+  }
+  TensorVerification result{.tolerance = tolerance};
+  for (const Id id : written) {
+    const std::span<double> expected = reference[id];
+    take(relative_error(download(program, workload, id), {expected.begin(), expected.end()}),
+         tolerance, "tensor '" + workload[id].name + "'", result.error);
+    result.entries += std::ssize(expected);
   }
   return result;
 }

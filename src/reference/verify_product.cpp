@@ -16,7 +16,6 @@ namespace {
 
 using Entry = std::pair<std::int64_t, std::int64_t>;  // row, column
 
-constexpr double affordable_multiplications = 1e7;
 constexpr std::int64_t entries_of_an_edge = 128;
 constexpr std::int64_t entries_from_anywhere = 256;
 
@@ -116,7 +115,7 @@ Rounding rounding_of(Precision precision) {
 
 ProductVerification verify_product(const ProductSize& size, std::span<const double> a,
                                    std::span<const double> b, std::span<const double> c,
-                                   const Rounding& rounding) {
+                                   const Rounding& rounding, double multiplications) {
   const auto require = [](std::span<const double> matrix, std::int64_t rows, std::int64_t columns) {
     if (static_cast<std::int64_t>(matrix.size()) != elements({rows, columns})) {
       throw std::invalid_argument("a matrix of " + std::to_string(matrix.size()) +
@@ -132,9 +131,9 @@ ProductVerification verify_product(const ProductSize& size, std::span<const doub
     result.error = std::max(result.error, verifier.check(row, column));
     ++result.entries;
   };
-  const double multiplications =
+  const double all =
       static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
-  if (multiplications <= affordable_multiplications) {
+  if (all <= multiplications) {
     for (std::int64_t row = 0; row < size.m; ++row) {
       for (std::int64_t column = 0; column < size.n; ++column) {
         check(row, column);

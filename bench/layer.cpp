@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Layer: a linear layer with bias and activation, forward and backward, as one operation and
+// as separate ones.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "crossover/elementwise.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+#include "crossover/verify.h"
+#include "families.h"
+#include "operation_rows.h"
+#include "require_memory.h"
+
+namespace crossover::bench {
+namespace {
+
+struct Plan {
+  std::int64_t width = 0, batch = 0;
+  Activation activation = Activation::relu;
+  bool backward = false;
+  bool fused = false;
+};
+
+std::string name_of(Activation activation) {
+  return activation == Activation::relu ? "relu" : "sigmoid";
+}
+
+/// x and dy as they come from the neighbouring layers: x is what an activation made, and backward
+/// that activation's derivative is taken, as training does.
+Workload layer(const Plan& plan, std::int64_t times) {
+  Workload workload;
+  const auto tensor = [&](const char* name, const Shape& shape, Role role) {
+    workload.tensors.push_back({.name = name, .shape = shape, .type = Type::f32, .role = role});
+    return static_cast<Id>(workload.tensors.size()) - 1;
+  };
+  const Shape values{plan.batch, plan.width};
+  const Shape weights{plan.width, plan.width};
+  const Id x = tensor("x", values, Role::data);
+  const Id w = tensor("w", weights, Role::parameter);
+  Step step;
+  if (plan.backward) {
+    const Id dy = tensor("dy", values, Role::data);
+    const Id dx = tensor("dx", values, Role::activation);
+    const Id dx_before = tensor("dx before the activation", values, Role::activation);
+    step.ops = {LinearGrad{.x = x,
+                           .w = w,
+                           .dy = dy,
+                           .dx = dx,
+                           .dw = tensor("dw", weights, Role::gradient),
+                           .dbias = tensor("dbias", {plan.width}, Role::gradient)},
+                ActivateGrad{.y = x, .dy = dx, .dx = dx_before, .activation = plan.activation}};
+  } else {
+    const Id bias = tensor("bias", {plan.width}, Role::parameter);
+    const Id z = tensor("z", values, Role::activation);
+    const Id y = tensor("y", values, Role::activation);
+    step.ops = {Linear{.x = x, .w = w, .bias = bias, .y = z},
+                Activate{.x = z, .y = y, .activation = plan.activation}};
+  }
+  workload.steps = {std::move(step)};
+  workload.order.resize(static_cast<std::size_t>(times));
+  return plan.fused ? fuse(std::move(workload)) : workload;
+}
+
+Configuration configuration(const Plan& plan, Precision precision, const OperationSide& side) {
+  Configuration all{{"family", "Layer"},
+                    {"width", std::to_string(plan.width)},
+                    {"batch", std::to_string(plan.batch)},
+                    {"activation", name_of(plan.activation)},
+                    {"pass", plan.backward ? "backward" : "forward"},
+                    {"form", plan.fused ? "fused" : "separate"},
+                    {"precision", to_string(precision)}};
+  all.insert(all.end(), side.configuration.begin(), side.configuration.end());
+  return all;
+}
+
+/// Puts the same numbers into both, as they are stored.
+void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference) {
+  const Workload& workload = row.workload();
+  for (const Role role : {Role::data, Role::parameter}) {
+    for (const Id id : tensors_of(workload, role)) {
+      std::vector<double> values = operand_values(elements(workload[id].shape), id);
+      if (workload[id].name == "x") {
+        std::transform(values.begin(), values.end(), values.begin(),
+                       [&](double v) { return activate(plan.activation, v); });
+      }
+      upload(row.program(), workload, id, values);
+      values = download(row.program(), workload, id);
+      std::copy(values.begin(), values.end(), reference[id].begin());
+    }
+  }
+}
+
+std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan,
+                               const OperationSide& side) {
+  require_stored_f32(side.options.precision);
+  const Cost one = cost(layer(plan, 1));
+  Workload workload = layer(plan, repeats(one));
+  const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
+  const auto program = on_cpu ? side.device->backend->bytes_needed(workload) : 0;
+  const auto largest =
+      static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
+  constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
+  require_memory(arguments,
+                 static_cast<double>(program) + static_cast<double>(reference_bytes(workload)) +
+                     on_the_way * largest,
+                 "for the layer and its verification");
+
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), side);
+  Reference reference(row->workload());
+  set_operands(plan, *row, reference);
+  row->run();
+  reference.run(0, 1);
+  const TensorVerification verified =
+      verify_results(row->program(), reference, tolerance_of_results(side.options.precision));
+  row->verification = {{"reference", "float64 interpreter"},
+                       {"entries", verified.entries},
+                       {"entries_of", verified.entries},
+                       {"tolerance", verified.tolerance},
+                       {"relative_error", verified.error}};
+  row->count(one, side, static_cast<double>(verified.entries));
+  row->counters["batch"] = static_cast<double>(plan.batch);
+  row->counters["width"] = static_cast<double>(plan.width);
+  return row;
+}
+
+std::vector<std::int64_t> widths(const std::string& sweep) {
+  if (sweep == "quick") {
+    return {16, 256, 1024};
+  }
+  std::vector<std::int64_t> all;
+  constexpr std::int64_t narrowest = 16;
+  constexpr std::int64_t widest = 4096;
+  const int factor = sweep == "full" ? 2 : 4;
+  for (std::int64_t width = narrowest; width <= widest; width *= factor) {
+    all.push_back(width);
+  }
+  return all;
+}
+
+/// Sigmoid differs from ReLU by its own time only, which two widths show.
+bool is_wanted(const Plan& plan, const std::string& sweep) {
+  constexpr std::int64_t narrow = 64;
+  constexpr std::int64_t wide = 1024;
+  return plan.activation == Activation::relu || sweep == "full" ||
+         (sweep == "default" && (plan.width == narrow || plan.width == wide));
+}
+
+std::vector<Plan> plans_of(const Arguments& arguments) {
+  constexpr std::int64_t usual_batch = 100;
+  std::vector<Plan> plans;
+  for (const std::int64_t width : widths(arguments.sweep.name)) {
+    for (const std::int64_t batch :
+         arguments.batches.empty() ? std::vector{usual_batch} : arguments.batches) {
+      for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
+        for (const bool backward : {false, true}) {
+          for (const bool fused : {true, false}) {
+            const Plan plan{.width = width,
+                            .batch = batch,
+                            .activation = activation,
+                            .backward = backward,
+                            .fused = fused};
+            if (is_wanted(plan, arguments.sweep.name)) {
+              plans.push_back(plan);
+            }
+          }
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+}  // namespace
+
+void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
+  for (const Plan& plan : plans_of(arguments)) {
+    const Cost one = cost(layer(plan, 1));
+    for (const Precision precision : arguments.precisions) {
+      for (const OperationSide& side : operation_sides(arguments, devices, precision, one)) {
+        Row row{.configuration = configuration(plan, precision, side),
+                .device = side.device,
+                .quality = side.quality,
+                .derive = derive_operation};
+        set_effort(row, arguments, static_cast<double>(repeats(one)) * one.flops,
+                   side.options.threads);
+        row.make = [arguments, plan, side] { return make(arguments, plan, side); };
+        rows.add(std::move(row));
+      }
+    }
+  }
+} catch (const std::overflow_error& error) {
+  throw UsageError("Layer: " + std::string(error.what()));
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "require_memory.h"
+
+#include <sstream>
+
+#include "crossover/backend.h"
+#include "crossover/memory.h"
+
+namespace crossover::bench {
+namespace {
+
+std::string mebibytes(double bytes) {
+  constexpr double mebibyte = 1024.0 * 1024;
+  std::ostringstream text;
+  text.precision(bytes < 10 * mebibyte ? 2 : 0);
+  text << std::fixed << bytes / mebibyte << " MiB";
+  return text.str();
+}
+
+}  // namespace
+
+void require_memory(const Arguments& arguments, double bytes, const std::string& purpose) {
+  const auto available =
+      static_cast<double>(arguments.memory_limit_bytes.value_or(available_memory_bytes()));
+  if (bytes > available) {
+    throw OutOfMemory("too little memory: " + mebibytes(bytes) + " are needed " + purpose + ", " +
+                      mebibytes(available) + " are available");
+  }
+}
+
+}  // namespace crossover::bench
