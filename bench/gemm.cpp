@@ -152,7 +152,6 @@ Configuration configuration(const Plan& plan, Precision precision, const Operati
 
 std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan,
                                const OperationSide& side) {
-  require_stored_f32(side.options.precision);
   const ProductSize& size = plan.size;
   if (plan.cold && side.device->cache_bytes == 0) {
     throw Unsupported("the size of the device's cache is not known, so that no operands are cold");
@@ -163,7 +162,8 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan,
   const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
   const double program =
       on_cpu ? static_cast<double>(side.device->backend->bytes_needed(workload)) : 0;
-  constexpr double copies = 3;  // in double, twice as large, and once more on the way
+  // As doubles, and once more on the way.
+  const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
   require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),
                  "for the operands and their verification");
 
@@ -212,7 +212,9 @@ bool is_wanted_cold(const Plan& plan, const Device& device, const std::string& s
   const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
   const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
   const auto extent = static_cast<std::uint64_t>(plan.size.n);
-  const bool is_usual = plan.size == square(plan.size.n, "nn") && std::has_single_bit(extent);
+  ProductSize usual = square(plan.size.n, "nn");
+  usual.type = plan.size.type;
+  const bool is_usual = plan.size == usual && std::has_single_bit(extent);
   return !small && !large && (sweep == "full" || is_usual);
 }
 
@@ -236,8 +238,9 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
   const std::vector<Plan> all_squares = squares(arguments.sweep.name);
   plans.insert(plans.end(), all_squares.begin(), all_squares.end());
   for (Plan plan : plans) {
-    const Cost one = cost_of(plan.size);
     for (const Precision precision : arguments.precisions) {
+      plan.size.type = storage_of(precision);
+      const Cost one = cost_of(plan.size);
       for (const OperationSide& side : operation_sides(arguments, devices, precision, one)) {
         plan.cold = false;
         add_row(arguments, plan, precision, side, one, rows);

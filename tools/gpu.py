@@ -222,13 +222,16 @@ def compute_sanitizer() -> str | None:
 
 
 def _of_tests(output: str) -> str:
-    counted = re.search(r"(\d+) tests failed out of (\d+)", output)
-    if counted is None:
-        return "no test ran"
-    skipped = output.count("***Skipped")
-    reason = re.search(r"Skipped\n\d+: (.+)", output)
-    said = f" ({reason[1]})" if reason else ""
-    return f"{counted[2]} tests, {counted[1]} failed, {skipped} skipped{said}"
+    """What GoogleTest's closing lines say, summed over the processes."""
+
+    def count(word: str) -> int:
+        lines = re.findall(rf"\[ +{word} +\] (\d+) tests?[.,]", output)
+        return sum(int(number) for number in lines)
+
+    reason = re.search(r"Skipped\n(?:\d+: )?(.+)", output)
+    skipped = count("SKIPPED")
+    said = f" ({reason[1].strip()})" if skipped and reason else ""
+    return f"{count('PASSED')} passed, {count('FAILED')} failed, {skipped} skipped{said}"
 
 
 def _configure(sweep: Sweep, brought: Path) -> bool:

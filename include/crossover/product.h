@@ -14,6 +14,7 @@ namespace crossover {
 struct ProductSize {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  Type type = Type::f32;  ///< as which a, b and c are stored
 
   auto operator<=>(const ProductSize&) const = default;
 };

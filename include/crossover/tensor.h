@@ -18,6 +18,9 @@ enum class Type { f32, i32, bf16, f16 };
 /// Workload; tf32 stores f32, and rounds what enters a matrix product to 11 bits.
 enum class Precision { f32, tf32, bf16, f16 };
 
+/// How a Workload of that precision stores what its products read: f32, bf16 or f16.
+Type storage_of(Precision precision);
+
 /// What a tensor is for. It decides where the tensor lives, how it starts, and how long its values
 /// are needed.
 enum class Role {

@@ -34,9 +34,7 @@ class Lowering {
   Lowering(const Model& model, const TrainingOptions& options)
       : model_(model),
         options_(options),
-        type_(options.precision == Precision::bf16  ? Type::bf16
-              : options.precision == Precision::f16 ? Type::f16
-                                                    : Type::f32),
+        type_(storage_of(options.precision)),
         loss_scale_(type_ == Type::f16 ? options.loss_scale : 1) {}
 
   Workload run() {

@@ -38,6 +38,19 @@ std::int64_t bytes(Type type) {
 
 bool is_float(Type type) { return type != Type::i32; }
 
+Type storage_of(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+    case Precision::tf32:
+      return Type::f32;
+    case Precision::bf16:
+      return Type::bf16;
+    case Precision::f16:
+      return Type::f16;
+  }
+  return Type::f32;
+}
+
 bool is_16_bit(Type type) { return type == Type::bf16 || type == Type::f16; }
 
 std::int64_t bytes(const Tensor& tensor) {
