@@ -96,5 +96,31 @@ TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
   EXPECT_EQ(steps_to_verify(workload, 0), 2);
 }
 
+TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
+  OneOp one;
+  const Id x = one.tensor("x", {5, 7});
+  const Id y = one.tensor("y", {5, 7});
+  one.operation(Activate{.x = x, .y = y, .activation = Activation::sigmoid});
+  const std::vector<double> values = numbers(5 * 7, 1);
+  Reference reference(one.workload);
+  std::copy(values.begin(), values.end(), reference[x].begin());
+  reference.run(0, 1);
+  const auto program = make_cpu_backend()->compile(one.workload, {.threads = 1});
+  upload(*program, one.workload, x, values);
+  program->enqueue(0, 1);
+  program->wait();
+  const double tolerance = tolerance_of_results(Precision::f32);
+  EXPECT_EQ(verify_results(*program, reference, tolerance).entries, 5 * 7);
+  std::vector<double> wrong = download(*program, one.workload, y);
+  wrong.back() += 1e-3;
+  upload(*program, one.workload, y, wrong);
+  try {
+    verify_results(*program, reference, tolerance);
+    FAIL() << "accepted";
+  } catch (const Mismatch& mismatch) {
+    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'y' differs"));
+  }
+}
+
 }  // namespace
 }  // namespace crossover::test
