@@ -184,8 +184,8 @@ class PreparedEpoch : public Prepared {
 
 class EpochFamily {
  public:
-  EpochFamily(const Arguments& arguments, Devices& devices)
-      : arguments_(arguments), devices_(devices) {
+  EpochFamily(Arguments arguments, Devices& devices)
+      : arguments_(std::move(arguments)), devices_(devices) {
     read_data();
   }
 

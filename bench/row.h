@@ -31,7 +31,7 @@ enum class Outcome { measured, failed, skipped };
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
 class Prepared {
  public:
-  Prepared() = default;
+  Prepared() = default;  // NOLINT(bugprone-exception-escape): an empty JSON value throws nothing
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
   virtual ~Prepared() = default;

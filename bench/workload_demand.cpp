@@ -34,7 +34,8 @@ Demand demand_of(const Workload& workload, const Cost& counted, const Program& p
                 .precision = options.precision,
                 .threads = on_cpu ? options.threads : 0,
                 .flops = counted.flops};
-  std::vector<double> memory, copied;
+  std::vector<double> memory;
+  std::vector<double> copied;
   for (const Step& step : workload.steps) {
     const std::int64_t beyond_cache = footprint_bytes(workload, step) - device.cache_bytes;
     memory.push_back(static_cast<double>(std::max<std::int64_t>(0, beyond_cache)));

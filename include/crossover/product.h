@@ -16,6 +16,8 @@ struct ProductSize {
   bool transpose_a = false, transpose_b = false;
   Type type = Type::f32;  ///< as which a, b and c are stored
 
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
   auto operator<=>(const ProductSize&) const = default;
 };
 

@@ -137,6 +137,7 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
   return static_cast<float>(loss / static_cast<double>(batch));
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CROSSOVER_LOOPS_FOR(T)                             \
   template void cast(int, const float*, T*, std::int64_t); \
   template void cast(int, const T*, float*, std::int64_t); \
@@ -148,6 +149,7 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
   template void column_sums(int, const T*, std::int64_t, std::int64_t, bool, float*);        \
   template float softmax_cross_entropy(int, const float*, const std::int32_t*, std::int64_t, \
                                        std::int64_t, float, T*);
+// NOLINTEND(bugprone-macro-parentheses)
 template void cast(int, const float*, float*, std::int64_t);
 CROSSOVER_LOOPS_WITHIN(float)
 CROSSOVER_LOOPS_FOR(Bf16)

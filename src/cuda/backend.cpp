@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "crossover/backend.h"
@@ -62,8 +63,8 @@ class HostData {
 
 class CudaProgram : public Program {
  public:
-  CudaProgram(const Workload& workload, const CompileOptions& options)
-      : workload_(workload),
+  CudaProgram(Workload workload, const CompileOptions& options)
+      : workload_(std::move(workload)),
         options_(options),
         products_(options.precision, workspace_for_products),
         plan_(make_plan(workload_, options_,

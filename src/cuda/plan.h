@@ -43,6 +43,8 @@ struct ProductForm {
   Type factors = Type::f32;                                        ///< A and B
   Type result = Type::f32;                                         ///< D
 
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
   auto operator<=>(const ProductForm&) const = default;
 };
 std::string to_string(const ProductForm& form);

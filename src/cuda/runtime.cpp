@@ -190,13 +190,12 @@ Discovery discover() {
   Discovery found;
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) {
+    status = count == 0 ? cudaErrorNoDevice : cudaGetDeviceProperties(&found.device, 0);
+  }
   if (status == cudaErrorInsufficientDriver) {
     found.reason = reason_for_no_driver();
   } else if (status != cudaSuccess) {
-    found.reason = reason_for(status, "the device");
-  } else if (count == 0) {
-    found.reason = reason_for(cudaErrorNoDevice, "");
-  } else if ((status = cudaGetDeviceProperties(&found.device, 0)) != cudaSuccess) {
     found.reason = reason_for(status, "the device");
   } else {
     const std::string name(static_cast<const char*>(found.device.name));
