@@ -16,6 +16,7 @@
 #include "crossover/verify.h"
 #include "families.h"
 #include "require_memory.h"
+#include "side.h"
 #include "workload_demand.h"
 
 namespace crossover::bench {
@@ -142,14 +143,6 @@ struct Plan {
   }
 };
 
-/// A device and a way to use it.
-struct Side {
-  Device* device = nullptr;
-  CompileOptions options;
-  Configuration configuration;  ///< the device part of the name
-  std::vector<std::string> quality;
-};
-
 class PreparedEpoch : public Prepared {
  public:
   PreparedEpoch(Workload workload, std::unique_ptr<Program> program)
@@ -248,12 +241,7 @@ std::vector<Plan> EpochFamily::plans() const {
 std::vector<Side> EpochFamily::sides(Precision precision) const {
   std::vector<Side> sides;
   for (const int threads : thread_counts(arguments_)) {
-    sides.push_back({.device = &devices_.cpu,
-                     .options = {.threads = threads, .precision = precision},
-                     .configuration = {{"device", "cpu"},
-                                       {"execution", "eager"},
-                                       {"cpu_threads", std::to_string(threads)}},
-                     .quality = doubts_about_threads(threads)});
+    sides.push_back(cpu_side(devices_, threads, precision));
   }
   if (!devices_.gpu) {
     return sides;

@@ -138,7 +138,7 @@ std::int64_t set_bytes(const ProductSize& size) {
   return footprint_bytes(one, one.steps.front());
 }
 
-Configuration configuration(const Plan& plan, Precision precision, const OperationSide& side) {
+Configuration configuration(const Plan& plan, Precision precision, const Side& side) {
   Configuration all{{"family", "Gemm"},
                     {"m", std::to_string(plan.size.m)},
                     {"n", std::to_string(plan.size.n)},
@@ -150,8 +150,7 @@ Configuration configuration(const Plan& plan, Precision precision, const Operati
   return all;
 }
 
-std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan,
-                               const OperationSide& side) {
+std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
   const ProductSize& size = plan.size;
   if (plan.cold && side.device->cache_bytes == 0) {
     throw Unsupported("the size of the device's cache is not known, so that no operands are cold");
@@ -218,8 +217,8 @@ bool is_wanted_cold(const Plan& plan, const Device& device, const std::string& s
   return !small && !large && (sweep == "full" || is_usual);
 }
 
-void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
-             const OperationSide& side, const Cost& one, Rows& rows) {
+void add_row(const Arguments& arguments, const Plan& plan, Precision precision, const Side& side,
+             const Cost& one, Rows& rows) {
   Row row{.configuration = configuration(plan, precision, side),
           .device = side.device,
           .quality = side.quality,
@@ -241,7 +240,7 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
     for (const Precision precision : arguments.precisions) {
       plan.size.type = storage_of(precision);
       const Cost one = cost_of(plan.size);
-      for (const OperationSide& side : operation_sides(arguments, devices, precision, one)) {
+      for (const Side& side : operation_sides(arguments, devices, precision, one)) {
         plan.cold = false;
         add_row(arguments, plan, precision, side, one, rows);
         plan.cold = true;

@@ -64,7 +64,7 @@ Workload layer(const Plan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const Plan& plan, Precision precision, const OperationSide& side) {
+Configuration configuration(const Plan& plan, Precision precision, const Side& side) {
   Configuration all{{"family", "Layer"},
                     {"width", std::to_string(plan.width)},
                     {"batch", std::to_string(plan.batch)},
@@ -93,8 +93,7 @@ void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference
   }
 }
 
-std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan,
-                               const OperationSide& side) {
+std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
   require_stored_f32(side.options.precision);
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
@@ -179,7 +178,7 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
   for (const Plan& plan : plans_of(arguments)) {
     const Cost one = cost(layer(plan, 1));
     for (const Precision precision : arguments.precisions) {
-      for (const OperationSide& side : operation_sides(arguments, devices, precision, one)) {
+      for (const Side& side : operation_sides(arguments, devices, precision, one)) {
         Row row{.configuration = configuration(plan, precision, side),
                 .device = side.device,
                 .quality = side.quality,

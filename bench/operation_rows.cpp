@@ -39,8 +39,8 @@ bool worth_threads(const Cost& operation) {
 
 }  // namespace
 
-std::vector<OperationSide> operation_sides(const Arguments& arguments, Devices& devices,
-                                           Precision precision, const Cost& operation) {
+std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
+                                  const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
@@ -48,15 +48,10 @@ std::vector<OperationSide> operation_sides(const Arguments& arguments, Devices& 
       threads.push_back(usable_cores());
     }
   }
-  std::vector<OperationSide> sides;
+  std::vector<Side> sides;
   sides.reserve(threads.size());
   for (const int count : threads) {
-    sides.push_back({.device = &devices.cpu,
-                     .options = {.threads = count, .precision = precision},
-                     .configuration = {{"device", "cpu"},
-                                       {"execution", "eager"},
-                                       {"cpu_threads", std::to_string(count)}},
-                     .quality = doubts_about_threads(count)});
+    sides.push_back(cpu_side(devices, count, precision));
   }
   if (!devices.gpu) {
     return sides;
@@ -113,8 +108,7 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   return values;
 }
 
-void PreparedOperation::count(const Cost& operation, const OperationSide& side,
-                              double verified_entries) {
+void PreparedOperation::count(const Cost& operation, const Side& side, double verified_entries) {
   const auto times = static_cast<double>(workload_.order.size());
   Cost iteration;
   iteration.flops = times * operation.flops;

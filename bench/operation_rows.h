@@ -15,22 +15,15 @@
 #include "crossover/cost.h"
 #include "device.h"
 #include "row.h"
+#include "side.h"
 
 namespace crossover::bench {
-
-/// A device and a way to use it.
-struct OperationSide {
-  Device* device = nullptr;
-  CompileOptions options;
-  Configuration configuration;  ///< the device part of the name
-  std::vector<std::string> quality;
-};
 
 /// One thread and all cores, or what --threads says; on a GPU eagerly, or as --execution says.
 /// An operation that a backend runs on one thread anyway has no rows of more, unless --threads
 /// asks for them.
-std::vector<OperationSide> operation_sides(const Arguments& arguments, Devices& devices,
-                                           Precision precision, const Cost& operation);
+std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
+                                  const Cost& operation);
 
 /// Throws Unsupported: operations by themselves are planned in f32 storage only.
 void require_stored_f32(Precision precision);
@@ -48,7 +41,7 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt);
 /// One iteration runs the Workload's whole order.
 class PreparedOperation : public Prepared {
  public:
-  PreparedOperation(Workload workload, const OperationSide& side)
+  PreparedOperation(Workload workload, const Side& side)
       : workload_(std::move(workload)),
         program_(side.device->backend->compile(workload_, side.options)) {}
 
@@ -61,7 +54,7 @@ class PreparedOperation : public Prepared {
   [[nodiscard]] Program& program() { return *program_; }
 
   /// The counters that all families of operations have, and the demand.
-  void count(const Cost& operation, const OperationSide& side, double verified_entries);
+  void count(const Cost& operation, const Side& side, double verified_entries);
 
  private:
   Workload workload_;

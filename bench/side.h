@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a comparison: a device and a way to use it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "device.h"
+#include "row.h"
+
+namespace crossover::bench {
+
+struct Side {
+  Device* device = nullptr;
+  CompileOptions options;
+  Configuration configuration;  ///< the device part of the name
+  std::vector<std::string> quality;
+};
+
+Side cpu_side(Devices& devices, int threads, Precision precision);
+
+}  // namespace crossover::bench
