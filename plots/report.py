@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plots.chart import draw_epochs
+from plots.epoch_table import as_markdown, as_text, epoch_table
 from plots.published import Experiment
 from plots.rows import File, Row
-from plots.table import as_markdown, as_text, epoch_table
 from plots.text import markdown, printable, slug
 
 PAGE = "README.md"

@@ -33,3 +33,37 @@ def markdown(text: str, limit: int = 160) -> str:
 def slug(text: str, limit: int = 60) -> str:
     """A file name made from `text`: lower case letters, digits and hyphens, never empty."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:limit].strip("-") or "unnamed"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "^": r"\textasciicircum{}",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "%": r"\%",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "µ": r"\textmu{}",
+    "×": r"\ensuremath{\times}",
+    "→": r"\ensuremath{\rightarrow}",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "·": r"\textperiodcentered{}",
+}
+
+
+def latex(text: str, limit: int = 160) -> str:
+    """`text` as LaTeX that shows it literally; what pdflatex has no glyph for is escaped."""
+    return "".join(
+        _LATEX.get(char)
+        or (char if char.isascii() else latex(char.encode("unicode_escape").decode()))
+        for char in printable(text, limit)
+    )

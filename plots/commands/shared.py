@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands have in common: their arguments, their complaints, their exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from plots.formats import FORMATS, render
+from plots.table import Table
+
+EXIT_OK = 0
+EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
+EXIT_BAD_INPUT = 2
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Adds the result files that a command reads."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="result file, or folder: every *.json below it except in folders named reference",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Adds --format, which print_tables() obeys."""
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        default="text",
+        help="how tables are printed (default: text)",
+    )
+
+
+def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
+    """Prints `tables` in the format that was asked for."""
+    sys.stdout.write(render(tables, options.format))
+
+
+def complain(problems: Sequence[str]) -> int:
+    """Says what is wrong, a sentence each; returns the exit code."""
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return EXIT_BAD_INPUT if problems else EXIT_OK
