@@ -40,6 +40,9 @@ double expected_seconds(const Arguments& arguments, double flops, int threads) {
          std::min(flops, verified_flops) / reference_flops_per_second;
 }
 
+/// Of the time of a row's repetitions, what its profiles may cost.
+constexpr double profiled_share = 0.2;
+
 /// Losses alone would not do: oneDNN's ReLU turns NaN into zero.
 bool is_finite(Program& program, const Workload& workload) {
   for (const Role role : {Role::loss, Role::parameter}) {
@@ -95,15 +98,14 @@ double total(const Profile& profile) {
                          [](double sum, const auto& part) { return sum + part.second; });
 }
 
-/// The median, by total time, of several profiles of a short epoch; the only one of a long epoch.
-Profile median_profile(Program& program) {
+/// The median, by total time, of as many profiles as fit `seconds`: one at least, 21 at most.
+Profile median_profile(Program& program, double seconds) {
   constexpr std::size_t most = 21;
-  constexpr double enough_seconds = 0.2;
   std::vector<Profile> profiles;
   const auto start = std::chrono::steady_clock::now();
   do {
     profiles.push_back(program.profile());
-  } while (profiles.size() < most && seconds_since(start) < enough_seconds);
+  } while (profiles.size() < most && seconds_since(start) < seconds);
   std::sort(profiles.begin(), profiles.end(),
             [](const Profile& a, const Profile& b) { return total(a) < total(b); });
   return profiles[profiles.size() / 2];
@@ -150,7 +152,10 @@ class PreparedEpoch : public Prepared {
         program_(std::move(program)),
         steps_(static_cast<std::int64_t>(workload_.order.size())) {}
 
-  void start() override { restart(*program_, workload_); }
+  void start() override {
+    restart(*program_, workload_);
+    started_ = std::chrono::steady_clock::now();
+  }
 
   void run() override {
     program_->enqueue(0, steps_);
@@ -158,11 +163,27 @@ class PreparedEpoch : public Prepared {
   }
 
   void check() override {
+    const double timed_seconds = seconds_since(started_);
+    timed_seconds_ += timed_seconds;
     if (!is_finite(*program_, workload_)) {
       throw std::runtime_error(
           "losses or parameters are not finite after the timed epochs: the training diverges; a "
           "smaller --lr may help");
     }
+    if (profiled_seconds_ < profiled_share * timed_seconds_) {
+      profile(profiled_share * timed_seconds);
+    }
+  }
+
+  /// Takes the counters of the profile, in about `seconds`. They are taken again behind repetitions
+  /// because the machine's speed drifts: a profile is only comparable with a time of its own
+  /// moment.
+  void profile(double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const auto& [kind, spent] : median_profile(*program_, seconds)) {
+      counters[counter_of(kind)] = spent;
+    }
+    profiled_seconds_ += seconds_since(start);
   }
 
   [[nodiscard]] const Workload& workload() const { return workload_; }
@@ -173,6 +194,9 @@ class PreparedEpoch : public Prepared {
   Workload workload_;
   std::unique_ptr<Program> program_;
   std::int64_t steps_;
+  std::chrono::steady_clock::time_point started_;  ///< of this repetition
+  double timed_seconds_ = 0;
+  double profiled_seconds_ = 0;
 };
 
 class EpochFamily {
@@ -345,9 +369,7 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   if (side.device == &devices_.cpu) {
     row->counters["cpu_threads"] = side.options.threads;
   }
-  for (const auto& [kind, seconds] : median_profile(program)) {
-    row->counters[counter_of(kind)] = seconds;
-  }
+  row->profile(0);
   return row;
 }
 
