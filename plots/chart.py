@@ -3,62 +3,32 @@
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from plots import units
+from plots.chart_style import (
+    GREY,
+    MARKERS,
+    Pictures,
+    add_legend,
+    annotate,
+    drawing,
+    line_style,
+    logarithmic,
+    render,
+    write_title,
+)
 from plots.published import Experiment
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow (too pale
-# on white). Dashes of another length than the palette's keep more than seven lines apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 _POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network outside the disc family
-_BATCH_SHAPES = ("o", "s", "D", "^", "v", "P", "X")  # one for each batch size of the disc family
-_GREY = "#595959"
-_HALO = [withStroke(linewidth=3, foreground="white")]  # keeps text readable on a line
-_LEGEND_WIDTH = 96  # characters that fit beside each other; the sample of a line takes 10
 _DISC = re.compile(r"disc-[0-9]+")
-
-_STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.edgecolor": "#808080",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.parse_math": False,  # a dollar sign in a file is a dollar sign
-    "svg.hashsalt": "crossover",  # the same file always gives the same picture, byte for byte
-    "svg.fonttype": "path",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """One chart as the bytes of a PNG and of an SVG file."""
-
-    png: bytes
-    svg: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    colour: str
-    dash: str | tuple[float, tuple[float, ...]]
 
 
 def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
@@ -67,53 +37,22 @@ def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experimen
     A point is the median over the repetitions. The range of all repetitions is shaded behind a
     line and drawn as a bar at a single point.
     """
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # A name may hold characters that the font lacks; they are drawn as boxes.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
+    with drawing(8.4, 5.8) as figure:
         labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
-        figure = Figure(layout="constrained")
-        FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         handles = _draw_disc_lines(axes, rows, labels)
         _draw_points(axes, rows, list(labels))
         _set_axes(axes, rows, experiments)
         _draw_published(axes, experiments)
-        _write_titles(axes, file, rows)
-        _add_legend(figure, handles)
-        return Pictures(
-            png=_render(figure, "png", {"Software": None}),
-            svg=_render(figure, "svg", {"Date": None, "Creator": None}),
+        write_title(
+            axes, "Time of one training epoch by size of the network", _subtitle(file, rows)
         )
-
-
-def _add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """Puts the legend below the axes, where it covers no data, and makes the figure fit it."""
-    longest = max(len(str(handle.get_label())) for handle in handles)
-    columns = min(len(handles), max(1, min(3, _LEGEND_WIDTH // (longest + 10))))
-    lines = -(-len(handles) // columns)
-    figure.set_size_inches(8.4, 5.8 + 0.22 * lines)
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        handlelength=3.2,
-    )
-
-
-def _render(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=160, metadata=metadata)
-    return buffer.getvalue()
+        add_legend(figure, handles)
+        return render(figure)
 
 
 def _is_disc(row: Row) -> bool:
     return _DISC.fullmatch(row.configuration["model"]) is not None
-
-
-def _style(keys: Sequence[SeriesKey], key: SeriesKey) -> _Style:
-    place = keys.index(key)
-    return _Style(_COLOURS[place % len(_COLOURS)], _DASHES[place % len(_DASHES)])
 
 
 def _draw_disc_lines(axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str]) -> list[Line2D]:
@@ -123,12 +62,10 @@ def _draw_disc_lines(axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, st
     batches = sorted({row.counters["batch"] for row in disc})
     handles = []
     for key, label in labels.items():
-        style = _style(keys, key)
+        colour, dash = line_style(keys.index(key))
         own = [row for row in disc if series_key(row) == key]
         if not own:  # single points only: their colour still needs an entry
-            handles.append(
-                Line2D([], [], color=style.colour, marker="D", linestyle="", label=label)
-            )
+            handles.append(Line2D([], [], color=colour, marker="D", linestyle="", label=label))
         for place, batch in enumerate(batches):
             line = [row for row in own if row.counters["batch"] == batch]
             if not line:
@@ -138,17 +75,17 @@ def _draw_disc_lines(axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, st
                 params,
                 [row.minimum for row in line],
                 [row.maximum for row in line],
-                color=style.colour,
+                color=colour,
                 alpha=0.18,
                 linewidth=0,
             )
             handles += axes.plot(
                 params,
                 [row.median for row in line],
-                color=style.colour,
-                linestyle=style.dash,
+                color=colour,
+                linestyle=dash,
                 linewidth=1.8,
-                marker=_BATCH_SHAPES[place % len(_BATCH_SHAPES)],
+                marker=MARKERS[place % len(MARKERS)],
                 markersize=4.5,
                 label=f"{label}, batch {batch:,.0f}" if len(batches) > 1 else label,
             )
@@ -167,7 +104,7 @@ def _draw_points(axes: Axes, rows: Sequence[Row], keys: Sequence[SeriesKey]) -> 
                 row.counters["params"],
                 row.median,
                 yerr=[[row.median - row.minimum], [row.maximum - row.median]],
-                color=_style(keys, series_key(row)).colour,
+                color=line_style(keys.index(series_key(row)))[0],
                 marker=_POINT_SHAPES[place % len(_POINT_SHAPES)],
                 markersize=7,
                 markerfacecolor="white",
@@ -177,7 +114,7 @@ def _draw_points(axes: Axes, rows: Sequence[Row], keys: Sequence[SeriesKey]) -> 
                 zorder=4,
             )
         top = max(points, key=lambda row: row.maximum)
-        _annotate(
+        annotate(
             axes,
             printable(model, 24),
             (top.counters["params"], top.maximum),
@@ -186,13 +123,6 @@ def _draw_points(axes: Axes, rows: Sequence[Row], keys: Sequence[SeriesKey]) -> 
             fontsize=9,
             zorder=5,
         )
-
-
-def _annotate(axes: Axes, text: str, place: tuple[float, float], **options: Any) -> None:
-    # Outside the layout, so that no text however long can squeeze the axes.
-    axes.annotate(
-        text, place, textcoords="offset points", path_effects=_HALO, **options
-    ).set_in_layout(False)
 
 
 def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]) -> None:
@@ -209,13 +139,8 @@ def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]
     axes.set_ylim(min(times) / 2, max(times) * 6)
     axes.set_xlabel("trainable parameters")
     axes.set_ylabel("wall-clock time of one epoch")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.power_of_ten_count(value)))
-    axes.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: units.power_of_ten_seconds(value))
-    )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(numticks=20))
-        axis.set_minor_locator(NullLocator())
+    logarithmic(axes.xaxis, units.power_of_ten_count)
+    logarithmic(axes.yaxis, units.power_of_ten_seconds)
     axes.grid(color="#E3E3E3", linewidth=0.8)
     axes.set_axisbelow(True)
 
@@ -224,8 +149,8 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
     for experiment in experiments:
         source = f"{experiment.citation.author}, {experiment.measured_on}"
         if experiment.crossover_params:
-            axes.axvline(experiment.crossover_params, color=_GREY, linestyle=":", linewidth=1.4)
-            _annotate(
+            axes.axvline(experiment.crossover_params, color=GREY, linestyle=":", linewidth=1.4)
+            annotate(
                 axes,
                 f"published: GPU wins from {experiment.crossover_params:,} parameters\n({source})",
                 (experiment.crossover_params, 0.985),
@@ -234,7 +159,7 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
                 ha="right",
                 va="top",
                 fontsize=8.5,
-                color=_GREY,
+                color=GREY,
             )
         times = experiment.seconds_per_epoch
         if not times:
@@ -246,15 +171,15 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
             axes.plot(
                 experiment.params,
                 time,
-                color=_GREY,
+                color=GREY,
                 marker=marker,
                 markersize=size,
-                markerfacecolor="none" if device == "CPU" else _GREY,
+                markerfacecolor="none" if device == "CPU" else GREY,
                 linestyle="",
                 zorder=3,
             )
         figures = ", ".join(f"{name} {units.seconds(time, 4)}" for name, time in times.items())
-        _annotate(
+        annotate(
             axes,
             f"published: {experiment.id}\n{figures}",
             (experiment.params, max(times.values())),
@@ -262,11 +187,11 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
             ha="right",
             va="center",
             fontsize=8.5,
-            color=_GREY,
+            color=GREY,
         )
 
 
-def _write_titles(axes: Axes, file: File, rows: Sequence[Row]) -> None:
+def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
     cpu = file.machine.cpu
     devices = [f"{printable(cpu.model, 40)}, {cpu.cores} core{'s' if cpu.cores != 1 else ''}"]
     if file.machine.gpu:
@@ -280,20 +205,4 @@ def _write_titles(axes: Axes, file: File, rows: Sequence[Row]) -> None:
     ]
     if not file.complete:
         lines.append("from an interrupted run: rows are missing")
-    _annotate(
-        axes,
-        "\n".join(lines),
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 7),
-        fontsize=9,
-        color=_GREY,
-        linespacing=1.35,
-    )
-    axes.set_title(
-        "Time of one training epoch by size of the network",
-        loc="left",
-        pad=14 + 13 * len(lines),
-        fontsize=13,
-        fontweight="bold",
-    )
+    return lines

@@ -1,210 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the report: a Markdown page with one chart and one table for each machine."""
+"""Assembles the report: one HTML page, and its charts as files."""
 
 from __future__ import annotations
 
-import shlex
+import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from plots.chart import draw_epochs
-from plots.epoch_table import as_markdown, as_text, epoch_table
+from plots.epoch_table import best_table
+from plots.formats import as_text
+from plots.network import epoch_rows
+from plots.page import render_page
+from plots.parallel import Map, in_process
 from plots.published import Experiment
-from plots.rows import File, Row
-from plots.text import markdown, printable, slug
+from plots.rows import File
+from plots.section import Context, Section
+from plots.sections import SECTIONS
+from plots.sections.doubts import missing_table
+from plots.sections.verdict import measured, sentence
+from plots.text import printable, slug
 
-PAGE = "README.md"
-
-_INTRODUCTION = """\
-# Crossover report
-
-How long one training epoch takes, by size of the network, on each machine that was measured. \
-Times are wall-clock times of a whole epoch over the data; **median** is over the repetitions and \
-**range** is from the fastest to the slowest of them, none left out. A dash means that nothing \
-was measured. Every row's computation was checked against a reference before it was timed.
-"""
+PAGE = "index.html"
 
 
-def newest_per_machine(files: Iterable[File]) -> list[File]:
-    """Of each machine the file with the latest date, ordered by machine."""
+def newest_first(files: Iterable[File]) -> list[File]:
+    """`files` by date, the latest first."""
+    return sorted(files, key=lambda file: (file.date, str(file.path)), reverse=True)
+
+
+def newest_per_machine(files: Iterable[File]) -> tuple[list[File], list[File]]:
+    """Of each machine the file with the latest date, and all others; both latest first."""
     newest: dict[str, File] = {}
-    for file in sorted(files, key=lambda file: (file.date, str(file.path))):
-        newest[file.machine.id] = file
-    return [newest[machine] for machine in sorted(newest)]
+    older = []
+    for file in newest_first(files):
+        if newest.setdefault(file.machine.id, file) is not file:
+            older.append(file)
+    return list(newest.values()), older
 
 
-def epoch_rows(file: File) -> list[Row]:
-    """The Epoch rows of `file` that have a result."""
-    return [row for row in file.rows if row.family == "Epoch" and row.failure is None]
+def build_report(
+    files: Sequence[File],
+    experiments: Sequence[Experiment],
+    older: Sequence[File] = (),
+    detailed: int | None = None,
+    apply: Map = in_process,
+) -> dict[str, bytes]:
+    """The report on `files`, one or more: file name → content, ready to be written.
 
-
-def build_report(files: Sequence[File], experiments: Sequence[Experiment]) -> dict[str, bytes]:
-    """The report on `files`, one section each: file name → content, ready to be written.
-
-    Names are made of letters, digits, hyphens and one dot whatever the files hold, so nothing
-    lands outside the folder they are written to.
+    The first `detailed` files (None: all) are shown in full, the others as lines of a table;
+    `older` files are only named. Names are made of lower case letters, digits, hyphens and dots
+    between them whatever the files hold, so nothing lands outside the folder they are written to.
     """
-    contents: dict[str, bytes] = {}
-    sections = []
-    for file in files:
-        stem = _unused(slug(file.machine.id), contents)
-        rows = epoch_rows(file)
-        if rows:
-            pictures = draw_epochs(file, rows, experiments)
-            contents[f"{stem}.png"] = pictures.png
-            contents[f"{stem}.svg"] = pictures.svg
-        sections.append(_section(file, rows, stem))
-    page = "\n".join([_INTRODUCTION, *sections, _published(experiments)])
-    contents[PAGE] = page.encode()
+    context = Context(
+        experiments=tuple(experiments),
+        detailed=len(files) if detailed is None else detailed,
+        older=tuple(older),
+        stems=_stems(files),
+        map=apply,
+    )
+    built = [module.build(files, context) for module in SECTIONS]
+    sections = [section for section in built if section is not None]
+    contents = {PAGE: render_page(sections).encode()}
+    for section in sections:
+        contents |= _charts(section)
     return contents
 
 
 def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
-    """Writes `contents` into `folder`, which it makes; returns the paths. Raises OSError."""
+    """Writes `contents` into `folder`, which it makes; returns the paths. Raises OSError.
+
+    Files of these names are replaced, also where they are links to elsewhere; others stay.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, content in contents.items():
         path = folder / name
-        path.write_bytes(content)
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".partial")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
         paths.append(path)
     return paths
 
 
 def summary(file: File) -> str:
-    """What `file` says, as plain text for a terminal."""
+    """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
     rows = epoch_rows(file)
-    lines = [f"{printable(file.machine.id)}: {_devices(file)}", f"from {printable(str(file.path))}"]
-    lines += [f"note: {note}" for note in _notes(file)]
-    lines += ["", as_text(epoch_table(rows)) if rows else "no Epoch row has a result"]
-    failed = [row for row in file.rows if row.failure]
-    if failed:
-        lines += ["", "without a result:"]
-        lines += [
-            f"  {printable(row.name)}: {row.failure.outcome}: {printable(row.failure.message)}"
-            for row in failed
-            if row.failure
-        ]
-    return "\n".join(lines)
-
-
-def _unused(stem: str, contents: dict[str, bytes]) -> str:
-    candidate, number = stem, 1
-    while f"{candidate}.png" in contents:
-        number += 1
-        candidate = f"{stem}-{number}"
-    return candidate
-
-
-def _devices(file: File) -> str:
-    machine = file.machine
-    cpu = f"{printable(machine.cpu.model)}, {machine.cpu.cores} cores"
-    gpu = printable(machine.gpu) if machine.gpu else f"no GPU: {printable(machine.gpu_reason)}"
-    return f"{cpu}; {gpu}"
-
-
-def _notes(file: File) -> list[str]:
-    notes = []
-    if not file.complete:
-        notes.append("the run was interrupted, so rows are missing")
-    if file.software.dirty:
-        notes.append("measured from a checkout with uncommitted changes")
-    others = sorted({row.family for row in file.rows} - {"Epoch"})
-    if others:
-        notes.append(f"rows not shown here: {', '.join(printable(name, 40) for name in others)}")
-    return notes
-
-
-def _section(file: File, rows: Sequence[Row], stem: str) -> str:
-    measured = f"Measured on {file.date.date().isoformat()}, file {file.path.name}."
-    parts = [f"## {markdown(file.machine.id)}", "", markdown(measured), ""]
-    parts += [f"**Note:** {markdown(note)}.\n" for note in _notes(file)]
+    parts = [
+        f"{printable(file.machine.id)}: {printable(sentence(file), 600)}",
+        f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
+    ]
     if rows:
-        parts += [
-            f"![Seconds per epoch against number of parameters, logarithmic axes; the table below "
-            f"has the same figures]({stem}.svg)",
-            "",
-            f"The same picture as [PNG]({stem}.png).",
-            "",
-            as_markdown(epoch_table(rows)),
-        ]
-    else:
-        parts.append("No Epoch row of this file has a result.")
-    parts += ["", *_failures(file), *_record(file)]
+        parts += ["", as_text(best_table(rows)).rstrip()]
+    missing = missing_table(file)
+    if missing.lines:
+        parts += ["", as_text(missing).rstrip()]
     return "\n".join(parts)
 
 
-def _failures(file: File) -> list[str]:
-    lines = [
-        f"- {markdown(row.name, 200)}: {row.failure.outcome}: {markdown(row.failure.message, 400)}"
-        for row in file.rows
-        if row.failure
-    ]
-    return ["### Rows without a result", "", *lines, ""] if lines else []
+def _stems(files: Sequence[File]) -> dict[Path, str]:
+    """A part of file names for each file, from its machine's name; no two alike."""
+    stems: dict[Path, str] = {}
+    taken: set[str] = set()
+    for file in files:
+        stem = candidate = slug(file.machine.id)
+        number = 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate)
+        stems[file.path] = candidate
+    return stems
 
 
-def _record(file: File) -> list[str]:
-    machine, software, cpu = file.machine, file.software, file.machine.cpu
-    libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
-    commit = software.commit or "unknown"
-    facts = {
-        "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
-        f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
-        f"governor: {cpu.governor or 'none'}",
-        "GPU": machine.gpu or machine.gpu_reason,
-        "memory": f"{machine.memory_bytes / 1e9:.1f} GB",
-        "system": f"{machine.os}, kernel {machine.kernel}",
-        "commit": commit + (" with uncommitted changes" if software.dirty else ""),
-        "compiler": f"{software.compiler}, {software.build_type}, {software.flags}",
-        "libraries": libraries,
-        "data": file.run.data,
-        "date": file.date.isoformat(),
-    }
-    environment = [f"{name}={value}" for name, value in file.run.environment.items()]
-    command = " ".join(
-        shlex.quote(printable(word, 400)) for word in [*environment, *file.run.command]
-    )
-    return [
-        "### How it was measured",
-        "",
-        "| | |",
-        "| --- | --- |",
-        *(f"| {name} | {markdown(fact, 400)} |" for name, fact in facts.items() if fact),
-        "",
-        "Command:",
-        "",
-        f"    {command}",  # a block by indentation, which nothing in the text can end
-        "",
-    ]
+def _charts(section: Section) -> dict[str, bytes]:
+    contents = {}
+    for block in section.blocks:
+        for picture in block.pictures:
+            contents[f"{picture.stem}.svg"] = picture.pictures.svg
+            contents[f"{picture.stem}.png"] = picture.pictures.png
+    return contents
 
 
-def _published(experiments: Sequence[Experiment]) -> str:
-    lines = [
-        "## Published experiments",
-        "",
-        "The two figures that the charts show in grey.",
-        "",
-        "| experiment | network | training | measured on | result | source |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for experiment in experiments:
-        citation = experiment.citation
-        result = experiment.finding
-        if experiment.crossover_params:
-            result += f" ({experiment.crossover_params:,} parameters)"
-        if experiment.seconds:
-            times = ", ".join(f"{name} {total:g} s" for name, total in experiment.seconds.items())
-            result += f": {times} for {experiment.epochs} epochs"
-        if experiment.speed_up:
-            result += f", speed-up {experiment.speed_up:.3f} (CPU time / GPU time)"
-        year = f", {citation.year}" if citation.year else ""
-        fields = (
-            experiment.title,
-            experiment.network,
-            experiment.training,
-            experiment.measured_on,
-            result,
-        )
-        source = f"{markdown(citation.author)}: [{markdown(citation.title)}]({citation.url}){year}"
-        cells = [*(markdown(field, 400) for field in fields), source]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

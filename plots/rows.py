@@ -19,6 +19,7 @@ from typing import Any
 import fastjsonschema
 import numpy as np
 
+from plots.parallel import Map, in_process
 from plots.text import printable
 
 SCHEMA_VERSION = 1
@@ -193,16 +194,22 @@ def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
     return list(found.values()), problems
 
 
-def load_files(paths: Iterable[Path]) -> tuple[list[File], list[str]]:
-    """Every valid file that `paths` name, and one sentence for each that is not."""
+def load_files(paths: Iterable[Path], apply: Map = in_process) -> tuple[list[File], list[str]]:
+    """Every valid file that `paths` name, and one sentence for each that is not.
+
+    `apply` loads them, perhaps several at once.
+    """
     candidates, problems = find_files(paths)
-    files = []
-    for path in candidates:
-        try:
-            files.append(load_file(path))
-        except BadFileError as error:
-            problems.append(str(error))
-    return files, problems
+    loaded = apply(_file_or_fault, candidates)
+    problems += [fault for fault in loaded if isinstance(fault, str)]
+    return [file for file in loaded if isinstance(file, File)], problems
+
+
+def _file_or_fault(path: Path) -> File | str:
+    try:
+        return load_file(path)
+    except BadFileError as error:
+        return str(error)
 
 
 def load_file(path: Path) -> File:

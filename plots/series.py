@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from plots.rows import Row
@@ -33,6 +34,37 @@ def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
     # Two keys could look alike once shortened; then all of the configuration is shown.
     texts = list(labels.values())
     return {key: text if texts.count(text) == 1 else _spelled(key) for key, text in labels.items()}
+
+
+def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
+    """`rows` but for the series that differ from a faster one in nothing but the execution.
+
+    Faster is the one with the smaller geometric mean of the medians over the networks of both.
+    """
+    groups: dict[SeriesKey, dict[SeriesKey, dict[SeriesKey, float]]] = {}
+    for row in rows:
+        key = series_key(row)
+        rest = tuple(pair for pair in key if pair[0] != "execution")
+        network = tuple(pair for pair in row.configuration.items() if pair[0] in _NETWORK)
+        groups.setdefault(rest, {}).setdefault(key, {})[network] = math.log(row.median)
+    kept = set()
+    for members in groups.values():
+        common = set.intersection(*(set(times) for times in members.values()))
+        kept.add(min(members, key=lambda key: (sum(members[key][one] for one in common), key)))
+    return [row for row in rows if series_key(row) in kept]
+
+
+def device_label(row: Row) -> str:
+    """Where and how `row` computes, but for its precision: "GPU, graph, pinned"."""
+    configuration = {name: value for name, value in series_key(row) if name != "precision"}
+    return _label(configuration, [configuration])
+
+
+def device_name(row: Row) -> str:
+    """The device alone: "CPU, 2 threads", "GPU"."""
+    fields = row.configuration
+    own = {name: fields[name] for name in ("device", "cpu_threads") if name in fields}
+    return _label(own, [own])
 
 
 def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:

@@ -7,6 +7,7 @@ import math
 
 _TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 _COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_RATE_UNITS = ((1e12, "T"), *_COUNT_UNITS)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -56,3 +57,28 @@ def power_of_ten_count(value: float) -> str:
 def count(value: float) -> str:
     """A whole number with thousands separated: 703,142."""
     return f"{value:,.0f}"
+
+
+def rate(value: float, unit: str) -> str:
+    """`value` of `unit`, which is per second, with the prefix that suits it: 118 GFLOP/s."""
+    for scale, prefix in _RATE_UNITS:
+        if value >= scale * 0.9995:
+            return f"{significant(value / scale)} {prefix}{unit}"
+    return f"{significant(value)} {unit}"
+
+
+def power_of_ten_rate(value: float, unit: str) -> str:
+    """Label of a tick of a logarithmic axis of rates: 10 GB/s."""
+    for scale, prefix in _RATE_UNITS:
+        if value >= scale * 0.999:
+            return f"{value / scale:g} {prefix}{unit}"
+    return f"{value:g} {unit}"
+
+
+def binary_bytes(value: float) -> str:
+    """A number of bytes in powers of 1024: 1 KiB, 256 MiB."""
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if value >= scale:
+            shown = significant(value / scale) if value % scale else f"{value / scale:,.0f}"
+            return f"{shown} {unit}"
+    return f"{value:,.0f} B"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`report`: draws charts and writes a page of tables."""
+"""`report`: writes the page of everything, and its charts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 from plots import rows
 from plots.commands.shared import add_paths, complain
+from plots.parallel import Pool
 from plots.published import PUBLISHED_PATH, load_published
 from plots.text import printable
 
 NAME = "report"
-HELP = "draw charts and write a page of tables"
+HELP = "write one HTML page with everything, and its charts"
 DESCRIPTION = (
-    "Writes README.md into a folder, with a chart (PNG and SVG) and a table of seconds per epoch "
-    "for each machine. Of several files from one machine the newest is shown. Bad files are named "
-    "and left out, and the exit code is then 2."
+    "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
+    "and tables; and each chart as PNG and SVG. Of several files from one machine the newest is "
+    "shown. Bad files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "python -m plots report results -o report"
+_DETAILED = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,36 +38,58 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="show every file, not only each machine's newest"
     )
     parser.add_argument(
-        "--summary", action="store_true", help="print the tables as plain text as well"
+        "--detail",
+        type=_detail,
+        default=_DETAILED,
+        metavar="N|all",
+        help="of how many files, the latest first, to show charts and all tables; the others are "
+        f"a line each (default: {_DETAILED})",
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="print the answer and the times of these files as plain text as well",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Writes the report; returns the exit code."""
-    # Imported here because matplotlib takes longer to load than `validate` takes to run.
-    from plots.report import (  # noqa: PLC0415
-        build_report,
-        newest_per_machine,
-        summary,
-        write_report,
-    )
+    # Imported here because matplotlib takes longer to load than `validate` takes to run; and
+    # before the pool starts, whose processes share what is loaded.
+    from plots import report  # noqa: PLC0415
 
-    files, problems = rows.load_files(options.paths)
-    if not options.all:
-        files = newest_per_machine(files)
-    if not files:
-        problems.append("no report was written, because there is no valid result file")
-    elif options.summary:
-        print("\n\n".join(summary(file) for file in files), end="\n\n")
-    try:
-        contents = build_report(files, load_published()) if files else {}
-        written = write_report(contents, options.output) if files else []
-    except OSError as error:
-        place = printable(str(error.filename or options.output))
-        published = error.filename == str(PUBLISHED_PATH)
-        remedy = "restore it from the repository" if published else "choose another folder with -o"
-        problems.append(f"{place}: {error.strerror}, so no report was written; {remedy}")
-        written = []
+    with Pool() as pool:
+        files, problems = rows.load_files(options.paths, pool.map)
+        files, older = (
+            (report.newest_first(files), []) if options.all else report.newest_per_machine(files)
+        )
+        if not files:
+            problems.append("no report was written, because there is no valid result file")
+            return complain(problems)
+        if options.summary:
+            shown = files[: options.detail]
+            print("\n\n".join(report.summary(file) for file in shown), end="\n\n")
+        try:
+            contents = report.build_report(files, load_published(), older, options.detail, pool.map)
+            written = report.write_report(contents, options.output)
+        except OSError as error:
+            problems.append(_unwritten(error, options.output))
+            written = []
     for path in written:
         print(f"wrote {printable(str(path), 400)}")
     return complain(problems)
+
+
+def _detail(text: str) -> int | None:
+    if text == "all":
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on, or all, is needed")
+
+
+def _unwritten(error: OSError, folder: Path) -> str:
+    place = printable(str(error.filename or folder))
+    published = error.filename == str(PUBLISHED_PATH)
+    remedy = "restore it from the repository" if published else "choose another folder with -o"
+    return f"{place}: {error.strerror}, so no report was written; {remedy}"

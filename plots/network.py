@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Epoch rows by what they compute, as against how and where (plots/series.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.rows import File, Row
+
+NetworkKey = tuple[tuple[str, str], ...]
+
+_HOW = frozenset({"family", "device", "execution", "data", "cpu_threads", "loss"})
+_OWN_COLUMN = frozenset({"model", "batch"})
+
+
+def epoch_rows(file: File) -> list[Row]:
+    """The Epoch rows of `file` that have a result."""
+    return [row for row in file.rows if row.family == "Epoch" and row.failure is None]
+
+
+def on_device(rows: Sequence[Row], device: str) -> list[Row]:
+    """Those of `rows` that were computed on `device`: cpu or cuda."""
+    return [row for row in rows if row.configuration.get("device") == device]
+
+
+def best(rows: Sequence[Row]) -> Row:
+    """The row with the smallest median; `rows` has one at least."""
+    return min(rows, key=lambda row: row.median)
+
+
+def network_key(row: Row) -> NetworkKey:
+    """What `row` computes: rows that share it may be compared."""
+    return tuple(
+        sorted((key, value) for key, value in row.configuration.items() if key not in _HOW)
+    )
+
+
+def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
+    """`rows` by what they compute, the smallest network first."""
+    groups: dict[NetworkKey, list[Row]] = {}
+    for row in sorted(rows, key=_size):
+        groups.setdefault(network_key(row), []).append(row)
+    return groups
+
+
+def network_label(key: NetworkKey, keys: Sequence[NetworkKey]) -> str:
+    """The model, and beside it whatever but the batch size is not the same in all `keys`."""
+    configuration = dict(key)
+    others = [dict(other) for other in keys]
+    parts = [configuration["model"]]
+    for name, value in configuration.items():
+        if name not in _OWN_COLUMN and any(other.get(name) != value for other in others):
+            parts.append(value if name == "precision" else f"{name} {value}")
+    return ", ".join(parts)
+
+
+def _size(row: Row) -> tuple[float, str, float]:
+    return row.counters["params"], row.configuration["model"], row.counters["batch"]

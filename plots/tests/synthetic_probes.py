@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the families Peak, Copy, Gemm and Layer, and every GPU mode: times from formulas.
+
+python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many machines
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plots.tests import synthetic
+
+GPU_MODES = [
+    (execution, data)
+    for execution in ("eager", "graph", "graph-epoch")
+    for data in ("resident", "pageable", "pinned", "pinned-async")
+    if execution != "graph-epoch" or data == "resident"
+]
+_CPU = {"device": "cpu", "cpu_threads": "2"}
+_GPU = {"device": "cuda"}
+_FLOPS = {"cpu": 1e11, "cuda": 2e13}
+_BYTES = {"cpu": 1e10, "cuda": 5e11}
+_WAIT = {"cpu": 2e-7, "cuda": 6e-6}
+
+
+def operation(
+    configuration: dict[str, str], seconds: float, count: int = 1, **counters: float
+) -> list[dict[str, Any]]:
+    """The entries of a row that does `count` operations of `seconds` each, three repetitions.
+
+    `counters` are those of one operation; of Peak and Copy they are given for the iteration.
+    """
+    entries = []
+    name = synthetic.row_name(configuration)
+    per = count if configuration["family"] in ("Peak", "Copy") else 1
+    noise = np.random.default_rng(len(name)).gamma(2.0, 0.02, 3)
+    for repetition, factor in enumerate(1 + noise):
+        entries.append(
+            {
+                "name": name,
+                "run_name": name,
+                "run_type": "iteration",
+                "repetitions": 3,
+                "repetition_index": repetition,
+                "threads": 1,
+                "iterations": 5,
+                "real_time": seconds * factor * count * 1e9,
+                "cpu_time": seconds * factor * count * 1e9,
+                "time_unit": "ns",
+                "configuration": configuration,
+                "quality": [],
+                "verification": {
+                    "reference": "sums in float64",
+                    "tolerance": 1e-5 if per == 1 and count > 1 else 0,
+                    "relative_error": 0,
+                    "entries": 1,
+                    "entries_of": 1,
+                },
+                "count": count,
+                "seconds": seconds * factor,
+                **{key: value * per for key, value in counters.items()},
+                **{
+                    f"{key}_per_second": value / (seconds * factor)
+                    for key, value in counters.items()
+                    if key in ("flops", "bytes")
+                },
+            }
+        )
+    return entries
+
+
+def peaks(gpu: bool = True) -> list[dict[str, Any]]:
+    """Ceilings of each device."""
+    entries = []
+    for device in (_CPU, _GPU) if gpu else (_CPU,):
+        kind = device["device"]
+        peak = {"family": "Peak"}
+        fma = {**peak, "quantity": "fma", "precision": "f32", **device}
+        entries += operation(fma, 1e9 / _FLOPS[kind], flops=1e9)
+        entries += operation({**peak, "quantity": "triad", **device}, 0.1, bytes=0.1 * _BYTES[kind])
+        waiting = "launch" if kind == "cuda" else "fork-join"
+        entries += operation({**peak, "quantity": waiting, **device}, _WAIT[kind], 100)
+    return entries
+
+
+def copies(gpu: bool = True) -> list[dict[str, Any]]:
+    """Copies of growing size, pageable and pinned."""
+    entries = []
+    kinds = [({"direction": "h2h"}, {**_CPU, "memory": "pageable", "mode": "sync"}, 8e9, 5e-8)]
+    for direction in ("h2d", "d2h") if gpu else ():
+        for memory, rate in (("pageable", 6e9), ("pinned", 2.4e10)):
+            where = {**_GPU, "memory": memory, "mode": "async"}
+            kinds.append(({"direction": direction}, where, rate, 8e-6))
+    for direction, where, rate, latency in kinds:
+        for exponent in range(10, 29, 2):
+            size = 2**exponent
+            configuration = {"family": "Copy", **direction, "bytes": str(size), **where}
+            entries += operation(configuration, latency + size / rate, 1, bytes=size)
+    return entries
+
+
+def products(gpu: bool = True) -> list[dict[str, Any]]:
+    """Square products, warm and cold, and those of one batch of a network."""
+    entries = []
+    for device in (_CPU, _GPU) if gpu else (_CPU,):
+        kind = device["device"]
+        for cache, slow in (("warm", 1.0), ("cold", 1.6)):
+            sizes = [(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)] + [(100, 2, 4)]
+            for m, n, k in sizes:
+                configuration = {
+                    "family": "Gemm",
+                    **{"m": str(m), "n": str(n), "k": str(k)},
+                    **{"transpose": "nn", "precision": "f32", "cache": cache},
+                    **device,
+                    "execution": "eager",
+                }
+                flops, moved = 2 * m * n * k, 4 * (m * n + m * k + k * n)
+                seconds = _WAIT[kind] + slow * flops / _FLOPS[kind]
+                entries += operation(
+                    configuration, seconds, 10, flops=flops, bytes=moved, verified_entries=m * n
+                )
+    return entries
+
+
+def layers(gpu: bool = True) -> list[dict[str, Any]]:
+    """One layer of growing width, forward and backward."""
+    entries = []
+    for device in (_CPU, _GPU) if gpu else (_CPU,):
+        kind = device["device"]
+        for direction, factor in (("forward", 2), ("backward", 4)):
+            for width in (16, 64, 256, 1024, 4096):
+                configuration = {
+                    "family": "Layer",
+                    **{"width": str(width), "batch": "100", "activation": "relu"},
+                    **{"pass": direction, "form": "fused", "precision": "f32"},
+                    **device,
+                    "execution": "eager",
+                }
+                flops = factor * 100 * width * width
+                entries += operation(
+                    configuration,
+                    2 * _WAIT[kind] + flops / _FLOPS[kind],
+                    10,
+                    flops=flops,
+                    bytes=4 * width * width,
+                    verified_entries=100 * width,
+                    width=width,
+                    batch=100,
+                )
+    return entries
+
+
+def epochs(modes: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
+    """Epochs of every network on the CPU and in each of `modes` of the GPU (None: all nine)."""
+    entries = []
+    for model in synthetic.MODELS:
+        for threads in (1, 2):
+            entries += synthetic.samples(synthetic.cpu_configuration(model, threads))
+        for place, (execution, data) in enumerate(GPU_MODES if modes is None else modes):
+            mode = {"execution": execution, "data": data}
+            row = synthetic.samples({**synthetic.gpu_configuration(model), **mode})
+            slow = 1 + 0.12 * place
+            for entry in row:
+                for key in ("real_time", "cpu_time", "seconds_per_epoch"):
+                    entry[key] *= slow
+            entries += row
+    return entries
+
+
+def everything(gpu: bool = True, machine: str = "synthetic machine") -> dict[str, Any]:
+    """A file with rows of all families."""
+    entries = peaks(gpu) + copies(gpu) + products(gpu) + layers(gpu) + epochs(None if gpu else [])
+    return synthetic.document(entries, machine=machine, gpu="synthetic GPU" if gpu else None)
+
+
+def write_many(folder: Path, files: int, entries: int = 500) -> None:
+    """`files` files of `entries` entries each, of as many machines."""
+    document = everything()
+    # Epochs and probes in turn, so that every file has some of each.
+    own = document["benchmarks"]
+    probes = len(own) - len(epochs())
+    document["benchmarks"] = own[: min(probes, entries // 2)]
+    rest = own[probes:]
+    whole = (entries - len(document["benchmarks"])) // synthetic.REPETITIONS
+    document["benchmarks"] += rest[: whole * synthetic.REPETITIONS]
+    missing = entries - len(document["benchmarks"])
+    document["benchmarks"] += [
+        synthetic.failure({"family": "Epoch", "model": f"none-{number}"}, "synthetic", "skipped")
+        for number in range(missing)
+    ]
+    for number in range(files):
+        document["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
+        synthetic.write(folder / f"{number}" / "2020-01-01.json", document)
+
+
+if __name__ == "__main__":
+    write_many(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200)
