@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache, partial
 from itertools import count, groupby
@@ -21,6 +22,7 @@ from plots.text import printable
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _LONGEST = 1000  # characters of any text; what a result file holds may have millions
+_UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%|[kKMGT]?i?(?:B|FLOP)(?:/s)?)(?:\W|$))")
 _CODE = frozenset({"row", "command"})  # columns of what one types
 
 
@@ -70,7 +72,7 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     # Markup is the templates' own; all else may come from a file.
     is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value, _LONGEST) if is_text else value
+    return _UNIT.sub("\\1\u00a0", printable(value, _LONGEST)) if is_text else value
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:

@@ -27,9 +27,10 @@ def draw_rates(
     *,
     title: str,
     size_label: str,
+    rate_label: str,
     unit: str,
-    tick: Callable[[float], str] = units.power_of_ten_count,
-    base: int = 10,
+    tick: Callable[[float], str] = units.count,
+    base: int = 4,
 ) -> Pictures:
     """Draws `lines`, MOST_LINES at most. A point is the median over the repetitions, the shading
     their range; `unit` is that of the rates, per second, and `tick` names the sizes that are powers
@@ -61,7 +62,7 @@ def draw_rates(
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(size_label)
-        axes.set_ylabel("per second")
+        axes.set_ylabel(rate_label)
         _pad(axes.set_xlim, [point.size for line in lines for point in line.points])
         _pad(
             axes.set_ylim, [rate for line in lines for p in line.points for rate in (p.low, p.high)]

@@ -62,9 +62,9 @@ def _draw(file: File) -> Pictures | None:
         drawn,
         title="Bandwidth of a copy by its size",
         size_label="size of one copy",
+        rate_label="bandwidth",
         unit="B/s",
         tick=units.binary_bytes,
-        base=4,
     )
 
 

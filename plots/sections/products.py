@@ -68,7 +68,11 @@ def _draw(file: File) -> tuple[Pictures | None, Pictures | None]:
 
 
 def _chart(drawn: Sequence[Line], title: str, size_label: str) -> Pictures | None:
-    return draw_rates(drawn, title=title, size_label=size_label, unit="FLOP/s") if drawn else None
+    if not drawn:
+        return None
+    return draw_rates(
+        drawn, title=title, size_label=size_label, rate_label="operations", unit="FLOP/s"
+    )
 
 
 def _block(file: File, drawn: tuple[Pictures | None, Pictures | None], context: Context) -> Block:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer: of each machine in a sentence, then a line for every machine."""
+"""The answer: of each machine in a sentence or two; of many machines, of most in a line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def build(files: Sequence[File], context: Context) -> Section:
     ]
     if not any(on_device(epoch_rows(file), "cuda") for file in files):
         blocks.append(Block(lead=_WITHOUT_GPU))
-    tables = (_overview(files, sentences),) if len(files) > 1 else ()
+    rest = list(zip(files, sentences, strict=True))[context.detailed :]
     notes = []
-    if len(files) > context.detailed:
+    if rest:
         notes.append(
             f"Charts and tables below are of {context.detailed} of these {len(files)} files, those "
             "measured last; --detail=all shows all, --detail=N the last N."
@@ -46,7 +46,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         anchor="answer",
         lead="From which size of the network on is a GPU worth it?",
         blocks=tuple(blocks),
-        tables=tables,
+        tables=(_overview(rest),) if rest else (),
         notes=tuple(notes),
     )
 
@@ -184,7 +184,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def _overview(files: Sequence[File], sentences: Sequence[str]) -> Table:
+def _overview(rest: Sequence[tuple[File, str]]) -> Table:
     columns = (
         Column("machine", "machine"),
         Column("cpu", "CPU"),
@@ -195,11 +195,8 @@ def _overview(files: Sequence[File], sentences: Sequence[str]) -> Table:
         Column("without_result", "without result", numeric=True),
         Column("flagged", "flagged", numeric=True),
     )
-    return Table(
-        "All machines",
-        columns,
-        tuple(_line(file, words) for file, words in zip(files, sentences, strict=True)),
-    )
+    lines = tuple(_line(file, words) for file, words in rest)
+    return Table("The other machines", columns, lines)
 
 
 def _line(file: File, words: str) -> tuple[Cell, ...]:

@@ -183,13 +183,13 @@ def write_many(folder: Path, files: int, entries: int = 500) -> None:
     # Epochs and probes in turn, so that every file has some of each.
     own = document["benchmarks"]
     probes = len(own) - len(epochs())
-    document["benchmarks"] = own[: min(probes, entries // 2)]
+    document["benchmarks"] = own[: min(probes, entries // 6 * 3)]
     rest = own[probes:]
     whole = (entries - len(document["benchmarks"])) // synthetic.REPETITIONS
     document["benchmarks"] += rest[: whole * synthetic.REPETITIONS]
     missing = entries - len(document["benchmarks"])
     document["benchmarks"] += [
-        synthetic.failure({"family": "Epoch", "model": f"none-{number}"}, "synthetic", "skipped")
+        synthetic.failure(synthetic.cpu_configuration("disc-2", 3 + number), "synthetic", "skipped")
         for number in range(missing)
     ]
     for number in range(files):
