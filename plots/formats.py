@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -122,52 +121,11 @@ def as_latex(table: Table) -> str:
 
 
 def as_html(table: Table) -> str:
-    """A `table` element; cells carry their value for a script that sorts."""
+    """A `table` element in a box; cells carry their value for a script that sorts."""
+    # Imported here because the other formats need no template.
+    from plots.html import render_table  # noqa: PLC0415
 
-    def attributes(cell: Cell, numeric: bool) -> str:
-        kind = ' class="number"' if numeric else ""
-        value = "" if cell.value is None else f' data-value="{html.escape(str(cell.value))}"'
-        return kind + value
-
-    def shown(cell: Cell) -> str:
-        text = html.escape(printable(cell.text, _LONGEST))
-        marks = "".join(f"<sup>{mark}</sup>" for mark in cell.marks)
-        return f"<strong>{text}</strong>{marks}" if cell.bold else f"{text}{marks}"
-
-    head = []
-    if any(column.group for column in table.columns):
-        cells = "".join(
-            f'<th colspan="{len(list(columns))}" scope="colgroup">'
-            f"{html.escape(printable(name, _LONGEST))}</th>"
-            for name, columns in groupby(table.columns, key=lambda column: column.group)
-        )
-        head.append(f"<tr>{cells}</tr>")
-    titles = "".join(
-        f'<th scope="col"{" class=number" if column.numeric else ""}>'
-        f"{html.escape(printable(column.title, _LONGEST))}</th>"
-        for column in table.columns
-    )
-    head.append(f"<tr>{titles}</tr>")
-    body = []
-    for line in table.lines:
-        cells = "".join(
-            f"<td{attributes(cell, column.numeric)}>{shown(cell)}</td>"
-            for cell, column in zip(line, table.columns, strict=True)
-        )
-        body.append(f"<tr>{cells}</tr>")
-    notes = "".join(
-        f"<li>{html.escape(printable(note, _LONGEST_NOTE))}</li>" for note in table.notes
-    )
-    return "\n".join(
-        [
-            '<div class="table">',
-            f"<table><caption>{html.escape(printable(table.title, _LONGEST_NOTE))}</caption>",
-            f"<thead>{''.join(head)}</thead>",
-            f"<tbody>{''.join(body)}</tbody></table>",
-            f"<ol>{notes}</ol></div>" if notes else "</div>",
-            "",
-        ]
-    )
+    return render_table(table)
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

@@ -32,10 +32,8 @@ def _block(file: File) -> Block:
     missing, flagged = missing_table(file), _flagged(file)
     rows = len(file.rows)
     doubtful = sum(bool(row.quality) for row in file.rows)
-    lead = (
-        f"{len(missing.lines) or 'None'} of {rows} rows {_is(len(missing.lines))} without a "
-        f"result, {doubtful or 'none'} {_carry(doubtful)} a flag."
-    )
+    counted = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag."
+    lead = counted[:1].upper() + counted[1:]
     tables, folds = [], []
     for table in (missing, flagged):
         if len(table.lines) > _FEW:
@@ -51,12 +49,10 @@ def _block(file: File) -> Block:
     )
 
 
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def _carry(number: int) -> str:
-    return "carries" if number == 1 else "carry"
+def _of(number: int, rows: int) -> str:
+    if number == rows > 1:
+        return f"all {rows} rows have"
+    return f"{number or 'none'} of {rows} rows {'has' if number == 1 else 'have'}"
 
 
 def missing_table(file: File) -> Table:

@@ -7,30 +7,23 @@ from collections.abc import Sequence
 
 from plots.published import Experiment
 from plots.rows import File
-from plots.section import Context, Link, Section
-from plots.table import Cell, Column, Table
+from plots.section import Block, Context, Link, Section
 
 
 def build(_files: Sequence[File], context: Context) -> Section | None:
     """The section; None where nothing was published."""
     if not context.experiments:
         return None
-    names = ("experiment", "network", "training", "measured on", "result", "source")
-    columns = tuple(Column(name.replace(" ", "_"), name) for name in names)
-    lines = tuple(
-        tuple(Cell(text, text) for text in _fields(experiment))
-        for experiment in context.experiments
-    )
     return Section(
         title="Published experiments",
         anchor="published",
         lead="What others measured, in grey in the chart of the training epochs.",
-        tables=(Table("What others measured", columns, lines),),
+        blocks=tuple(_block(experiment) for experiment in context.experiments),
         links=tuple(_link(experiment) for experiment in context.experiments),
     )
 
 
-def _fields(experiment: Experiment) -> tuple[str, ...]:
+def _block(experiment: Experiment) -> Block:
     result = experiment.finding
     if experiment.crossover_params:
         result += f" ({experiment.crossover_params:,} parameters)"
@@ -39,14 +32,14 @@ def _fields(experiment: Experiment) -> tuple[str, ...]:
         result += f": {times} for {experiment.epochs} epochs"
     if experiment.speed_up:
         result += f", speed-up {experiment.speed_up:.3f} (CPU time / GPU time)"
-    return (
-        experiment.title,
-        experiment.network,
-        experiment.training,
-        experiment.measured_on,
-        result,
-        experiment.citation.author,
+    facts = (
+        ("Result", result),
+        ("Network", experiment.network),
+        ("Training", experiment.training),
+        ("Measured on", experiment.measured_on),
+        ("By", experiment.citation.author),
     )
+    return Block(title=experiment.title, facts=facts)
 
 
 def _link(experiment: Experiment) -> Link:

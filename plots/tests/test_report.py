@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's pictures and page."""
+"""The report: what its page and pictures hold, whatever the files hold."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,19 +16,73 @@ import pytest
 from matplotlib.image import imread
 
 from plots import report, rows, units
+from plots.network import epoch_rows
 from plots.published import PUBLISHED_PATH, load_published
-from plots.series import series_labels
-from plots.tests import synthetic
+from plots.sections import SECTIONS
+from plots.series import series_labels, without_slower_executions
+from plots.tests import synthetic, synthetic_probes
 
-HOSTILE = 'x|y `z` <script>alert(1)</script>\n# title $\\frac$ [a](b) ../../up \u202e "q"'
+HOSTILE = (
+    'x|y `z` <script>alert(1)</script>\n# title $\\frac$ [a](b) ../../up \u202e "q" '
+    "' onload=alert(2) <!-- ]]> &lt;b&gt; {{ 7*7 }} {% raw %} javascript:alert(3)"
+)
+VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
-def build(*files) -> dict[str, bytes]:
-    return report.build_report(list(files), load_published())
+class Page(HTMLParser):
+    """The elements of a page in order, and its text outside of style, script and pictures."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "script", "svg"} & set(self._open):
+            self.text += data
+        elif "svg" in self._open:
+            self.text += f"\n{data}"
+
+    def shape(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Elements and the names of their attributes, but for what is within pictures."""
+        plain = [
+            (tag, tuple(sorted(attributes)))
+            for tag, attributes in self.elements
+            if "id" not in attributes or not attributes["id"].startswith("s")
+        ]
+        return [(tag, names) for tag, names in plain if tag not in SVG_ELEMENTS]
 
 
-def page_of(contents: dict[str, bytes]) -> str:
-    return contents[report.PAGE].decode()
+SVG_ELEMENTS = {"svg", "g", "path", "defs", "use", "text", "tspan", "clippath", "rect", "title"}
+SVG_ELEMENTS |= {"desc"}
+
+
+def build(*files, **options) -> dict[str, bytes]:
+    return report.build_report(list(files), load_published(), **options)
+
+
+def page_of(contents: dict[str, bytes]) -> Page:
+    return Page(contents[report.PAGE].decode())
+
+
+def shown(text: str) -> str:
+    """`text` as the page has it: a number and its unit are kept together."""
+    return text.replace("\u00a0", " ")
 
 
 @pytest.fixture
@@ -33,62 +91,167 @@ def sweep(write):
     return rows.load_file(write(synthetic.sweep()))
 
 
-def test_pictures_are_drawn(sweep):
-    contents = build(sweep)
-    assert list(contents) == ["synthetic-machine.png", "synthetic-machine.svg", "README.md"]
-    picture = imread(io.BytesIO(contents["synthetic-machine.png"]))
-    assert picture.shape[0] > 600 and picture.shape[1] > 1000
-    ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
-    assert 0.01 < ink < 0.5
-    svg = ElementTree.fromstring(contents["synthetic-machine.svg"])
-    assert svg.tag.endswith("svg")
-    assert not [element for element in svg.iter() if element.tag.endswith("script")]
-    assert b"<dc:date>" not in contents["synthetic-machine.svg"]
+@pytest.fixture
+def everything(write):
+    """A file with rows of every family and all GPU modes."""
+    return rows.load_file(write(synthetic_probes.everything(), "everything.json"))
 
 
-def test_the_same_files_give_the_same_bytes(sweep):
-    assert build(sweep) == build(sweep)
+def test_charts_are_files_too(everything):
+    contents = build(everything)
+    stems = [f"synthetic-machine.{name}" for name in ("epochs", "copies", "products", "layers")]
+    assert list(contents) == [
+        "index.html",
+        *(f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")),
+    ]
+    for stem in stems:
+        picture = imread(io.BytesIO(contents[f"{stem}.png"]))
+        assert picture.shape[0] > 600 and picture.shape[1] > 1000
+        ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
+        assert 0.005 < ink < 0.5
+        svg = ElementTree.fromstring(contents[f"{stem}.svg"])
+        assert svg.tag.endswith("svg")
+        assert not [element for element in svg.iter() if element.tag.endswith("script")]
+        assert b"<dc:date>" not in contents[f"{stem}.svg"]
 
 
-def test_table_holds_the_medians_and_ranges(sweep):
-    page = page_of(build(sweep))
+def test_the_same_files_give_the_same_bytes(everything):
+    assert build(everything) == build(everything)
+
+
+def test_the_page_needs_nothing_else(everything):
+    contents = build(everything)
+    page = page_of(contents)
+    policy = next(
+        attributes["content"]
+        for tag, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
+    for tag, attributes in page.elements:
+        assert tag not in {"img", "link", "iframe", "object", "embed", "base", "form"}
+        assert "src" not in attributes
+        target = attributes.get("href")
+        assert target is None or target.startswith(("#", "https://")) or target in contents
+        if target and target.startswith("#"):
+            assert target[1:] in ids(page)
+    source = contents[report.PAGE].decode()
+    assert "@import" not in source and not re.search(r"url\((?!#)", source)
+
+
+def ids(page: Page) -> Counter[str]:
+    return Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+
+
+def test_ids_are_unique_and_pictures_described(everything, write):
+    document = synthetic_probes.everything(machine="another")
+    page = page_of(build(everything, rows.load_file(write(document, "other.json"))))
+    assert ids(page).most_common(1)[0][1] == 1
+    pictures = [attributes for tag, attributes in page.elements if tag == "svg"]
+    assert len(pictures) == 8
+    for attributes in pictures:
+        assert attributes["role"] == "img"
+        assert all(name in ids(page) for name in attributes["aria-labelledby"].split())
+    for _, attributes in page.elements:
+        for reference in re.findall(r"url\(#([^)]+)\)", str(attributes)):
+            assert reference in ids(page)
+
+
+def test_headings_are_in_order(everything):
+    levels = [int(tag[1]) for tag, _ in page_of(build(everything)).elements if tag in HEADINGS]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+HEADINGS = {"h1", "h2", "h3", "h4"}
+
+
+def test_colours_of_pictures_can_change_with_the_page(everything):
+    source = build(everything)[report.PAGE].decode()
+    style = source[source.index("<style>") : source.index("</style>")]
+    dark = style[style.index("prefers-color-scheme: dark") :]
+    used = set(re.findall(r"var\(--c-([0-9a-f]{6}),#\1\)", source[source.index("<svg") :]))
+    assert len(used) > 8
+    assert not [colour for colour in used if f"--c-{colour}:" not in dark]
+
+
+def test_tables_hold_the_medians_and_ranges(sweep):
+    text = shown(page_of(build(sweep)).text)
+    found = epoch_rows(sweep)
+    assert len(found) == 41  # 14 networks on 3 series, less the skipped row
+    for row in found:
+        assert units.seconds(float(np.median(row.samples))) in text
+        assert units.seconds_range(row.samples.min(), row.samples.max()) in text
+        assert units.significant(row.counters["rows"] / row.median) in text
+        assert f"{row.counters['params']:,.0f}" in text
+
+
+def test_the_best_of_each_device_and_its_speed_up(sweep):
     text = report.summary(sweep)
-    shown = report.epoch_rows(sweep)
-    assert len(shown) == 41  # 14 networks on 3 series, less the skipped row
-    for row in shown:
-        (line,) = [part for part in page.splitlines() if part.startswith(f"| {row_model(row)} |")]
-        median = units.seconds(float(np.median(row.samples)))
-        assert f"**{median}**" in line and median in text
-        assert units.seconds_range(row.samples.min(), row.samples.max()) in line
-        assert units.significant(row.counters["rows"] / row.median) in line
-        assert f"| {row.counters['params']:,.0f} |" in line
-
-
-def row_model(row: rows.Row) -> str:
-    return row.configuration["model"]
+    for model in ("disc-2", "disc-12"):
+        members = [row for row in epoch_rows(sweep) if row.configuration["model"] == model]
+        cpu, gpu = (
+            min(row.median for row in members if row.configuration["device"] == device)
+            for device in ("cpu", "cuda")
+        )
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{model} ")]
+        assert units.seconds(cpu) in line and units.seconds(gpu) in line
+        assert f" {units.significant(cpu / gpu)}×" in line
 
 
 def test_small_table_by_hand(small, write):
-    page = page_of(build(rows.load_file(write(small))))
-    assert "| disc-3 | 70 | 100 | **20.0 ms** | 10.0 – 30.0 ms | 50,000 |" in page
+    text = shown(page_of(build(rows.load_file(write(small)))).text)
+    assert "disc-37010020.0 ms10.0 – 30.0 ms50,000CPU, 2 threads" in text
+
+
+def test_without_a_gpu_the_page_says_what_one_would_add(write):
+    file = rows.load_file(write(synthetic_probes.everything(gpu=False)))
+    text = shown(page_of(build(file)).text)
+    assert "No GPU's times yet (synthetic)" in text
+    assert "With one from a machine that has a GPU" in text
+    row = next(row for row in epoch_rows(file) if row.configuration["model"] == "fcn-r")
+    peak = next(row for row in file.rows if row.configuration.get("quantity") == "fma")
+    best = min(
+        other.median for other in epoch_rows(file) if other.configuration["model"] == "fcn-r"
+    )
+    share = 100 * (row.counters["flops"] / best) / (peak.counters["flops"] / peak.minimum)
+    assert f"at {units.seconds(best)} an epoch on 2 threads" in text
+    assert f"{share:.0f} % of the multiply-adds it can do" in text
+
+
+def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
+    members = [row for row in epoch_rows(sweep) if row.configuration["model"] == "fcn-r"]
+    cpu, gpu = sorted((row.median for row in members), reverse=True)
+    answer = shown(page_of(build(sweep)).text)
+    assert f"the GPU is {units.significant(cpu / gpu)} times as fast" in answer
+    assert "With one from a machine" not in answer
 
 
 def test_failures_flags_notes_and_record_are_told(write):
     document = synthetic.sweep(threads=(1, 4), gpu=False)
     document["context"]["crossover"]["complete"] = False
     document["context"]["crossover"]["software"]["dirty"] = True
+    document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
     file = rows.load_file(write(document))
-    for text in (page_of(build(file)), report.summary(file)):
+    page = shown(page_of(build(file)).text)
+    for text in (page, report.summary(file)):
         assert "too little memory: 9 GB needed" in text
         assert "oversubscribed: 4 threads on 2 cores" in text
         assert "interrupted" in text and "uncommitted" in text
-        assert "none (synthetic)" in text
-    assert "    OMP_NUM_THREADS=2 bench --sweep=default\n" in page_of(build(file))
+        assert "(synthetic)" in text
+    assert "OMP_NUM_THREADS=2 ./build/bench --sweep=default\n" in page
+    assert f"git checkout {'0123456789' * 4}\n" in page
+    name = "Epoch/model:heart/batch:10/precision:f32/device:cpu/execution:eager/cpu_threads:4"
+    assert f"./build/bench --sweep=default '--benchmark_filter=^{name}$'" in page
+    assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
 
 
 def test_published_experiments_are_told(sweep):
     page = page_of(build(sweep))
-    assert "703,142" in page and "27.75 s" in page and "27.89 s" in page and "0.995" in page
+    for text in ("703,142", "27.75 s", "27.89 s", "0.995"):
+        assert text in shown(page.text)
+    links = [attributes.get("href", "") for tag, attributes in page.elements if tag == "a"]
+    assert "https://penny-xu.github.io/blog/when-gpu" in links
 
 
 def test_published_figures():
@@ -104,36 +267,67 @@ def test_published_figures():
     }
 
 
-def test_hostile_text_stays_text(write):
-    configuration = {**synthetic.cpu_configuration("heart", 2), "execution": HOSTILE}
-    entries = synthetic.samples(configuration, quality=[HOSTILE, "y" * 10_000])
-    for model in (HOSTILE, "m" * 10_000):
+def filled_with(text: str) -> dict:
+    """A file with `text` wherever a file may hold any text, and with text of 10,000 characters."""
+    long = text[:1] * 10_000
+    configuration = {**synthetic.cpu_configuration("heart", 2), "execution": text}
+    entries = synthetic.samples(configuration, quality=[text, long])
+    for model in (text, long):
         changed = {**configuration, "model": model}
         name = synthetic.row_name(changed)
         entries += [
             {**entry, "name": name, "run_name": name, "configuration": changed}
             for entry in entries[: synthetic.REPETITIONS]
         ]
-    entries.append(synthetic.failure(synthetic.cpu_configuration("disc-2", 1), HOSTILE))
-    document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE)
+    entries.append(synthetic.failure(synthetic.cpu_configuration("disc-2", 1), text))
+    for configuration in (
+        {"family": "Peak", "quantity": text, "device": text},
+        {"family": "Copy", "direction": text, "memory": text, "mode": text, "bytes": text}
+        | {"device": "cuda"},
+    ):
+        entries += synthetic_probes.operation(configuration, 1e-3, bytes=1e6)
+    for configuration in (
+        {"family": "Gemm", "m": text, "n": text, "k": text, "transpose": text, "cache": long}
+        | {"precision": text, "device": "cpu", "cpu_threads": text, "execution": text},
+        {"family": "Layer", "width": text, "batch": text, "activation": text, "pass": text}
+        | {"form": text, "precision": text, "device": "cuda", "execution": text},
+    ):
+        entries += synthetic_probes.operation(
+            configuration, 1e-3, 2, flops=1e9, bytes=1e6, verified_entries=1, width=9, batch=9
+        )
+    document = synthetic.document(entries, machine=text, gpu=text)
     crossover = document["context"]["crossover"]
-    crossover["machine"]["cpu"]["model"] = HOSTILE
-    crossover["configuration"]["command"] = ["bench", HOSTILE, "```"]
-    crossover["configuration"]["environment"] = {HOSTILE: HOSTILE}
-    crossover["software"]["libraries"] = {HOSTILE: HOSTILE}
-    file = rows.load_file(write(document))
-    contents = build(file)
-    assert all(name.replace(".", "-").replace("-", "a").isalnum() for name in contents)
-    outside_code = [line for line in page_of(contents).splitlines() if not line.startswith("    ")]
-    for line in outside_code:
-        assert not line.startswith("# title")
-        assert "<script" not in line.replace("\\<script", "")
-        assert "[a](b)" not in line.replace("\\[a\\](b)", "")
-    assert "y" * 1000 not in page_of(contents) and "m" * 1000 not in page_of(contents)
-    table = [line for line in outside_code if line.startswith("| ") and "MISSING" not in line]
-    columns = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in table]
-    assert len(set(columns[:4])) == 1  # no text of a cell opens another one
-    assert b"<script" not in contents[next(name for name in contents if name.endswith(".svg"))]
+    crossover["machine"]["cpu"]["model"] = text
+    crossover["machine"]["os"] = long
+    crossover["configuration"]["command"] = ["bench", text, "```"]
+    crossover["configuration"]["environment"] = {text: text}
+    crossover["software"]["libraries"] = {text: text}
+    crossover["software"]["compiler"] = text
+    return document
+
+
+def test_text_from_a_file_makes_no_element_and_no_attribute(write):
+    harmless = re.sub(r"[^a-z0-9 ]", "x", HOSTILE)
+    pages = []
+    for text in (HOSTILE, harmless):
+        file = rows.load_file(write(filled_with(text), "any.json"))
+        other = rows.load_file(write(filled_with(text), "other.json"))
+        contents = build(file, other, detailed=1, older=[file])
+        pages.append(page_of(contents))
+        assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in contents)
+        assert not any(".." in name or name.startswith(".") for name in contents)
+    hostile, tame = pages
+    assert hostile.shape() == tame.shape()
+    assert {tag for tag, _ in hostile.elements} == {tag for tag, _ in tame.elements}
+    assert not [tag for tag, _ in hostile.elements if tag == "script"][1:]
+    for _, attributes in hostile.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert not str(attributes.get("href", "")).startswith("javascript")
+        assert "alert" not in attributes.get("style", "")
+    assert "<script>alert(1)</script>" in hostile.text  # shown as text
+    assert "{{ 7*7 }}" in hostile.text
+    assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
+    assert "x" * 1000 not in hostile.text
     assert "\u202e" not in report.summary(file) and "\x1b" not in report.summary(file)
 
 
@@ -143,7 +337,7 @@ def test_each_machine_gets_its_own_pictures(small, write):
         small["context"]["crossover"]["machine"]["id"] = machine
         files.append(rows.load_file(write(small, f"{number}.json")))
     names = [name for name in build(*files) if name.endswith(".svg")]
-    assert names == ["machine-a.svg", "machine-a-2.svg", "b.svg"]
+    assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
 
 
 def test_the_newest_file_of_each_machine_is_taken(small, write):
@@ -157,15 +351,42 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
     small["context"]["crossover"]["machine"]["id"] = "another"
     folder = write(small, "other.json").parent
     files, _ = rows.load_files([folder])
-    chosen = report.newest_per_machine(files)
-    assert [file.path.name for file in chosen] == ["other.json", "new.json"]
+    chosen, older = report.newest_per_machine(files)
+    assert [file.path.name for file in chosen] == ["new.json", "other.json"]
+    assert [file.path.name for file in older] == ["middle.json", "old.json"]
+    text = page_of(build(*chosen, older=older)).text
+    assert "middle.json" in text and "2 older files" in text
 
 
-def test_a_file_without_a_result_has_a_section_but_no_picture(small, write):
+def test_only_some_machines_are_shown_in_full(small, write):
+    files = []
+    for number in range(5):
+        small["context"]["crossover"]["machine"]["id"] = f"machine {number}"
+        files.append(rows.load_file(write(small, f"{number}.json")))
+    contents = build(*files, detailed=2)
+    assert [name for name in contents if name.endswith(".png")] == [
+        "machine-0.epochs.png",
+        "machine-1.epochs.png",
+    ]
+    text = page_of(contents).text
+    assert "of 2 of these 5 files" in text and "--detail=all" in text
+    assert all(f"machine {number}" in text for number in range(5))
+
+
+def test_every_section_builds_on_a_file_without_a_result(small, write):
     small["benchmarks"] = [synthetic.failure(synthetic.cpu_configuration("disc-2", 1), "why")]
     contents = build(rows.load_file(write(small)))
-    assert list(contents) == ["README.md"]
-    assert "No Epoch row of this file has a result" in page_of(contents)
+    assert list(contents) == ["index.html"]
+    text = page_of(contents).text
+    assert "No Epoch row of this file has a result" in text
+    assert "This file has no ceilings" in text and "why" in text
+
+
+def test_sections_have_anchors_of_their_own(everything):
+    built = [module.build([everything], report.Context()) for module in SECTIONS]
+    anchors = [section.anchor for section in built if section]
+    assert len(set(anchors)) == len(anchors)
+    assert all(re.fullmatch(r"[a-z][a-z-]*", anchor) for anchor in anchors)
 
 
 @pytest.mark.parametrize("models", [["heart"], ["disc-3"], ["heart", "mlp-784-512-10", "disc-12"]])
@@ -174,6 +395,18 @@ def test_few_points_are_drawn_too(write, models):
     for model in models:
         entries += synthetic.samples(synthetic.cpu_configuration(model, 1))
     assert len(build(rows.load_file(write(synthetic.document(entries))))) == 3
+
+
+def test_files_in_the_folder_stay_and_links_are_not_followed(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    (tmp_path / "elsewhere").write_text("mine too")
+    (folder / "index.html").symlink_to(tmp_path / "elsewhere")
+    assert report.write_report({"index.html": b"page"}, folder) == [folder / "index.html"]
+    assert (folder / "index.html").read_bytes() == b"page"
+    assert (tmp_path / "elsewhere").read_text() == "mine too"
+    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "notes.txt"]
 
 
 def test_labels_say_what_differs(sweep):
@@ -192,4 +425,16 @@ def test_labels_name_precision_and_execution_where_they_differ(write):
         "CPU, f32, eager, 1 thread",
         "CPU, f32, eager, 1 thread, layout blocked",
         "CPU, f32, fused, 1 thread",
+    ]
+
+
+def test_of_many_gpu_modes_the_faster_execution_is_drawn(everything):
+    kept = series_labels(without_slower_executions(epoch_rows(everything))).values()
+    assert list(kept) == [  # the formula makes eager the fastest of each placement
+        "CPU, 1 thread",
+        "CPU, 2 threads",
+        "GPU, eager, pageable",
+        "GPU, eager, pinned",
+        "GPU, eager, pinned-async",
+        "GPU, eager, resident",
     ]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that measure a row again: they survive a shell and select that row alone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plots import rows
+from plots.commandline import again, command
+from plots.rows import Run
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "build" / "bench"
+NAME = "Epoch/model:a.b+c/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
+
+
+def run_of(*words: str, **environment: str) -> Run:
+    return Run(("bench", *words), "default", 9, environment, "")
+
+
+def test_the_results_place_and_filter_are_left_out():
+    words = ["--mlp=784,512,10", "--out=a.json", "--benchmark_out=b", "--benchmark_filter=x"]
+    assert command(run_of(*words)) == "./build/bench --mlp=784,512,10"
+
+
+def test_a_shell_gives_back_the_words():
+    run = run_of("--data=it's $HOME `x`.csv", OMP_NUM_THREADS="2 ; rm x")
+    assert shlex.split(command(run)) == [
+        "OMP_NUM_THREADS=2 ; rm x",
+        "./build/bench",
+        "--data=it's $HOME `x`.csv",
+    ]
+
+
+def test_the_filter_matches_the_row_alone(small, write):
+    (row,) = rows.load_file(write(small)).rows
+    words = shlex.split(again(run_of(), row))
+    assert words[0] == "./build/bench"
+    pattern = words[1].removeprefix("--benchmark_filter=")
+    assert re.search(pattern, row.name) and not re.search(pattern, f"{row.name}0")
+
+
+def test_what_is_special_in_a_pattern_is_escaped(small, write):
+    for entry in small["benchmarks"]:
+        entry["configuration"]["model"] = "a.b+c"
+        entry["name"] = entry["run_name"] = NAME
+    (row,) = rows.load_file(write(small)).rows
+    pattern = shlex.split(again(run_of(), row))[1].removeprefix("--benchmark_filter=")
+    assert re.search(pattern, NAME) and not re.search(pattern, NAME.replace("a.b", "aab"))
+
+
+def test_bench_knows_the_rows_of_a_committed_file():
+    if not BENCH.exists():
+        pytest.skip("bench is not built; ./run --setup-only builds it")
+    file = rows.load_file(sorted((ROOT / "results").glob("amd-*/*.json"))[0])
+    for row in file.rows[:3]:
+        listed = subprocess.run(
+            ["sh", "-c", f"{again(file.run, row)} --benchmark_list_tests"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert listed.stdout.split() == [row.name]
