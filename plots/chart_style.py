@@ -59,6 +59,8 @@ def drawing(width: float = 8.4, height: float = 5.2) -> Iterator[Figure]:
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # A name may hold characters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
+        # A file may hold numbers so small that a rate is 0.
+        warnings.filterwarnings("ignore", message="Data has no positive values")
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure

@@ -77,8 +77,9 @@ def draw_rates(
 
 
 def _pad(set_limits: Callable[[float, float], object], values: Sequence[float]) -> None:
+    positive = [value for value in values if value > 0] or [1.0]
     # At least a decade, so that there is a tick with a name.
-    low, high = min(values) / 1.5, max(values) * 1.5
+    low, high = min(positive) / 1.5, max(positive) * 1.5
     if high < 10 * low:
         low, high = low / 3, high * 3
     set_limits(low, high)

@@ -41,6 +41,8 @@ _NOT_COUNTERS = frozenset(
 )
 # `seconds_per_epoch` and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
+_LARGEST = 1e40  # of any number
+_SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
 _OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
 
 
@@ -336,13 +338,14 @@ def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
         for key, item in value.items() if kind is dict else enumerate(value):
             item_kind = type(item)
             if item_kind is float or item_kind is int:
-                # An int has no upper bound in Python but must fit a double to be computed with.
-                if not -1.7e308 < item < 1.7e308:
+                # An int has no upper bound in Python; quotients and squares must fit a double.
+                if not -_LARGEST < item < _LARGEST:
                     name = value.get("name") if kind is dict else None
                     raise _bad(
                         path,
                         _place([*place, key], name),
-                        f"is {_shown(item)} but must be a finite number; measure the row again",
+                        f"is {_shown(item)} but must be a finite number below {_LARGEST:g}; "
+                        "measure the row again",
                     )
             elif item_kind is dict or item_kind is list:
                 _check_finite(path, item, [*place, key])
@@ -573,6 +576,13 @@ def _check_sample(path: Path, index: int, entry: dict[str, Any]) -> None:
             "an error; correct the backend and measure again",
         )
     timed = entry["real_time"] * _SECONDS[entry["time_unit"]]
+    if timed < _SHORTEST:
+        raise _bad(
+            path,
+            _entry(index, entry["name"]),
+            f'field "real_time" is {timed:g} s but no iteration is shorter than {_SHORTEST:g} s; '
+            "measure the row again",
+        )
     times = (("seconds_per_epoch", 1, "epoch"),)
     if entry["configuration"]["family"] in _OPERATIONS:
         times = (("seconds", entry["count"], "operation"),)

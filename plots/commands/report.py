@@ -71,12 +71,12 @@ def run(options: argparse.Namespace) -> int:
             print("\n\n".join(report.summary(file) for file in shown), end="\n\n")
         try:
             contents = report.build_report(files, load_published(), older, options.detail, pool.map)
-            written = report.write_report(contents, options.output)
+            page, *charts = report.write_report(contents, options.output)
         except OSError as error:
             problems.append(_unwritten(error, options.output))
-            written = []
-    for path in written:
-        print(f"wrote {printable(str(path), 400)}")
+        else:
+            beside = f", and {len(charts)} files of charts beside it" if charts else ""
+            print(f"wrote {printable(str(page), 400)}{beside}")
     return complain(problems)
 
 

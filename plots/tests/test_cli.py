@@ -50,9 +50,9 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
     output = tmp_path / "out" / "report"
     assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 0
     names = sorted(path.name for path in output.iterdir())
-    assert names == ["README.md", "synthetic-machine.png", "synthetic-machine.svg"]
-    printed = capsys.readouterr().out.splitlines()
-    assert sorted(printed) == sorted(f"wrote {output / name}" for name in names)
+    assert names == ["index.html", "synthetic-machine.epochs.png", "synthetic-machine.epochs.svg"]
+    printed = capsys.readouterr().out
+    assert printed == f"wrote {output / 'index.html'}, and 2 files of charts beside it\n"
 
 
 def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
@@ -60,6 +60,7 @@ def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
     assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
     printed = capsys.readouterr().out
     assert "20.0 ms" in printed and "10.0 – 30.0 ms" in printed and "50,000" in printed
+    assert printed.startswith("synthetic machine: No GPU's times yet")
     assert printed.index("20.0 ms") < printed.index("wrote ")
 
 
@@ -68,7 +69,7 @@ def test_report_shows_good_files_beside_bad_ones(small, write, tmp_path, capsys)
     (tmp_path / "in" / "bad.json").write_text("{")
     output = tmp_path / "out"
     assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 2
-    assert (output / "README.md").is_file()
+    assert (output / "index.html").is_file()
     assert "bad.json" in capsys.readouterr().err
 
 
@@ -89,13 +90,16 @@ def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
 def test_report_all_shows_every_file(small, write, tmp_path):
     write(small, "in/1.json")
     write(small, "in/2.json")
-    for options, pictures in ([], 1), (["--all"], 2):
-        output = tmp_path / f"out{pictures}"
+    for options, pictures in ([], 1), (["--all"], 2), (["--all", "--detail=1"], 1):
+        output = tmp_path / "".join(["out", *options])
         assert main(["report", str(tmp_path / "in"), "-o", str(output), *options]) == 0
         assert len(list(output.glob("*.svg"))) == pictures
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["validate"], ["report", "a", "--wrong"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["validate"], ["report", "a", "--wrong"], ["report", "a", "--detail=0"]],
+)
 def test_wrong_usage_is_one_sentence(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

@@ -280,17 +280,22 @@ def filled_with(text: str) -> dict:
             for entry in entries[: synthetic.REPETITIONS]
         ]
     entries.append(synthetic.failure(synthetic.cpu_configuration("disc-2", 1), text))
+    # The schema leaves these fields open, and only these.
     for configuration in (
-        {"family": "Peak", "quantity": text, "device": text},
-        {"family": "Copy", "direction": text, "memory": text, "mode": text, "bytes": text}
-        | {"device": "cuda"},
+        {"family": "Peak", "quantity": "triad", "device": text},
+        {"family": "Peak", "quantity": "copy", "direction": text, "device": text},
+        {"family": "Copy", "direction": "h2d", "memory": "pinned", "mode": "sync"}
+        | {"bytes": text, "device": text},
+        {"family": "Copy", "direction": "h2d", "memory": "pinned", "mode": "sync"}
+        | {"model": text, "batch": text, "device": text},
     ):
         entries += synthetic_probes.operation(configuration, 1e-3, bytes=1e6)
     for configuration in (
-        {"family": "Gemm", "m": text, "n": text, "k": text, "transpose": text, "cache": long}
+        {"family": "Gemm", "m": text, "n": text, "k": text, "transpose": "nn", "cache": "cold"}
         | {"precision": text, "device": "cpu", "cpu_threads": text, "execution": text},
-        {"family": "Layer", "width": text, "batch": text, "activation": text, "pass": text}
-        | {"form": text, "precision": text, "device": "cuda", "execution": text},
+        {"family": "Layer", "width": text, "batch": text, "activation": text}
+        | {"pass": "forward", "form": "fused", "precision": text, "device": text}
+        | {"execution": long},
     ):
         entries += synthetic_probes.operation(
             configuration, 1e-3, 2, flops=1e9, bytes=1e6, verified_entries=1, width=9, batch=9
@@ -395,6 +400,16 @@ def test_few_points_are_drawn_too(write, models):
     for model in models:
         entries += synthetic.samples(synthetic.cpu_configuration(model, 1))
     assert len(build(rows.load_file(write(synthetic.document(entries))))) == 3
+
+
+@pytest.mark.parametrize("value", [1e-300, 9e39])
+def test_extreme_numbers_are_drawn_and_written(write, value):
+    document = synthetic_probes.everything()
+    for entry in document["benchmarks"]:
+        for name in ("params", "flops", "bytes", "rows", "first_call_seconds", "width"):
+            if name in entry:
+                entry[name] = value
+    assert len(build(rows.load_file(write(document)))) == 9
 
 
 def test_files_in_the_folder_stay_and_links_are_not_followed(tmp_path):

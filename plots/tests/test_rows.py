@@ -202,12 +202,17 @@ def test_wrong_schema_version(small, write):
         assert "context.crossover.schema_version" in fault(write(small))
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 10**400])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 10**400, 1e41])
 def test_numbers_that_are_not_finite_name_their_place(small, write, value):
     small["benchmarks"][1]["real_time"] = value
     sentence = fault(write(small))
     assert f'row benchmarks[1] ("{NAME}"): field "real_time"' in sentence
     assert "finite" in sentence
+
+
+def test_a_time_that_nothing_takes_is_refused(small, write):
+    small["benchmarks"][1]["real_time"] = 1e-300
+    assert 'field "real_time" is 1e-303 s but no iteration is shorter' in fault(write(small))
 
 
 def test_a_number_that_overflows_names_its_place(small, tmp_path):

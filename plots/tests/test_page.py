@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page as a browser shows it: no error, nothing missing, no sideways scrolling on a phone."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plots import report, rows
+from plots.published import load_published
+from plots.tests import synthetic, synthetic_probes
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
+)
+
+# Opens the page in a frame of each width, looks at it, sorts a table, and leaves what it found.
+PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
+const source = SOURCE;
+function look(width) {
+  return new Promise(resolve => {
+    const frame = document.createElement("iframe");
+    frame.style.width = width + "px";
+    frame.style.height = "900px";
+    frame.style.border = "0";
+    frame.onload = () => {
+      const page = frame.contentDocument, root = page.documentElement;
+      page.querySelectorAll("details").forEach(one => { one.open = true; });
+      const heading = page.querySelector("thead tr:last-child th.number");
+      const column = [...heading.parentNode.cells].indexOf(heading);
+      const body = heading.closest("table").tBodies[0];
+      heading.querySelector("button")?.click();
+      const sorted = [...body.rows].map(row => Number(row.cells[column].dataset.value));
+      const boxes = [...page.querySelectorAll("svg")].map(one => one.getBoundingClientRect());
+      const found = {
+        width: root.clientWidth,
+        content: root.scrollWidth,
+        pictures: boxes.map(box => [box.width, box.height]),
+        sorted: sorted,
+        order: heading.getAttribute("aria-sort"),
+        answer: page.querySelector(".answer").innerText,
+        paper: getComputedStyle(page.body).backgroundColor,
+      };
+      frame.remove();
+      resolve(found);
+    };
+    frame.srcdoc = source;
+    document.body.append(frame);
+  });
+}
+(async () => {
+  const found = [];
+  for (const width of [360, 1280]) found.push(await look(width));
+  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+})();
+</script></body>"""
+
+
+def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Opens `page`; prints its document as the scripts leave it, and what they complain of."""
+    assert CHROMIUM
+    finished = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={profile}",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=10000",
+            *options,
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished
+
+
+@pytest.fixture(params=["gpu", "cpu", "hostile"])
+def folder(request, write, tmp_path) -> Path:
+    """A report: of every family with a GPU, of a CPU alone, of names that are as bad as can be."""
+    document = synthetic_probes.everything(gpu=request.param != "cpu")
+    if request.param == "hostile":
+        document = synthetic.sweep()
+        crossover = document["context"]["crossover"]
+        crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
+        crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
+    file = rows.load_file(write(document))
+    report.write_report(report.build_report([file], load_published()), tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_the_page_opens_without_a_complaint(folder, tmp_path):
+    opened = browse(folder / "index.html", tmp_path / "profile")
+    assert "CONSOLE" not in opened.stderr
+    assert 'class="answer"' in opened.stdout
+    assert "<button" in opened.stdout  # the one script ran
+    for name in re.findall(r'href="([^"#:]+)"', opened.stdout):
+        assert (folder / html.unescape(name)).is_file()
+
+
+def test_the_page_fits_a_phone_and_a_desk(folder, tmp_path):
+    source = (folder / "index.html").read_text(encoding="utf-8")
+    for found in probe(source, tmp_path):
+        assert found["content"] <= found["width"]
+        assert found["pictures"] and all(min(box) > 100 for box in found["pictures"])
+        assert found["order"] == "ascending" and found["sorted"] == sorted(found["sorted"])
+        assert len(set(found["sorted"])) > 1
+        assert "GPU" in found["answer"]
+
+
+def test_the_page_is_dark_where_the_reader_is(folder, tmp_path):
+    source = (folder / "index.html").read_text(encoding="utf-8")
+    light, dark = (
+        probe(source, tmp_path, f"--blink-settings=preferredColorScheme={scheme}")[0]["paper"]
+        for scheme in (1, 0)
+    )
+    assert light == "rgb(255, 255, 255)"
+    assert max(map(int, re.findall(r"\d+", dark))) < 64
+
+
+def probe(source: str, place: Path, *options: str) -> list[dict[str, Any]]:
+    """What PROBE finds at each width."""
+    page = place / "probe.html"
+    # No "</script>" of the page may end the probe's.
+    page.write_text(
+        PROBE.replace("SOURCE", json.dumps(source).replace("<", "\\u003c")), encoding="utf-8"
+    )
+    opened = browse(page, place / "profile", *options)
+    found = re.search(r"FOUND(.*)END", opened.stdout)
+    assert found, opened.stderr
+    return json.loads(html.unescape(found[1]))
