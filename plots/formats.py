@@ -9,37 +9,107 @@ import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from plots.table import Cell, Table
+from plots.table import NOTHING, Cell, Column, Table
 from plots.text import latex, markdown, printable
 
 _LONGEST = 60  # characters of a cell
 _LONGEST_NOTE = 400
+_GAP = "  "  # between columns of plain text
+_TERMINAL = 100  # characters of a line of plain text
+# In LaTeX: characters that fit beside each other in 10 pt, and lines below each other.
+_TEXT_WIDTH = 72
+_PAGE_LINES = 44
+_SIZES = (
+    (_TEXT_WIDTH, r"\normalsize"),
+    (90, r"\footnotesize"),
+    (105, r"\scriptsize"),
+    (150, r"\tiny"),
+)
 
 
 def as_text(table: Table) -> str:
-    """Aligned columns for a terminal."""
-    titles = [
-        printable(f"{column.group} {column.title}".strip(), _LONGEST) for column in table.columns
+    """Aligned columns for a terminal; what is bold elsewhere has an asterisk.
+
+    A table wider than a terminal is cut between groups of columns, and each part repeats the
+    columns before the first group. A part has no line that would hold nothing but dashes.
+    """
+    texts = [[_plain(cell) for cell in line] for line in table.lines]
+    widths = [
+        max(map(len, (printable(column.title, _LONGEST), *(line[place] for line in texts))))
+        for place, column in enumerate(table.columns)
     ]
-    lines = [
-        [
-            " ".join([printable(cell.text, _LONGEST), *(f"[{mark}]" for mark in cell.marks)])
-            for cell in line
+    runs = _runs(table.columns)
+    for name, places in runs:  # a heading may need more than its columns
+        lacking = len(printable(name, _LONGEST)) - _width(widths, places)
+        for place in places:
+            widths[place] += max(0, -(-lacking // len(places)))
+    stub = runs[0][1] if not runs[0][0] else ()
+    text = [printable(table.title, _LONGEST_NOTE)]
+    parts = _parts(runs[1:] if stub else runs, stub, widths)
+    for part in parts:
+        lines = [
+            line
+            for line in texts
+            if len(parts) == 1
+            or any(line[place] != NOTHING.text for _, run in part for place in run)
         ]
-        for line in table.lines
-    ]
-    widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
-    text = [printable(table.title, _LONGEST_NOTE), ""]
-    for line in (titles, *lines):
-        fields = [
-            field.rjust(width) if column.numeric else field.ljust(width)
-            for field, width, column in zip(line, widths, table.columns, strict=True)
-        ]
-        text.append("  ".join(fields).rstrip())
+        text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
     text += [
         f"[{mark}] {printable(note, _LONGEST_NOTE)}" for mark, note in enumerate(table.notes, 1)
     ]
     return "\n".join(text) + "\n"
+
+
+_Run = tuple[str, tuple[int, ...]]  # a group of columns and their places
+
+
+def _plain(cell: Cell) -> str:
+    marks = "".join(f" [{mark}]" for mark in cell.marks)
+    return f"{'*' if cell.bold else ''}{printable(cell.text, _LONGEST)}{marks}"
+
+
+def _runs(columns: Sequence[Column]) -> list[_Run]:
+    """The groups of `columns` in their order; neighbours without a group are one run."""
+    places = groupby(range(len(columns)), key=lambda place: columns[place].group)
+    return [(name, tuple(run)) for name, run in places]
+
+
+def _width(widths: Sequence[int], places: Sequence[int]) -> int:
+    return sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
+
+
+def _parts(runs: Sequence[_Run], stub: Sequence[int], widths: Sequence[int]) -> list[list[_Run]]:
+    """`runs` in as few parts as a terminal's width allows; one that is wider has its own."""
+    parts: list[list[_Run]] = [[]]
+    for run in runs:
+        places = [place for _, taken in parts[-1] for place in taken]
+        if places and _width(widths, [*stub, *places, *run[1]]) > _TERMINAL:
+            parts.append([])
+        parts[-1].append(run)
+    return parts
+
+
+def _text_part(
+    runs: Sequence[_Run], table: Table, lines: Sequence[Sequence[str]], widths: Sequence[int]
+) -> list[str]:
+    text = []
+    if any(name for name, _ in runs):
+        headings = (
+            printable(name, _LONGEST).center(_width(widths, places), "-" if name else " ")
+            for name, places in runs
+        )
+        text.append(_GAP.join(headings).rstrip())
+    titles = [printable(column.title, _LONGEST) for column in table.columns]
+    for line in (titles, *lines):
+        fields = (
+            line[place].rjust(widths[place])
+            if table.columns[place].numeric
+            else line[place].ljust(widths[place])
+            for _, places in runs
+            for place in places
+        )
+        text.append(_GAP.join(fields).rstrip())
+    return text
 
 
 def as_markdown(table: Table) -> str:
@@ -80,44 +150,83 @@ def as_json(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """A `table` environment; needs the package booktabs."""
+    """A `table` environment, which needs the package booktabs.
+
+    A wide one shrinks to the width of the text, which needs graphicx as well; one with more lines
+    than a page is a `longtable`, which needs the package of that name.
+    """
+    widest = sum(
+        max(len(column.title), *(len(line[place].text) for line in table.lines), 0) + 2
+        for place, column in enumerate(table.columns)
+    )
     alignment = "".join("r" if column.numeric else "l" for column in table.columns)
-    groups = [
-        (name, len(list(columns)))
-        for name, columns in groupby(table.columns, key=lambda column: column.group)
+    caption = rf"\caption{{{latex(table.title, _LONGEST_NOTE)}}}"
+    head = _latex_head(table)
+    body = [_latex_line(line) for line in table.lines]
+    notes = [
+        rf"\textsuperscript{{{mark}}} {latex(note, _LONGEST_NOTE)}\par"
+        for mark, note in enumerate(table.notes, 1)
     ]
-    text = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{latex(table.title, _LONGEST_NOTE)}}}",
+    if notes:
+        notes = [r"\begin{flushleft}\footnotesize", *notes, r"\end{flushleft}"]
+    if len(table.lines) > _PAGE_LINES:
+        # A longtable can't be scaled, so the letters are as small as the width asks for.
+        size = next((size for width, size in _SIZES if widest <= width), _SIZES[-1][1])
+        text = [
+            rf"\begingroup{size}\setlength{{\tabcolsep}}{{3pt}}",
+            rf"\begin{{longtable}}{{{alignment}}}",
+            rf"{caption} \\",
+            *head,
+            r"\endhead",
+            *body,
+            r"\bottomrule",
+            r"\end{longtable}",
+            *notes,
+            r"\endgroup",
+        ]
+        return "\n".join(text) + "\n"
+    tabular = [
         rf"\begin{{tabular}}{{{alignment}}}",
-        r"\toprule",
+        *head,
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
     ]
-    if any(name for name, _ in groups):
-        headings, rules, first = [], [], 1
-        for name, width in groups:
-            headings.append(rf"\multicolumn{{{width}}}{{c}}{{{latex(name, _LONGEST)}}}")
-            if name:
-                rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
-            first += width
+    if widest > _TEXT_WIDTH:
+        scale = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+        tabular = [scale, *tabular, "}"]
+    return (
+        "\n".join([r"\begin{table}", r"\centering", caption, *tabular, *notes, r"\end{table}"])
+        + "\n"
+    )
+
+
+def _latex_head(table: Table) -> list[str]:
+    runs = _runs(table.columns)
+    text = [r"\toprule"]
+    if any(name for name, _ in runs):
+        headings = (
+            rf"\multicolumn{{{len(places)}}}{{c}}{{{latex(name, _LONGEST)}}}"
+            for name, places in runs
+        )
+        rules = (
+            rf"\cmidrule(lr){{{places[0] + 1}-{places[-1] + 1}}}" for name, places in runs if name
+        )
         text += [" & ".join(headings) + r" \\", " ".join(rules)]
-    text += [" & ".join(latex(column.title, _LONGEST) for column in table.columns) + r" \\"]
-    text.append(r"\midrule")
-    for line in table.lines:
-        cells = []
-        for cell in line:
-            shown = latex(cell.text, _LONGEST)
-            marks = ",".join(map(str, cell.marks))
-            cells.append(
-                (rf"\textbf{{{shown}}}" if cell.bold else shown)
-                + (rf"\textsuperscript{{{marks}}}" if marks else "")
-            )
-        text.append(" & ".join(cells) + r" \\")
-    text += [r"\bottomrule", r"\end{tabular}"]
-    for mark, note in enumerate(table.notes, 1):
-        text.append(rf"\par\footnotesize\textsuperscript{{{mark}}} {latex(note, _LONGEST_NOTE)}")
-    text.append(r"\end{table}")
-    return "\n".join(text) + "\n"
+    text.append(" & ".join(latex(column.title, _LONGEST) for column in table.columns) + r" \\")
+    return [*text, r"\midrule"]
+
+
+def _latex_line(line: Sequence[Cell]) -> str:
+    cells = []
+    for cell in line:
+        shown = latex(cell.text, _LONGEST)
+        marks = ",".join(map(str, cell.marks))
+        cells.append(
+            (rf"\textbf{{{shown}}}" if cell.bold else shown)
+            + (rf"\textsuperscript{{{marks}}}" if marks else "")
+        )
+    return " & ".join(cells) + r" \\"
 
 
 def as_html(table: Table) -> str:

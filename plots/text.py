@@ -49,10 +49,27 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    # Brackets and an asterisk would be options of the commands that end a line of a table.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    '"': r"\texttt{\char34}",  # \textquotedbl is in some encodings only
     "µ": r"\textmu{}",
     "×": r"\ensuremath{\times}",
     "→": r"\ensuremath{\rightarrow}",
+    "\u200b": "{}",
+    "≤": r"\ensuremath{\leq}",
+    "≥": r"\ensuremath{\geq}",
+    "≈": r"\ensuremath{\approx}",
+    "±": r"\ensuremath{\pm}",
+    "−": r"\ensuremath{-}",
+    "²": r"\ensuremath{^2}",
+    "³": r"\ensuremath{^3}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
     "–": "--",
     "—": "---",
     "…": r"\ldots{}",
@@ -60,10 +77,13 @@ _LATEX = {
 }
 
 
+_LIGATURE = re.compile(r"([-,])(?=\1)")  # two of these become one character
+
+
 def latex(text: str, limit: int = 160) -> str:
     """`text` as LaTeX that shows it literally; what pdflatex has no glyph for is escaped."""
     return "".join(
         _LATEX.get(char)
         or (char if char.isascii() else latex(char.encode("unicode_escape").decode()))
-        for char in printable(text, limit)
+        for char in _LIGATURE.sub("\\1\u200b", printable(text, limit))
     )
