@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from plots.commands import report, validate
+from plots.commands import report, shi, validate
 
-COMMANDS: tuple[ModuleType, ...] = (validate, report)
+COMMANDS: tuple[ModuleType, ...] = (validate, report, shi)

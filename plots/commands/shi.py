@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shi`: the table of Shi et al. 2016, with one's own rows in it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from plots import rows
+from plots.commands.shared import add_format, complain, print_tables
+from plots.shi import SHI_PATH, load_shi, shi_table
+from plots.text import printable
+
+NAME = "shi"
+HELP = "print the table of Shi et al. 2016 with one's own rows in it"
+DESCRIPTION = (
+    "Prints Table 7 of Shi et al. 2016, seconds per mini-batch of seven networks in five "
+    "frameworks, with the same networks as measured here (bench --model=fcn-r,fcn-s). Without a "
+    "file, the published table alone."
+)
+EXAMPLE = "python -m plots shi results --format=latex"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="result file or folder; of several files from one machine the newest with such rows",
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the table; returns the exit code."""
+    files, problems = rows.load_files(options.paths)
+    try:
+        figures = load_shi()
+    except OSError as error:
+        fault = f"{printable(str(SHI_PATH))}: {error.strerror}; restore it from the repository"
+        return complain([*problems, fault])
+    print_tables([shi_table(figures, files)], options)
+    return complain(problems)
