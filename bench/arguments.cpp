@@ -344,6 +344,10 @@ Flags flags(Arguments& to, Changes& changes) {
       {"--models",
        {"", "list the networks and exit",
         [&to](const std::string&) { to.action = Action::models; }}},
+      {"--cost",
+       {"",
+        "count what one network's training costs, print it as JSON and exit; nothing is measured",
+        [&to](const std::string&) { to.action = Action::cost; }}},
       {"--machine",
        {"", "print this machine's record as JSON and exit",
         [&to](const std::string&) { to.action = Action::machine; }}},
@@ -383,6 +387,12 @@ std::string nearest(const std::string& typed, const Flags& known) {
 }
 
 }  // namespace
+
+std::vector<GpuMode> every_gpu_mode(bool loss_every_step) {
+  std::vector<GpuMode> modes = every_mode(all_executions, all_placements);
+  std::erase_if(modes, [&](const GpuMode& mode) { return !makes_sense(mode, loss_every_step); });
+  return modes;
+}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -484,7 +494,7 @@ Arguments parse(const std::vector<std::string>& arguments) {
     }
   }
   result.gpu_modes = gpu_modes(result, changes);
-  if (result.action == Action::measure) {
+  if (result.action == Action::measure || result.action == Action::cost) {
     result.tasks = tasks_for(result, changes);
   }
   return result;
@@ -497,7 +507,8 @@ std::string help() {
       "bench trains networks and measures the seconds of an epoch, each row verified first.\n\n"
       "  bench --sweep=quick --out=result.json\n"
       "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
-      "  bench --model=heart --data=heart.csv\n\n";
+      "  bench --model=heart --data=heart.csv\n"
+      "  bench --cost --mlp=784,512,10 --batch=64\n\n";
   for (const auto& [name, flag] : flags(arguments, changes)) {
     std::string left = "  " + name + (flag.value.empty() ? "" : "=" + flag.value);
     constexpr std::size_t column = 31;

@@ -18,7 +18,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class Action { measure, help, machine, commit, models };
+enum class Action { measure, help, machine, commit, models, cost };
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
@@ -28,6 +28,9 @@ struct GpuMode {
   Execution execution = Execution::eager;
   Placement placement = Placement::resident;
 };
+
+/// All ways that differ: a whole epoch is one graph only where nothing is copied or read in it.
+std::vector<GpuMode> every_gpu_mode(bool loss_every_step);
 
 /// How much is measured where no flag says otherwise.
 struct Sweep {

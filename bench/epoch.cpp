@@ -6,10 +6,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <sstream>
 
+#include "arranged.h"
 #include "crossover/cost.h"
 #include "crossover/dataset.h"
+#include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -80,17 +81,6 @@ const char* counter_of(Kind kind) {
       return "seconds_synchronization";
   }
   return "";
-}
-
-/// "sgd lr=0.1": what the row's name does not say.
-std::string description(const Optimizer& optimizer) {
-  std::ostringstream text;
-  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer)) {
-    text << "adamw lr=" << adamw->learning_rate << " weight_decay=" << adamw->weight_decay;
-  } else {
-    text << "sgd lr=" << std::get<SgdOptions>(optimizer).learning_rate;
-  }
-  return text.str();
 }
 
 double total(const Profile& profile) {
@@ -318,13 +308,6 @@ Row EpochFamily::row(const Plan& plan, const Side& side) const {
   return row;
 }
 
-/// On the CPU plain SGD needs no gradients in memory. On a GPU that would take cuBLASLt's epilogue
-/// for the bias gradient away, which does not add to what is there.
-Workload arranged(const Workload& epoch, bool on_cpu) {
-  Workload fused = fuse(epoch);
-  return on_cpu ? fuse_update(std::move(fused)) : fused;
-}
-
 std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) {
   require_memory(plan, side);
   const Trajectory& trajectory = trajectory_for(plan);
@@ -362,12 +345,16 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
                    {"steps", static_cast<double>(row->steps())},
                    {"flops", counted.flops},
                    {"bytes", counted.bytes},
+                   {"products", static_cast<double>(product_count(epoch))},
                    {"launches", static_cast<double>(program.launches())},
                    {"first_call_seconds", first_call_seconds},
                    {"loss_first_epoch", std::accumulate(losses.begin(), losses.end(), 0.0) /
                                             static_cast<double>(losses.size())}};
   if (side.device == &devices_.cpu) {
     row->counters["cpu_threads"] = side.options.threads;
+  }
+  if (row->demand.bytes_to_device > 0) {
+    row->counters["bytes_to_device"] = row->demand.bytes_to_device;
   }
   row->profile(0);
   return row;

@@ -74,22 +74,13 @@ class Products {
   std::map<ProductSize, std::map<std::string, std::string>> uses_;  ///< models by pass
 };
 
-/// What one step of the network multiplies: y = x wT, dx = dy w, dw = dyT x.
+/// What one step of the network multiplies.
 void add_products(const Task& task, std::int64_t batch, Products& to) {
   const Workload step =
       training_epoch(task.model, {.rows = batch, .batch = batch, .optimizer = task.optimizer});
-  const std::string& model = task.model.name;
-  const auto rows = [&](Id id) { return leading(step[id].shape); };
   for (const Op& op : step.steps.front().ops) {
-    if (const auto* linear = std::get_if<Linear>(&op)) {
-      const Shape& w = step[linear->w].shape;
-      to.add({.m = rows(linear->x), .n = w[0], .k = w[1], .transpose_b = true}, "forward", model);
-    } else if (const auto* grad = std::get_if<LinearGrad>(&op)) {
-      const Shape& w = step[grad->w].shape;
-      if (grad->dx != none) {
-        to.add({.m = rows(grad->x), .n = w[1], .k = w[0]}, "dx", model);
-      }
-      to.add({.m = w[0], .n = w[1], .k = rows(grad->x), .transpose_a = true}, "dw", model);
+    for (const OpProduct& product : products_of(step, op)) {
+      to.add(product.size, product.pass, task.model.name);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "benchmark_flags.h"
 #include "context.h"
+#include "cost.h"
 #include "device.h"
 #include "families.h"
 #include "reporter.h"
@@ -96,6 +97,9 @@ int run(const std::vector<std::string>& command) {
           std::cout << name << "\n";
         }
       }
+      return 0;
+    case Action::cost:
+      std::cout << cost_json(arguments).dump(1) << std::endl;
       return 0;
     case Action::measure:
       return measure(arguments, command);

@@ -5,9 +5,7 @@
 #include <vector>
 
 namespace crossover::bench {
-namespace {
 
-/// Of the step's batch, as it comes from the host.
 std::int64_t input_bytes(const Workload& workload, const Step& step) {
   std::vector<Id> inputs;
   for (const Op& op : step.ops) {
@@ -24,8 +22,6 @@ std::int64_t input_bytes(const Workload& workload, const Step& step) {
   }
   return sum;
 }
-
-}  // namespace
 
 Demand demand_of(const Workload& workload, const Cost& counted, const Program& program,
                  const CompileOptions& options, const Device& device) {

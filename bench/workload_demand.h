@@ -9,6 +9,9 @@
 
 namespace crossover::bench {
 
+/// Of the step's batch, as it comes from the host.
+std::int64_t input_bytes(const Workload& workload, const Step& step);
+
 /// `counted` is the Workload's cost before it was rearranged. Of memory traffic only what the cache
 /// can't hold from one step to the next is demanded: each step's tensors, less the cache.
 Demand demand_of(const Workload& workload, const Cost& counted, const Program& program,

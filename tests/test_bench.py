@@ -509,9 +509,95 @@ def test_information() -> None:
     done = bench("--help")
     assert done.returncode == 0
     own = "sweep model mlp activation optimizer lr weight-decay batch accumulate rows data threads"
-    for flag in [*own.split(), "out", "memory-limit", "models", "machine", "commit", "help"]:
+    for flag in [
+        *own.split(),
+        "out",
+        "memory-limit",
+        "models",
+        "cost",
+        "machine",
+        "commit",
+        "help",
+    ]:
         assert f"\n  --{flag}" in done.stdout
     assert "--benchmark_filter" in done.stdout
+
+
+# --- what a network costs, counted by hand
+
+
+def test_cost_of_a_small_network() -> None:
+    done = bench("--cost", "--mlp=4,3,2", "--batch=5", "--rows=13")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    cost = strict(done.stdout)
+    assert cost["model"] == "mlp-4-3-2"
+    assert cost["params"] == 4 * 3 + 3 + 3 * 2 + 2
+    assert (cost["batch"], cost["rows"], cost["steps"]) == (5, 13, 3)
+    assert (cost["precision"], cost["optimizer"], cost["accumulate"]) == ("f32", "sgd lr=0.1", 1)
+    flops = [  # of a batch of 5
+        ("Linear", "product", 2 * 5 * 4 * 3 + 5 * 3),
+        ("Activate", "elementwise", 5 * 3),
+        ("Linear", "product", 2 * 5 * 3 * 2 + 5 * 2),
+        ("SoftmaxCrossEntropy", "loss", 5 * (5 * 2) + 2 * 5),
+        ("LinearGrad", "product", 2 * (2 * 5 * 3 * 2) + 5 * 2),
+        ("ActivateGrad", "elementwise", 5 * 3),
+        ("LinearGrad", "product", 2 * 5 * 4 * 3 + 5 * 3),
+        ("Sgd", "update", 2 * 23),
+    ]
+    step = cost["step"]
+    counted = [(op["operation"], op["kind"], op["flops"]) for op in step["operations"]]
+    assert counted == flops
+    first = step["operations"][0]
+    assert first["products"] == [{"pass": "forward", "m": 5, "n": 3, "k": 4}]
+    assert first["bytes"] == 4 * (5 * 4 + 3 * 4 + 3 + 5 * 3)
+    assert step["flops"] == sum(count for _, _, count in flops) == 606
+    assert step["bytes"] == sum(op["bytes"] for op in step["operations"])
+    assert step["bytes_to_device"] == 5 * (4 * 4 + 4)
+    epoch = cost["epoch"]
+    assert epoch["flops"] == 2 * 606 + (606 - 46) * 3 / 5 + 46  # the last batch has 3 rows
+    assert epoch["launches"] == 3 * 15
+    assert epoch["products"] == 3 * 5
+    assert epoch["bytes_to_device"] == 13 * (4 * 4 + 4)
+    launches = epoch["device_launches"]
+    assert launches["cpu"] == 3 * 9
+    assert launches["cuda"]["eager"] == {
+        "resident": 3 * 7,
+        **dict.fromkeys(("pageable", "pinned", "pinned-async"), 3 * 9),
+    }
+    assert launches["cuda"]["graph-epoch"] == {"resident": 3 * 7}
+
+
+def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
+    for row in samples(strict(grid)):
+        model, batch = row["configuration"]["model"], row["configuration"]["batch"]
+        cost = strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
+        for field in ("params", "batch", "rows", "steps"):
+            assert cost[field] == row[field]
+        assert cost["optimizer"] == row["label"]
+        assert cost["epoch"]["flops"] == row["flops"]
+        assert cost["epoch"]["bytes"] == row["bytes"]
+        assert cost["epoch"]["products"] == row["products"]
+        assert cost["epoch"]["device_launches"]["cpu"] == row["launches"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["one network", "--mlp=", "--model="]),
+        (["--model=disc-2,disc-3"], ["one network", "--mlp="]),
+        (["--mlp=2,2", "--model=disc-2"], ["one network"]),
+        (["--mlp=2,2", "--batch=1,2"], ["one size of batch"]),
+        (["--mlp=2,2", "--precision=f32,bf16"], ["one --precision"]),
+        (["--mlp=2,2", f"--data={HEART}"], ["--rows=N"]),
+        (["--mlp=1099511627776,1099511627776,2"], ["mlp-1099511627776"]),
+        (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["too little memory", "mlp-2-2"]),
+        (["--mlp=2,2", "--cost=1"], ["--cost takes no value"]),
+        (["--mlp=0,2"], ["--mlp: '0' is no whole number from 1"]),
+    ],
+)
+def test_cost_refuses(arguments: list[str], words: list[str]) -> None:
+    assert_refused(bench("--cost", *arguments), *words)
 
 
 def test_every_row_has_a_line(tmp_path: Path) -> None:

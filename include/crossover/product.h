@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "crossover/step.h"
 
@@ -20,6 +21,19 @@ struct ProductSize {
   // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
   auto operator<=>(const ProductSize&) const = default;
 };
+
+/// A product that an operation consists of. `pass`: "forward", "dx", "dw", or "" of a Gemm.
+struct OpProduct {
+  ProductSize size;
+  const char* pass = "";
+};
+
+/// The products of an operation, in the order in which it computes them: of a layer y = x wT,
+/// dx = dy w, dw = dyT x. Empty where it is none.
+std::vector<OpProduct> products_of(const Workload& workload, const Op& op);
+
+/// Products in a pass over the whole order.
+std::int64_t product_count(const Workload& workload);
 
 /// Step s is the product of operand set s; the order takes the steps in turn, `products` in all.
 /// All sets lie apart: a, b are Role::data, c is Role::state. Throws std::overflow_error as

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 
+#include "crossover/launches.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "golden.h"
+#include "launches_cases.h"
 #include "operation_cases.h"
 #include "support.h"
 
@@ -292,6 +294,18 @@ TEST(EmulatedProgram, RunsInEveryModeIn16Bits) {
       const auto program = started(*gpu(), {workload, data}, mode.options);
       program->enqueue(0, 5);
       EXPECT_NO_THROW(verify(*program, workload, expected)) << mode.name;
+    }
+  }
+}
+
+TEST(EmulatedProgram, LaunchesWhatIsToldBeforeItIsCompiled) {
+  const auto backend = gpu();
+  for (const Workload& workload : launches_cases()) {
+    const Workload fused = fuse(workload);
+    for (const GpuMode& mode : gpu_modes()) {
+      EXPECT_EQ(cuda_launches(fused, mode.options),
+                backend->compile(fused, mode.options)->launches())
+          << mode.name;
     }
   }
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost.h"
+
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "../src/step/overload.h"
+#include "arranged.h"
+#include "crossover/cost.h"
+#include "crossover/launches.h"
+#include "crossover/product.h"
+#include "crossover/training.h"
+#include "require_memory.h"
+#include "workload_demand.h"
+
+namespace crossover::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// As the profile of a row counts its time.
+const char* kind_of(const Op& op) {
+  return std::visit(Overload{
+                        [](const Linear&) { return "product"; },
+                        [](const LinearGrad&) { return "product"; },
+                        [](const Gemm&) { return "product"; },
+                        [](const SoftmaxCrossEntropy&) { return "loss"; },
+                        [](const Sgd&) { return "update"; },
+                        [](const AdamW&) { return "update"; },
+                        [](const auto&) { return "elementwise"; },
+                    },
+                    op);
+}
+
+Json operation_json(const Workload& workload, const Op& op) {
+  const Cost counted = cost(workload, op);
+  Json json = {{"kind", kind_of(op)},
+               {"operation", name(op)},
+               {"flops", counted.flops},
+               {"bytes", counted.bytes},
+               {"launches", counted.launches}};
+  for (const OpProduct& product : products_of(workload, op)) {
+    const ProductSize& size = product.size;
+    json["products"].push_back(
+        {{"pass", product.pass}, {"m", size.m}, {"n", size.n}, {"k", size.k}});
+  }
+  return json;
+}
+
+Json step_json(const Workload& epoch) {
+  const Step& step = epoch.steps[static_cast<std::size_t>(epoch.order.front().step)];
+  const Cost counted = cost(epoch, step);
+  Json json = {{"flops", counted.flops},
+               {"bytes", counted.bytes},
+               {"launches", counted.launches},
+               {"bytes_to_device", input_bytes(epoch, step)},
+               {"footprint_bytes", footprint_bytes(epoch, step)},
+               {"operations", Json::array()}};
+  for (const Op& op : step.ops) {
+    json["operations"].push_back(operation_json(epoch, op));
+  }
+  return json;
+}
+
+/// By device, on a GPU by execution and placement too: what a row's counter of that name says.
+Json device_launches(const Workload& epoch, const Arguments& arguments) {
+  const Workload on_gpu = arranged(epoch, false);
+  Json json = {{"cpu", cpu_launches(arranged(epoch, true))}, {"cuda", Json::object()}};
+  for (const GpuMode& mode : every_gpu_mode(arguments.loss_every_step)) {
+    json["cuda"][to_string(mode.execution)][to_string(mode.placement)] =
+        cuda_launches(on_gpu, {.precision = arguments.precisions.front(),
+                               .execution = mode.execution,
+                               .placement = mode.placement,
+                               .loss_every_step = arguments.loss_every_step});
+  }
+  return json;
+}
+
+Json epoch_json(const Workload& epoch, const Arguments& arguments) {
+  const Cost counted = cost(epoch);
+  double to_device = 0;
+  for (const Run& run : epoch.order) {
+    to_device +=
+        static_cast<double>(input_bytes(epoch, epoch.steps[static_cast<std::size_t>(run.step)]));
+  }
+  return {
+      {"flops", counted.flops},           {"bytes", counted.bytes},
+      {"products", product_count(epoch)}, {"launches", counted.launches},
+      {"bytes_to_device", to_device},     {"device_launches", device_launches(epoch, arguments)}};
+}
+
+void require_one_network(const Arguments& arguments) {
+  const auto require = [](bool condition, const std::string& what) {
+    if (!condition) {
+      throw UsageError("--cost counts one network: " + what);
+    }
+  };
+  require(!arguments.data, "give the number of rows with --rows=N instead of --data");
+  require(arguments.tasks.size() == 1, "name it with --mlp=IN,...,CLASSES or --model=NAME");
+  require(arguments.batches.size() <= 1, "give one size of batch with --batch=N");
+  require(arguments.precisions.size() == 1, "give one --precision");
+}
+
+}  // namespace
+
+Json cost_json(const Arguments& arguments) {
+  require_one_network(arguments);
+  const Task& task = arguments.tasks.front();
+  const TrainingOptions training{
+      .rows = task.rows,
+      .batch = arguments.batches.empty() ? task.batch : arguments.batches.front(),
+      .optimizer = task.optimizer,
+      .accumulate = arguments.accumulate,
+      .precision = arguments.precisions.front()};
+  try {
+    // The order of the epoch, in three arrangements.
+    bench::require_memory(arguments,
+                          3.0 * static_cast<double>(training.rows) /
+                              static_cast<double>(training.batch) * sizeof(Run),
+                          "to count the steps of an epoch of " + task.model.name);
+    const Workload epoch = training_epoch(task.model, training);
+    Json json = {{"model", task.model.name},
+                 {"params", parameter_count(epoch)},
+                 {"batch", training.batch},
+                 {"rows", training.rows},
+                 {"steps", epoch.order.size()},
+                 {"precision", to_string(training.precision)},
+                 {"optimizer", description(training.optimizer)},
+                 {"accumulate", training.accumulate}};
+    json["epoch"] = epoch_json(epoch, arguments);
+    json["step"] = step_json(epoch);
+    return json;
+  } catch (const std::overflow_error& error) {
+    throw UsageError("--cost: " + task.model.name + ": " + error.what());
+  } catch (const OutOfMemory& error) {
+    throw UsageError(std::string("--cost: ") + error.what());
+  }
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/launches.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "launches_cases.h"
+
+namespace crossover::test {
+namespace {
+
+TEST(Launches, OfTheCpuAreThoseOfTheCompiledProgram) {
+  const auto backend = make_cpu_backend();
+  for (const Workload& workload : launches_cases()) {
+    for (const Workload& arranged : {workload, fuse(workload), fuse_update(fuse(workload))}) {
+      EXPECT_EQ(cpu_launches(arranged), backend->compile(arranged, {})->launches());
+    }
+  }
+}
+
+TEST(Launches, OfASmallNetworkByHand) {
+  const Workload epoch = fuse(training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
+                                             {.rows = 13, .batch = 5, .optimizer = SgdOptions{}}));
+  // Each of three steps: two products forward, the loss; backward dx and two dw, two sums for
+  // biases, the derivative of ReLU; no update, which the products do.
+  EXPECT_EQ(cpu_launches(fuse_update(epoch)), 3 * 9);
+  // Sums and derivative are epilogues; one update.
+  EXPECT_EQ(cuda_launches(epoch, {}), 3 * 7);
+  EXPECT_EQ(cuda_launches(epoch, {.placement = Placement::pinned}), 3 * (7 + 2));
+  EXPECT_EQ(cuda_launches(epoch, {.execution = Execution::graph}), 3 * (7 + 2));
+  EXPECT_EQ(cuda_launches(epoch, {.execution = Execution::graph_epoch}), 3 * 7);
+  EXPECT_EQ(cuda_launches(epoch, {.loss_every_step = true}), 3 * (7 + 1));
+}
+
+}  // namespace
+}  // namespace crossover::test
