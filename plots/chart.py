@@ -16,11 +16,11 @@ from plots.chart_style import (
     Pictures,
     add_legend,
     annotate,
-    drawing,
+    chart,
     line_style,
     logarithmic,
     render,
-    write_title,
+    write_titles,
 )
 from plots.published import Experiment
 from plots.rows import File, Row
@@ -37,14 +37,13 @@ def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experimen
     A point is the median over the repetitions. The range of all repetitions is shaded behind a
     line and drawn as a bar at a single point.
     """
-    with drawing(8.4, 5.8) as figure:
+    with chart() as (figure, axes):
         labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
-        axes = figure.add_subplot()
         handles = _draw_disc_lines(axes, rows, labels)
         _draw_points(axes, rows, list(labels))
         _set_axes(axes, rows, experiments)
         _draw_published(axes, experiments)
-        write_title(
+        write_titles(
             axes, "Time of one training epoch by size of the network", _subtitle(file, rows)
         )
         add_legend(figure, handles)

@@ -54,8 +54,8 @@ class Pictures:
 
 
 @contextmanager
-def drawing(width: float = 8.4, height: float = 5.2) -> Iterator[Figure]:
-    """A figure of `width` × `height` inches to draw on, in the style of all charts."""
+def chart(width: float = 8.4, height: float = 5.8) -> Iterator[tuple[Figure, Axes]]:
+    """An empty chart, `width` × `height` inches, in which all of it must be drawn and rendered."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # A name may hold characters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -63,11 +63,11 @@ def drawing(width: float = 8.4, height: float = 5.2) -> Iterator[Figure]:
         warnings.filterwarnings("ignore", message="Data has no positive values")
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
-        yield figure
+        yield figure, figure.add_subplot()
 
 
 def render(figure: Figure) -> Pictures:
-    """`figure` as files. Call it where the figure was drawn, within drawing()."""
+    """`figure` as files. Call it where the figure was drawn, within chart()."""
     figure.draw_without_rendering()  # places everything once, not again for each format
     figure.set_layout_engine("none")
     return Pictures(
@@ -109,7 +109,7 @@ def annotate(axes: Axes, text: str, place: tuple[float, float], **options: Any) 
     axes.annotate(text, place, textcoords="offset points", **options).set_in_layout(False)
 
 
-def write_title(axes: Axes, title: str, lines: Sequence[str]) -> None:
+def write_titles(axes: Axes, title: str, lines: Sequence[str]) -> None:
     """Writes `title`, and below it `lines` in grey, above the axes."""
     annotate(
         axes,

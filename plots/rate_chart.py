@@ -10,11 +10,11 @@ from plots.chart_style import (
     MARKERS,
     Pictures,
     add_legend,
-    drawing,
+    chart,
     line_style,
     logarithmic,
     render,
-    write_title,
+    write_titles,
 )
 from plots.rates import Line
 from plots.text import printable
@@ -35,8 +35,7 @@ def draw_rates(
     """Draws `lines`, MOST_LINES at most. A point is the median over the repetitions, the shading
     their range; `unit` is that of the rates, per second, and `tick` names the sizes that are powers
     of `base`."""
-    with drawing(8.4, 4.8) as figure:
-        axes = figure.add_subplot()
+    with chart(height=4.8) as (figure, axes):
         handles = []
         for place, line in enumerate(lines[:MOST_LINES]):
             colour, dash = line_style(place)
@@ -71,7 +70,7 @@ def draw_rates(
         logarithmic(axes.yaxis, lambda value: units.power_of_ten_rate(value, unit))
         axes.grid(color="#E3E3E3", linewidth=0.8)
         axes.set_axisbelow(True)
-        write_title(axes, title, ["points: median; shading: range of all repetitions"])
+        write_titles(axes, title, ["points: median; shading: range of all repetitions"])
         add_legend(figure, handles)
         return render(figure)
 

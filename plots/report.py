@@ -18,7 +18,7 @@ from plots.rows import File
 from plots.section import Context, Section
 from plots.sections import SECTIONS
 from plots.sections.doubts import missing_table
-from plots.sections.verdict import measured, sentence
+from plots.sections.verdict import measured, sentences
 from plots.text import printable, slug
 
 PAGE = "index.html"
@@ -95,7 +95,7 @@ def summary(file: File) -> str:
     """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
     rows = epoch_rows(file)
     parts = [
-        f"{printable(file.machine.id)}: {printable(sentence(file), 600)}",
+        f"{printable(file.machine.id)}: {printable(' '.join(sentences(file)), 600)}",
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
     if rows:

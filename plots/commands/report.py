@@ -20,7 +20,7 @@ DESCRIPTION = (
     "shown. Bad files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "python -m plots report results -o report"
-_DETAILED = 8
+_DETAILED = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -18,19 +18,36 @@ _WITHOUT_GPU = (
     "both there), this page says from how many parameters on the GPU wins, how sure that is, what "
     "holds each side back, and how many times faster the GPU is."
 )
+_CLAIMS = {
+    "once": "wins {}",
+    "always": "wins at every size measured",
+    "never": "wins at no size measured ({})",
+    "several": "does not win for good at once: the lead {}",
+}
+_COMPARED = (
+    "Compared are the best thread count of the CPU at each size and the best mode of the GPU, in "
+    "f32; in brackets the 95 % interval."
+)
 
 
 def build(files: Sequence[File], context: Context) -> Section:
     """The section on `files`, one or more."""
-    sentences = context.map(sentence, files)
+    answers = context.map(sentences, files)
     blocks = [
-        Block(machine=file.machine.id, lead=words, notes=(measured(file),), emphasis=True)
-        for file, words in zip(files[: context.detailed], sentences, strict=False)
+        Block(
+            machine=file.machine.id,
+            lead=first,
+            points=tuple(more),
+            notes=(measured(file),),
+            emphasis=True,
+        )
+        for file, (first, *more) in zip(files[: context.detailed], answers, strict=False)
     ]
-    if not any(on_device(epoch_rows(file), "cuda") for file in files):
+    any_gpu = any(on_device(epoch_rows(file), "cuda") for file in files)
+    if not any_gpu:
         blocks.append(Block(lead=_WITHOUT_GPU))
-    rest = list(zip(files, sentences, strict=True))[context.detailed :]
-    notes = []
+    rest = list(zip(files, answers, strict=True))[context.detailed :]
+    notes = [_COMPARED] if any_gpu else []
     if rest:
         notes.append(
             f"Charts and tables below are of {context.detailed} of these {len(files)} files, those "
@@ -51,26 +68,23 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def sentence(file: File) -> str:
-    """What `file` says about the GPU, or without one about the CPU, in a sentence or two."""
+def sentences(file: File) -> list[str]:
+    """What `file` says about the GPU, or without one about the CPU: the answer, then more."""
     rows = epoch_rows(file)
     if not rows:
-        return "No training epoch was measured, so there is no answer in this file."
+        return ["No training epoch was measured, so there is no answer in this file."]
     if not on_device(rows, "cpu"):
-        return "Only the GPU was measured; without the CPU's times there is nothing to compare."
+        return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
     if not on_device(rows, "cuda"):
-        return f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file)}."
+        return [f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file)}."]
     pairs = _pairs(rows)
     if not pairs:
-        return (
+        return [
             "CPU and GPU were measured, but no network on both with the same batch size and "
             "precision, so there is nothing to compare."
-        )
-    answers = [
-        f"{start} {_gpu_way(one)} against the CPU's best: {one.crossover.words}."
-        for start, one in headline(_comparisons(file))
-    ]
-    return " ".join([*answers, _speed_up(*pairs[-1])])
+        ]
+    answers = [_claim(where, one) for where, one in headline(_comparisons(file))]
+    return [*answers, _speed_up(*pairs[-1])]
 
 
 def _comparisons(file: File) -> list[Comparison]:
@@ -96,15 +110,16 @@ def _speed_up(cpu: Row, gpu: Row) -> str:
     params = units.count(cpu.counters["params"])
     return (
         f"At {params} parameters ({cpu.configuration['model']}) the {faster} is "
-        f"{units.significant(times)} times as fast: {units.seconds(cpu.median)} an epoch on "
-        f"{device_label(cpu)}, {units.seconds(gpu.median)} on {device_label(gpu)}."
+        f"{units.significant(times)} times as fast: {units.seconds(cpu.median)} an epoch on the "
+        f"{device_label(cpu)}, {units.seconds(gpu.median)} on the {device_label(gpu)}."
     )
 
 
 def headline(found: Sequence[Comparison]) -> list[tuple[str, Comparison]]:
-    """Of all comparisons of epochs in f32 those that answer first: data on the GPU, data copied.
+    """Of all comparisons of epochs in f32 those that answer first, with where the data lies.
 
-    Each is the best GPU mode of its kind against the best CPU: the one that wins earliest.
+    One has the data on the GPU, the other copies each batch; each is the GPU mode of its kind that
+    wins earliest, against the best thread count of the CPU at each size.
     """
     epochs = [
         one
@@ -115,14 +130,14 @@ def headline(found: Sequence[Comparison]) -> list[tuple[str, Comparison]]:
     ]
     best_cpu = [one for one in epochs if one.cpu.configuration.get("cpu_threads") == "best"]
     chosen = []
-    for resident, start in ((True, "With the data on the GPU,"), (False, "Copying each batch,")):
+    for resident, where in ((True, "With the data on it"), (False, "Copying each batch")):
         own = [
             one
             for one in best_cpu or epochs
             if (one.gpu.configuration.get("data") == "resident") == resident
         ]
         if own:
-            chosen.append((start, min(own, key=_earliest)))
+            chosen.append((where, min(own, key=_earliest)))
     return chosen
 
 
@@ -131,10 +146,11 @@ def _earliest(one: Comparison) -> tuple[int, float]:
     return order.index(one.crossover.kind), one.crossover.size or 0.0
 
 
-def _gpu_way(one: Comparison) -> str:
-    configuration = one.gpu.configuration
-    way = [configuration.get("execution", ""), configuration.get("data", "")]
-    return f"GPU ({', '.join(part for part in way if part)})"
+def _claim(where: str, one: Comparison) -> str:
+    fields = one.gpu.configuration
+    way = ", ".join(fields[name] for name in ("execution", "data") if name in fields)
+    claim = _CLAIMS.get(one.crossover.kind, "compares with the CPU so: {}")
+    return f"{where} ({way}), the GPU {claim.format(one.crossover.words)}."
 
 
 def _reach(file: File) -> str:
@@ -184,7 +200,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def _overview(rest: Sequence[tuple[File, str]]) -> Table:
+def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
     columns = (
         Column("machine", "machine"),
         Column("cpu", "CPU"),
@@ -195,11 +211,11 @@ def _overview(rest: Sequence[tuple[File, str]]) -> Table:
         Column("without_result", "without result", numeric=True),
         Column("flagged", "flagged", numeric=True),
     )
-    lines = tuple(_line(file, words) for file, words in rest)
+    lines = tuple(_line(file, answers[0]) for file, answers in rest)
     return Table("The other machines", columns, lines)
 
 
-def _line(file: File, words: str) -> tuple[Cell, ...]:
+def _line(file: File, answer: str) -> tuple[Cell, ...]:
     cpu, gpu = file.machine.cpu, file.machine.gpu
     cores = _count(cpu.cores, "core")
     failed = sum(row.failure is not None for row in file.rows)
@@ -208,7 +224,7 @@ def _line(file: File, words: str) -> tuple[Cell, ...]:
         Cell(file.machine.id, file.machine.id, bold=True),
         Cell(f"{cpu.model}, {cores}", cpu.model),
         Cell(gpu, gpu) if gpu else NOTHING,
-        Cell(words, words),
+        Cell(answer, answer),
         Cell(file.date.date().isoformat(), file.date.isoformat()),
         *(Cell(units.count(number), number) for number in (len(file.rows), failed, flagged)),
     )

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many files: the report stays small in memory, and shows most machines in a line each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from plots.tests import synthetic_probes
+
+ROOT = Path(__file__).parents[2]
+FILES = 200
+GIBIBYTE = 2**30
+
+# The largest resident memory of the report's process, and of any process that it started.
+MEASURE = """\
+import resource, sys
+from plots.cli import main
+code = main(sys.argv[1:])
+kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+kibibytes = [resource.getrusage(kind).ru_maxrss for kind in kinds]
+print(*(1024 * amount for amount in kibibytes), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
+    synthetic_probes.write_many(tmp_path / "in", FILES, entries=500)
+    output = tmp_path / "out"
+    command = [sys.executable, "-c", MEASURE, "report", str(tmp_path / "in"), "-o", str(output)]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    own, largest_child = map(int, finished.stderr.split()[-2:])
+    processes = 8  # at most, see plots/parallel.py
+    assert own + processes * largest_child < GIBIBYTE
+    page = (output / "index.html").read_text(encoding="utf-8")
+    assert all(f">synthetic machine {number}<" in page for number in range(FILES))
+    assert page.count("<svg") == 12  # epochs, copies and products of four machines
+    assert len(page) < 10e6
