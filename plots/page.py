@@ -37,7 +37,8 @@ def render_page(sections: Sequence[Section]) -> str:
 def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
     # ElementTree writes every character that means something to HTML as an entity.
     prefix = f"s{next(numbers)}-"
-    return Markup(svg.inline(picture.pictures.svg, prefix, picture.caption, picture.alt))
+    title, _, description = picture.alt.partition(". ")
+    return Markup(svg.inline(picture.pictures.svg, prefix, title, description))
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST_PROCESSES = 8  # each holds a copy of what it works on
+MOST_PROCESSES = 4  # each holds a copy of what it works on
 
 
 class Map(Protocol):

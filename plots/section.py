@@ -19,7 +19,8 @@ from plots.table import Table
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A chart. `stem` is its file name without ending, from Context.stem(). `alt` says what the
-    chart shows to those who don't see it, `caption` what to look at."""
+    chart shows to those who don't see it, in a sentence that can stand alone and others that add to
+    it; `caption` what to look at."""
 
     pictures: Pictures
     stem: str

@@ -152,6 +152,8 @@ def test_ids_are_unique_and_pictures_described(everything, write):
     for attributes in pictures:
         assert attributes["role"] == "img"
         assert all(name in ids(page) for name in attributes["aria-labelledby"].split())
+    titles = [text for text in page.text.splitlines() if text.startswith("Seconds per epoch again")]
+    assert len(titles) == 2
     for _, attributes in page.elements:
         for reference in re.findall(r"url\(#([^)]+)\)", str(attributes)):
             assert reference in ids(page)

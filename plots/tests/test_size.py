@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plots.parallel import MOST_PROCESSES
 from plots.tests import synthetic_probes
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +33,7 @@ def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     own, largest_child = map(int, finished.stderr.split()[-2:])
-    processes = 8  # at most, see plots/parallel.py
-    assert own + processes * largest_child < GIBIBYTE
+    assert own + MOST_PROCESSES * largest_child < GIBIBYTE
     page = (output / "index.html").read_text(encoding="utf-8")
     assert all(f">synthetic machine {number}<" in page for number in range(FILES))
     assert page.count("<svg") == 12  # epochs, copies and products of four machines
