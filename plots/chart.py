@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -17,18 +16,19 @@ from plots.chart_style import (
     add_legend,
     annotate,
     chart,
+    devices,
     line_style,
-    logarithmic,
     render,
+    set_logarithmic_axes,
     write_titles,
 )
+from plots.curves import is_disc
 from plots.published import Experiment
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
 
 _POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network outside the disc family
-_DISC = re.compile(r"disc-[0-9]+")
 
 
 def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
@@ -48,10 +48,6 @@ def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experimen
         )
         add_legend(figure, handles)
         return render(figure)
-
-
-def _is_disc(row: Row) -> bool:
-    return _DISC.fullmatch(row.configuration["model"]) is not None
 
 
 def _draw_disc_lines(axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str]) -> list[Line2D]:
@@ -95,7 +91,7 @@ def _draw_points(axes: Axes, rows: Sequence[Row], keys: Sequence[SeriesKey]) -> 
     """Networks outside the disc family: a shape for each network, named at its topmost point."""
     networks: dict[str, list[Row]] = {}
     for row in rows:
-        if not _is_disc(row):
+        if not is_disc(row):
             networks.setdefault(row.configuration["model"], []).append(row)
     for place, (model, points) in enumerate(sorted(networks.items())):
         for row in points:
@@ -130,18 +126,11 @@ def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]
     for experiment in experiments:
         times += experiment.seconds_per_epoch.values()
         params += [size for size in (experiment.params, experiment.crossover_params) if size]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    set_logarithmic_axes(axes, "trainable parameters", "wall-clock time of one epoch")
     # Starting at the same place makes charts of different machines comparable.
     axes.set_xlim(min(10, min(params) / 2), max(params) * 3)
     # The space on top holds the label of the published crossover.
     axes.set_ylim(min(times) / 2, max(times) * 6)
-    axes.set_xlabel("trainable parameters")
-    axes.set_ylabel("wall-clock time of one epoch")
-    logarithmic(axes.xaxis, units.power_of_ten_count)
-    logarithmic(axes.yaxis, units.power_of_ten_seconds)
-    axes.grid(color="#E3E3E3", linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
@@ -191,15 +180,11 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
 
 
 def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
-    cpu = file.machine.cpu
-    devices = [f"{printable(cpu.model, 40)}, {cpu.cores} core{'s' if cpu.cores != 1 else ''}"]
-    if file.machine.gpu:
-        devices.append(printable(file.machine.gpu, 40))
     fewest = min(len(row.samples) for row in rows)
     most = max(len(row.samples) for row in rows)
     count = str(most) if fewest == most else f"{fewest} to {most}"
     lines = [
-        " · ".join(devices),
+        devices(file),
         f"points: median of {count} repetitions; shading and bars: range of all of them",
     ]
     if not file.complete:

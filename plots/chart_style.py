@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from plots import units
+from plots.rows import File
+from plots.text import printable
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow (too pale
 # on white). Dashes of another length than the palette's keep more than seven lines apart.
@@ -53,6 +57,15 @@ class Pictures:
     svg: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`name` is a file name without ending; `alt` states in a sentence what the pictures show."""
+
+    name: str
+    pictures: Pictures
+    alt: str
+
+
 @contextmanager
 def chart(width: float = 8.4, height: float = 5.8) -> Iterator[tuple[Figure, Axes]]:
     """An empty chart, `width` × `height` inches, in which all of it must be drawn and rendered."""
@@ -87,7 +100,7 @@ def line_style(place: int) -> tuple[str, str | tuple[float, tuple[float, ...]]]:
     return COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
 
 
-def add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     """Puts the legend below the axes, where it covers no data, and makes the figure fit it."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     columns = min(len(handles), max(1, min(3, _LEGEND_WIDTH // (longest + 10))))
@@ -130,3 +143,24 @@ def logarithmic(axis: Axis, label: Callable[[float], str], base: int = 10) -> No
     axis.set_major_formatter(FuncFormatter(lambda value, _: label(value)))
     axis.set_major_locator(LogLocator(base=base, numticks=20))
     axis.set_minor_locator(NullLocator())
+
+
+def set_logarithmic_axes(axes: Axes, size_label: str, time_label: str) -> None:
+    """Sizes to the right, seconds upwards, both logarithmic, with a grid at powers of ten."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(size_label)
+    axes.set_ylabel(time_label)
+    logarithmic(axes.xaxis, units.power_of_ten_count)
+    logarithmic(axes.yaxis, units.power_of_ten_seconds)
+    axes.grid(color="#E3E3E3", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def devices(file: File) -> str:
+    """The machine's processors in a line."""
+    cpu = file.machine.cpu
+    names = [f"{printable(cpu.model, 40)}, {cpu.cores} core{'s' if cpu.cores != 1 else ''}"]
+    if file.machine.gpu:
+        names.append(printable(file.machine.gpu, 40))
+    return " · ".join(names)

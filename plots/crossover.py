@@ -6,7 +6,7 @@ docs/method.md, "The crossover and its interval", defines every word used here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -114,9 +114,11 @@ def _candidates(curve: Curve) -> Sequence[tuple[np.ndarray, ...]]:
     return curve.candidates or [(samples,) for samples in curve.samples]
 
 
-def _fewest_samples(curve: Curve, places: np.ndarray) -> int:
+def fewest_samples(curve: Curve, places: Iterable[int] | None = None) -> int:
+    """The smallest number of repetitions at the sizes of `curve`, or at some `places` of them."""
     candidates = _candidates(curve)
-    return min(len(samples) for place in places for samples in candidates[place])
+    chosen = range(len(candidates)) if places is None else places
+    return min(len(samples) for place in chosen for samples in candidates[place])
 
 
 def _find(
@@ -132,7 +134,7 @@ def _find(
     # Logarithm of the speed-up CPU time / GPU time: the GPU wins where it is positive.
     medians = log_medians(cpu)[cpu_places] - log_medians(gpu)[gpu_places]
     replicates = cpu_replicates[:, cpu_places] - gpu_replicates[:, gpu_places]
-    fewest = min(_fewest_samples(cpu, cpu_places), _fewest_samples(gpu, gpu_places))
+    fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
     return _answer(sizes, medians, replicates, measure, fewest)
 
 

@@ -43,12 +43,18 @@ class Curve:
 class Family:
     """What `size` of a row the curves of a family grow with; None for rows on no curve.
 
-    `replaces` are the keys of the configuration that the size stands for.
+    `replaces` are the keys of the configuration that the size stands for. An iteration is as many
+    operations as the counter `repeats` says, which may differ between the devices.
     """
 
     measure: str
     size: Callable[[Row], float | None]
     replaces: tuple[str, ...] = ()
+    repeats: str | None = None
+
+    def seconds(self, row: Row) -> np.ndarray:
+        """The samples of `row`, each of one operation or one epoch."""
+        return row.samples / row.counters[self.repeats] if self.repeats else row.samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,8 @@ def _edge(row: Row) -> float | None:
 
 FAMILIES = {
     "Epoch": Family("parameters", _disc_parameters, ("model",)),
-    "Gemm": Family("size", _edge, ("m", "n", "k")),
-    "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",)),
+    "Gemm": Family("size", _edge, ("m", "n", "k"), "count"),
+    "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
 }
 NETWORKS = {"Epoch": Family("parameters", lambda row: row.counters["params"])}  # one at a time
 
@@ -133,16 +139,17 @@ def _pairings(
     what: dict[str, str], ways: Sequence[Sequence[Row]], families: dict[str, Family]
 ) -> Iterable[Pairing]:
     family = families[what["family"]]
-    cpus = [_curve(rows, family) for rows in ways if _is_cpu(rows[0])]
+    cpus = [_curve(rows, family) for rows in ways if is_cpu(rows[0])]
     for rows in ways:
-        like = [] if _is_cpu(rows[0]) else _like(cpus, rows[0].configuration)
+        like = [] if is_cpu(rows[0]) else _like(cpus, rows[0].configuration)
         if like:
             common = _common(what, like[0].configuration, rows[0].configuration)
             gpu = _curve(rows, family, common)
             yield Pairing(common, family.measure, tuple(like), _best(like), gpu)
 
 
-def _is_cpu(row: Row) -> bool:
+def is_cpu(row: Row) -> bool:
+    """Whether `row` was measured on a CPU."""
     return row.configuration.get("device") == "cpu"
 
 
@@ -181,7 +188,7 @@ def _curve(rows: Sequence[Row], family: Family, common: Iterable[str] = ()) -> C
         label=_label(configuration, common),
         configuration=configuration,
         sizes=np.array(sizes),
-        samples=tuple(sized[size].samples for size in sizes),
+        samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].quality)),
     )
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from plots.table import NOTHING, Cell, Column, Table
 from plots.text import latex, markdown, printable
 
-_LONGEST = 60  # characters of a cell
+_LONGEST = 120  # characters of a cell
 _LONGEST_NOTE = 400
 _GAP = "  "  # between columns of plain text
 _TERMINAL = 100  # characters of a line of plain text

@@ -54,6 +54,14 @@ def power_of_ten_count(value: float) -> str:
     return f"{value:g}"
 
 
+def short_count(value: float) -> str:
+    """A count in three significant digits at most: 22, 2.73k, 703k, 11.2M."""
+    for scale, unit in _COUNT_UNITS:
+        if value >= scale * 0.9995:
+            return f"{float(f'{value / scale:.3g}'):g}{unit}"
+    return f"{value:.3g}"
+
+
 def count(value: float) -> str:
     """A whole number with thousands separated: 703,142."""
     return f"{value:,.0f}"

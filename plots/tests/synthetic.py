@@ -77,7 +77,7 @@ def samples(
     operations over rate with 3 % noise. `changes` replace or add fields in every entry.
     """
     model = configuration["model"]
-    params, batch = MODELS[model]
+    params, batch = MODELS[model][0], int(configuration["batch"])
     rows = ROWS[model.split("-")[0]]
     steps = -(-rows // batch)
     flops = 6.0 * params * rows

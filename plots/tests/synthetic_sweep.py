@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Synthetic files with all that a CPU and a GPU can be compared in, and crossovers that are known.
+
+As in plots/tests/synthetic.py nobody measured any of it.
+
+    python -m plots.tests.synthetic_sweep FILE      write one, to look at what is made of it
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plots.curves import Curve
+from plots.tests import synthetic
+
+_GAMMA_MEDIAN = 1.6783469900166608  # of shape 2 and scale 1
+
+DISC_MODELS = tuple(model for model in synthetic.MODELS if model.startswith("disc-"))
+DISC_SIZES = np.array([synthetic.MODELS[model][0] for model in DISC_MODELS], dtype=float)
+GPU_MODES = (
+    ("eager", "pageable"),
+    ("eager", "resident"),
+    ("graph", "pinned"),
+    ("graph", "resident"),
+    ("graph-epoch", "resident"),
+)
+_LAUNCH_SECONDS = {"eager": 60e-6, "graph": 14e-6, "graph-epoch": 5e-6}
+_COPY_SECONDS = {"pageable": 25e-6, "pinned": 9e-6, "resident": 0.0}
+_TF32_FASTER = 1.8
+
+
+def noisy(
+    seconds: float, generator: np.random.Generator, scale: float = 0.015, repetitions: int = 9
+) -> np.ndarray:
+    """Times with right-skewed noise whose population median is `seconds`."""
+    noise = 1.0 + generator.gamma(2.0, scale, repetitions)
+    return seconds * noise / (1.0 + scale * _GAMMA_MEDIAN)
+
+
+def curve(
+    device: str,
+    seconds: np.ndarray,
+    generator: np.random.Generator,
+    *,
+    sizes: np.ndarray = DISC_SIZES,
+    scale: float = 0.015,
+    repetitions: int = 9,
+) -> Curve:
+    """A curve through the medians `seconds` at `sizes`; `device` is cpu or cuda."""
+    samples = tuple(noisy(float(time), generator, scale, repetitions) for time in seconds)
+    return Curve(device, {"device": device}, sizes, samples)
+
+
+def epochs(
+    configurations: list[dict[str, str]],
+    seconds: Callable[[dict[str, str], float], float],
+    seed: int = 0,
+    repetitions: int = 9,
+) -> list[dict[str, Any]]:
+    """The entries of Epoch rows, whose median is `seconds` of the configuration and parameters."""
+    generator = np.random.default_rng(seed)
+    entries = []
+    for configuration in configurations:
+        params = float(synthetic.MODELS[configuration["model"]][0])
+        times = noisy(seconds(configuration, params), generator, repetitions=repetitions)
+        entries += synthetic.samples(configuration, times.tolist())
+    return entries
+
+
+def operation(
+    configuration: dict[str, str], seconds: float, count: int, generator: np.random.Generator
+) -> list[dict[str, Any]]:
+    """The entries of a Gemm or Layer row: `count` operations an iteration, `seconds` for each."""
+    name = synthetic.row_name(configuration)
+    times = noisy(seconds, generator, repetitions=5)
+    return [
+        {
+            "name": name,
+            "run_name": name,
+            "run_type": "iteration",
+            "repetitions": len(times),
+            "repetition_index": repetition,
+            "threads": 1,
+            "iterations": 3,
+            "real_time": time * count * 1e3,
+            "cpu_time": time * count * 1e3,
+            "time_unit": "ms",
+            "configuration": configuration,
+            "quality": [],
+            "verification": {
+                "reference": "float64 interpreter",
+                "entries": 64,
+                "entries_of": 64,
+                "tolerance": 1e-5,
+                "relative_error": 3e-8,
+            },
+            "count": count,
+            "seconds": time,
+            "flops": 1e6,
+            "flops_per_second": 1e6 / time,
+            "bytes": 1e4,
+            "bytes_per_second": 1e4 / time,
+            "verified_entries": 64,
+        }
+        for repetition, time in enumerate(times.tolist())
+    ]
+
+
+def _epoch_seconds(configuration: dict[str, str], params: float) -> float:
+    rows = synthetic.ROWS[configuration["model"].split("-")[0]]
+    steps = -(-rows // int(configuration["batch"]))
+    flops = 6.0 * params * rows
+    if configuration["device"] == "cpu":
+        threads = int(configuration["cpu_threads"])
+        return steps * (4e-6 + 2e-6 * threads) + flops / (5e10 * threads**0.8)
+    launch = _LAUNCH_SECONDS[configuration["execution"]] + _COPY_SECONDS[configuration["data"]]
+    rate = 5e12 * (_TF32_FASTER if configuration["precision"] == "tf32" else 1.0)
+    return steps * launch + flops / rate + 30e-6
+
+
+def _epoch_configurations(batches: tuple[int, ...]) -> Iterator[dict[str, str]]:
+    for model in synthetic.MODELS:
+        discs = batches if model in DISC_MODELS else (synthetic.MODELS[model][1],)
+        for batch in discs:
+            own = {"batch": str(batch)}
+            for threads in (1, 2, 8):
+                yield {**synthetic.cpu_configuration(model, threads), **own}
+            for precision in ("f32", "tf32"):
+                for execution, data in GPU_MODES:
+                    mode = {"precision": precision, "execution": execution, "data": data}
+                    yield {**synthetic.gpu_configuration(model), **own, **mode}
+
+
+def _operations(generator: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Square products that cross at 200 exactly, and layers that the GPU always wins."""
+    sides = (
+        {"precision": "f32", "device": "cpu", "execution": "eager", "cpu_threads": "1"},
+        {"precision": "f32", "device": "cuda", "execution": "eager"},
+    )
+    for edge in (32, 64, 128, 256, 512, 1024):
+        for side in sides:
+            shape = {"m": str(edge), "n": str(edge), "k": str(edge)}
+            kind = {"transpose": "nn", "cache": "warm"}
+            on_cpu = side["device"] == "cpu"
+            seconds = 1e-5 * (edge / 200) ** (3.0 if on_cpu else 0.5)
+            configuration = {"family": "Gemm", **shape, **kind, **side}
+            yield from operation(configuration, seconds, 100 if on_cpu else 10, generator)
+    for width in (16, 64, 256, 1024):
+        for side in sides:
+            kind = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused"}
+            seconds = 1e-4 * width / (16 if side["device"] == "cpu" else 64)
+            configuration = {"family": "Layer", "width": str(width), **kind, **side}
+            yield from operation(configuration, seconds, 100, generator)
+
+
+def wide_sweep(batches: tuple[int, ...] = (10, 100, 1000)) -> dict[str, Any]:
+    """A file with three thread counts, five GPU modes, two precisions, `batches` and operations."""
+    entries = epochs(list(_epoch_configurations(batches)), _epoch_seconds)
+    entries += _operations(np.random.default_rng(1))
+    return synthetic.document(entries, gpu="synthetic GPU")
+
+
+if __name__ == "__main__":
+    synthetic.write(Path(sys.argv[1]), wide_sweep())
