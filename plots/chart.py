@@ -53,7 +53,7 @@ def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experimen
 def _draw_disc_lines(axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str]) -> list[Line2D]:
     """Draws the disc family, a line for each series and batch size; returns the legend."""
     keys = list(labels)
-    disc = sorted(filter(_is_disc, rows), key=lambda row: row.counters["params"])
+    disc = sorted(filter(is_disc, rows), key=lambda row: row.counters["params"])
     batches = sorted({row.counters["batch"] for row in disc})
     handles = []
     for key, label in labels.items():

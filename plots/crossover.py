@@ -244,11 +244,12 @@ def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
     devices = ("GPU", "CPU") if first == _CPU_WINS else ("CPU", "GPU")
     count = len(answer.crossings)
     parts = [
-        f"{devices[place % 2]} from {_amount(crossing, measure)}"
+        f"{devices[place % 2]} from {units.significant(crossing)}"
         for place, crossing in enumerate(answer.crossings)
     ]
     times = "once" if count == 1 else f"{count} times"
-    return f"crosses {times}: {', '.join(parts)}{_interval_words(answer)}"
+    over, unit = ("", " parameters") if measure == "parameters" else (f" over {measure}", "")
+    return f"crosses {times}{over}: {', '.join(parts)}{unit}{_interval_words(answer)}"
 
 
 def _interval_words(answer: Crossover) -> str:

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The crossover of curves whose crossover is known, because they are made around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from plots.crossover import Crossover, Curve, find_crossover
+from plots.tests.synthetic_sweep import DISC_SIZES, curve, noisy
+
+GPU_SECONDS = np.full(len(DISC_SIZES), 1e-3)
+WIDE_NOISE = 0.15  # the gamma noise's scale: times spread by a fifth
+
+
+def speed_up_curves(
+    speed_ups: np.ndarray, seed: int = 0, scale: float = 0.015, repetitions: int = 9
+) -> tuple[Curve, Curve]:
+    """CPU and GPU curves whose median times have these ratios."""
+    generator = np.random.default_rng(seed)
+    cpu = curve("cpu", GPU_SECONDS * speed_ups, generator, scale=scale, repetitions=repetitions)
+    gpu = curve("cuda", GPU_SECONDS, generator, scale=scale, repetitions=repetitions)
+    return cpu, gpu
+
+
+def crossing_at(*sizes: float, slope: float = 0.8) -> np.ndarray:
+    """Speed-ups that cross 1 exactly at `sizes`, the first time to the GPU's favour.
+
+    Around each crossing they are a power law, so that log-log interpolation has no error.
+    """
+    distances = [slope * np.log(DISC_SIZES / size) for size in sizes]
+    turned = [(-1) ** place * distance for place, distance in enumerate(distances)]
+    nearest = np.argmin(np.abs(distances), axis=0)
+    return np.exp(np.choose(nearest, turned))
+
+
+def answer(speed_ups: np.ndarray, **noise: float) -> Crossover:
+    """The crossover of curves with these ratios."""
+    return find_crossover(*speed_up_curves(speed_ups, **noise))
+
+
+def test_one_crossover():
+    found = answer(crossing_at(50_000.0))
+    assert found.kind == "once"
+    assert found.size == pytest.approx(50_000, rel=0.05)
+    assert found.low <= 50_000 <= found.high
+    assert found.low <= found.size <= found.high
+    assert found.crossings == (found.size,)
+    assert found.high / found.low < 1.2
+    assert found.words.startswith("from ") and " parameters (" in found.words
+
+
+def test_without_noise_the_interpolation_is_exact():
+    for size in (25.0, 806.0, 12_345.0, 9e6):
+        found = answer(crossing_at(size), scale=0.0)
+        assert found.kind == "once"
+        for value in (found.size, found.low, found.high):
+            assert value == pytest.approx(size, rel=1e-9)
+
+
+def test_the_words_as_people_read_them():
+    exact = answer(crossing_at(703_142.0), scale=0.0)
+    assert exact.words == "from 703,000 parameters (703,000 to 703,000)"
+    cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
+    assert find_crossover(cpu, gpu, "size").words == "from size 50,000 (50,000 to 50,000)"
+
+
+def test_gpu_always():
+    assert answer(np.full(len(DISC_SIZES), 3.0)) == Crossover(
+        "always", None, None, None, (), "GPU always"
+    )
+
+
+def test_gpu_never():
+    assert answer(np.full(len(DISC_SIZES), 0.3)) == Crossover(
+        "never", None, None, None, (), "never up to 11,201,190 parameters"
+    )
+
+
+def test_three_crossings():
+    known = (300.0, 20_000.0, 1.5e6)
+    found = answer(crossing_at(*known))
+    assert found.kind == "several"
+    assert found.crossings == pytest.approx(known, rel=0.05)
+    assert found.size == found.crossings[-1]
+    assert found.low <= 1.5e6 <= found.high
+    exact = answer(crossing_at(*known), scale=0.0)
+    assert exact.words == (
+        "crosses 3 times: GPU from 300, CPU from 20,000, GPU from 1,500,000 parameters "
+        "(1,500,000 to 1,500,000)"
+    )
+
+
+def test_a_gpu_that_wins_at_small_sizes_only():
+    found = answer(1 / crossing_at(20_000.0), scale=0.0)
+    assert found.kind == "several" and found.size is None
+    assert found.crossings == pytest.approx([20_000.0])
+    assert found.words == "crosses once: CPU from 20,000 parameters"
+
+
+def test_two_crossings_end_with_the_cpu():
+    found = answer(crossing_at(300.0, 1.5e6))
+    assert found.kind == "several" and found.size is None and found.high is None
+    assert found.crossings == pytest.approx((300.0, 1.5e6), rel=0.05)
+
+
+def test_equal_devices_are_ambiguous():
+    found = answer(np.ones(len(DISC_SIZES)))
+    assert found.kind == "ambiguous" and found.size is None
+    assert found.words == "ambiguous: equal within noise at 11 of 11 sizes"
+
+
+def test_the_very_same_samples_are_ambiguous():
+    samples = tuple(np.full(9, time) for time in GPU_SECONDS)
+    cpu = Curve("CPU", {}, DISC_SIZES, samples)
+    assert find_crossover(cpu, cpu).kind == "ambiguous"
+
+
+def test_equal_devices_are_rarely_called_different():
+    kinds = Counter(answer(np.ones(len(DISC_SIZES)), seed=seed).kind for seed in range(200))
+    assert kinds["ambiguous"] >= 190, kinds
+
+
+def test_equal_at_the_ends_only():
+    speed_ups = crossing_at(50_000.0)
+    small = speed_ups.copy()
+    small[0] = 1.0  # a doubt far below the crossover leaves it as it is
+    assert answer(small).kind == "once"
+    large = speed_ups.copy()
+    large[-1] = 1.0
+    found = answer(large)
+    assert found.kind == "ambiguous" and found.low and found.high is None
+    assert "or never up to 11,201,190 parameters" in found.words
+    always = np.full(len(DISC_SIZES), 3.0)
+    always[0] = 1.0
+    found = answer(always)
+    assert found.kind == "ambiguous" and found.low is None and found.high < DISC_SIZES[1]
+    assert found.words.startswith("ambiguous: GPU always, or from ")
+
+
+def test_overlapping_intervals_widen_the_answer():
+    narrow = answer(crossing_at(50_000.0, slope=0.3))
+    wide = answer(crossing_at(50_000.0, slope=0.3), scale=WIDE_NOISE)
+    assert narrow.kind == wide.kind == "once"
+    assert wide.high / wide.low > 1.5 * narrow.high / narrow.low
+    assert wide.low <= 50_000 <= wide.high
+
+
+def test_a_size_within_noise_between_the_winners_is_no_crossing():
+    speed_ups = np.array([0.2, 0.3, 1.0, 0.3, 0.4, 0.5, 3.0, 4.0, 5.0, 6.0, 7.0])
+    for seed in range(20):  # in about half of them the median at the third size is above 1
+        found = answer(speed_ups, seed=seed)
+        assert found.kind == "once" and len(found.crossings) == 1
+        assert DISC_SIZES[5] < found.size < DISC_SIZES[6]
+
+
+@pytest.mark.parametrize("repetitions", [1, 2])
+def test_too_few_repetitions_say_nothing_sure(repetitions):
+    for speed_ups in (crossing_at(50_000.0), np.ones(11), np.full(11, 3.0)):
+        found = answer(speed_ups, repetitions=repetitions)
+        assert (found.kind, found.size, found.low, found.high) == ("ambiguous", None, None, None)
+        assert found.words.startswith("ambiguous: fewer than 3 repetitions; ")
+
+
+def test_the_same_input_gives_the_same_answer():
+    curves = speed_up_curves(crossing_at(50_000.0))
+    assert find_crossover(*curves) == find_crossover(*curves)
+
+
+def test_order_of_samples_does_not_matter():
+    cpu, gpu = speed_up_curves(crossing_at(50_000.0))
+    turned = Curve(cpu.label, {}, cpu.sizes, tuple(samples[::-1] for samples in cpu.samples))
+    assert find_crossover(turned, gpu) == find_crossover(cpu, gpu)
+
+
+def test_only_common_sizes_count():
+    cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
+    few = Curve(gpu.label, {}, gpu.sizes[6:], gpu.samples[6:])
+    assert find_crossover(cpu, few).size == pytest.approx(50_000)
+    beyond = Curve(gpu.label, {}, gpu.sizes[7:], gpu.samples[7:])
+    assert find_crossover(cpu, beyond).kind == "always"
+    nowhere = Curve(gpu.label, {}, gpu.sizes + 1, gpu.samples)
+    with pytest.raises(ValueError, match="no size in common"):
+        find_crossover(cpu, nowhere)
+
+
+def test_the_best_of_two_is_chosen_in_each_replicate():
+    generator = np.random.default_rng(0)
+    slow, fast = (
+        tuple(noisy(time, generator) for time in GPU_SECONDS * crossing_at(size))
+        for size in (2_000.0, 50_000.0)
+    )
+    candidates = tuple(zip(slow, fast, strict=True))
+    best = Curve("best", {"cpu_threads": "best"}, DISC_SIZES, fast, candidates)
+    gpu = curve("cuda", GPU_SECONDS, generator)
+    found = find_crossover(best, gpu)
+    assert found.kind == "once" and found.size == pytest.approx(50_000, rel=0.05)
+    # Two equal candidates: the smaller of two noisy medians lies lower, so the crossover higher.
+    alone = Curve("alone", {}, DISC_SIZES, fast)
+    twice = Curve("best", {}, DISC_SIZES, fast, tuple((each, each[:]) for each in fast))
+    assert find_crossover(twice, gpu).high > find_crossover(alone, gpu).high
+
+
+@pytest.mark.parametrize("scale", [0.015, WIDE_NOISE])
+def test_the_interval_covers_the_truth_as_often_as_it_says(scale):
+    """Over 200 simulated files of 9 repetitions; the crossover lies anywhere between the sizes."""
+    files = 200
+    generator = np.random.default_rng(20)
+    logs = np.log(DISC_SIZES)
+    covered = 0
+    for seed in range(files):
+        truth = float(np.exp(generator.uniform(logs[1], logs[-2])))
+        found = answer(crossing_at(truth), seed=seed, scale=scale)
+        covered += (found.low or 0.0) <= truth <= (found.high or np.inf)
+    assert 0.90 <= covered / files <= 0.99
+
+
+def test_the_interval_is_not_wide_by_accident():
+    """An interval half as wide would cover too seldom, so the test above could fail."""
+    files = 200
+    generator = np.random.default_rng(20)
+    logs = np.log(DISC_SIZES)
+    covered = 0
+    for seed in range(files):
+        truth = float(np.exp(generator.uniform(logs[1], logs[-2])))
+        found = answer(crossing_at(truth), seed=seed)
+        low, high = np.sqrt(found.low * found.size), np.sqrt(found.high * found.size)
+        covered += low <= truth <= high
+    assert covered / files < 0.85

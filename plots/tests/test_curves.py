@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of a file make curves, and what is compared with what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plots import rows
+from plots.crossover import comparisons
+from plots.curves import BEST, FAMILIES, NETWORKS, pairings
+from plots.speed_up import grids, speed_ups
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, wide_sweep
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
+    return rows.load_file(synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep()))
+
+
+def loaded(write, entries, gpu="synthetic GPU"):
+    return rows.load_file(write(synthetic.document(entries, gpu=gpu)))
+
+
+def test_every_combination_is_compared(wide):
+    found = [each for each in comparisons(wide) if each.common["family"] == "Epoch"]
+    expected = {
+        (threads, batch, precision, *mode)
+        for threads in ("1", "2", "8", BEST)
+        for batch in ("10", "100", "1000")
+        for precision in ("f32", "tf32 (CPU: f32)")
+        for mode in GPU_MODES
+    }
+    keys = [
+        (
+            each.cpu.configuration["cpu_threads"],
+            each.common["batch"],
+            each.common["precision"],
+            each.gpu.configuration["execution"],
+            each.gpu.configuration["data"],
+        )
+        for each in found
+    ]
+    assert len(keys) == len(set(keys)) and set(keys) == expected
+    assert all(each.measure == "parameters" for each in found)
+    assert all(np.array_equal(each.cpu.sizes, DISC_SIZES) for each in found)
+    first = found[0]
+    assert list(first.common) == ["family", "batch", "precision"]
+    assert first.cpu.label == "CPU, 1 thread" and first.gpu.label == "GPU, eager, pageable"
+    assert found[3].cpu.label == "CPU, best of 1, 2, 8 threads"
+    assert {each.gpu.configuration["precision"] for each in found} == {"f32", "tf32"}
+
+
+def test_products_and_layers_are_compared_for_one_operation(wide):
+    gemm = [each for each in comparisons(wide) if each.common["family"] == "Gemm"]
+    assert [each.cpu.configuration["cpu_threads"] for each in gemm] == ["1", BEST]
+    assert gemm[0].measure == "size"
+    assert gemm[0].common == {
+        "family": "Gemm",
+        "precision": "f32",
+        "cache": "warm",
+        "transpose": "nn",
+    }
+    assert gemm[0].gpu.label == "GPU, eager"
+    # 100 products an iteration on the CPU, 10 on the GPU: only a time for each crosses at 200.
+    assert gemm[0].crossover.size == pytest.approx(200, rel=0.02)
+    layer = [each for each in comparisons(wide) if each.common["family"] == "Layer"]
+    assert layer[0].measure == "width" and layer[0].crossover.words == "GPU always"
+    assert layer[0].common["pass"] == "forward" and layer[0].common["batch"] == "100"
+
+
+def test_the_best_takes_the_smallest_median_at_each_size(wide):
+    pairing = pairings(wide, FAMILIES)[0]
+    for place, samples in enumerate(pairing.best.samples):
+        medians = [np.median(cpu.samples[place]) for cpu in pairing.cpus]
+        assert np.median(samples) == min(medians)
+        assert len(pairing.best.candidates[place]) == 3
+
+
+def test_like_precision_is_compared_where_the_cpu_has_it(write):
+    base = [synthetic.cpu_configuration(model, 1) for model in ("disc-3", "disc-4")]
+    gpu = [synthetic.gpu_configuration(model) for model in ("disc-3", "disc-4")]
+    configurations = [
+        {**configuration, "precision": precision}
+        for precision in ("f32", "bf16")
+        for configuration in (*base, *gpu)
+    ]
+    configurations += [{**configuration, "precision": "f16"} for configuration in gpu]
+    found = comparisons(loaded(write, epochs(configurations, lambda *_: 1e-3)))
+    pairs = {
+        (each.cpu.configuration["precision"], each.gpu.configuration["precision"]): each.common
+        for each in found
+    }
+    assert set(pairs) == {("f32", "f32"), ("bf16", "bf16"), ("f32", "f16")}
+    assert pairs["f32", "f16"]["precision"] == "f16 (CPU: f32)"
+
+
+def test_a_cpu_without_the_precision_and_f32_is_not_compared(write):
+    configurations = [
+        {**configuration, "precision": precision}
+        for model in ("disc-3", "disc-4")
+        for configuration, precision in (
+            (synthetic.cpu_configuration(model, 1), "bf16"),
+            (synthetic.gpu_configuration(model), "f32"),
+        )
+    ]
+    file = loaded(write, epochs(configurations, lambda *_: 1e-3))
+    assert comparisons(file) == [] and speed_ups(file) == []
+
+
+def test_reading_the_loss_is_compared_with_its_like(write):
+    configurations = []
+    for model in ("disc-3", "disc-4"):
+        for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
+            configurations += [side, {**side, "loss": "step"}]
+    found = comparisons(loaded(write, epochs(configurations, lambda *_: 1e-3)))
+    for each in found:
+        assert each.cpu.configuration.get("loss") == each.gpu.configuration.get("loss")
+    assert [each.common.get("loss") for each in found] == [None, None, "step", "step"]
+
+
+def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
+    models = ("disc-3", "heart", "mlp-784-512-10")
+    configurations = [
+        configuration
+        for model in models
+        for configuration in (
+            synthetic.cpu_configuration(model, 1),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+    entries = epochs(configurations, lambda *_: 1e-3)
+    entries.append(synthetic.failure(synthetic.gpu_configuration("disc-4"), "why"))
+    entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))
+    file = loaded(write, entries)
+    assert comparisons(file) == []
+    assert [each.common["model"] for each in speed_ups(file)] == list(models)
+
+
+def test_flags_come_along(write):
+    entries = []
+    for model in ("disc-3", "disc-4"):
+        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), quality=["crowded"])
+        entries += synthetic.samples(synthetic.gpu_configuration(model))
+    (first, best) = comparisons(loaded(write, entries))
+    assert first.cpu.flags == best.cpu.flags == ("crowded",) and first.gpu.flags == ()
+
+
+def test_speed_ups_of_all_networks(wide):
+    found = speed_ups(wide)
+    assert {each.common["model"] for each in found} == set(synthetic.MODELS)
+    heart = [each for each in found if each.common["model"] == "heart"]
+    assert len(heart) == 2 * len(GPU_MODES)
+    for each in found:
+        ratio = np.median(each.cpu.samples[0]) / np.median(each.gpu.samples[0])
+        assert each.ratio == pytest.approx(ratio)
+        assert each.low <= each.ratio <= each.high and each.high / each.low < 1.2
+        expected = "gpu" if each.low > 1 else "cpu" if each.high < 1 else None
+        assert each.winner == expected
+    thread_counts = {each.cpu.configuration["cpu_threads"] for each in found}
+    assert thread_counts == {"1", "2", "8"}
+
+
+def test_a_speed_up_of_two_repetitions_has_no_interval(write):
+    entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), [0.02, 0.04])
+    entries += synthetic.samples(synthetic.gpu_configuration("heart"), [0.01, 0.01])
+    (found,) = speed_ups(loaded(write, entries))
+    assert found.ratio == pytest.approx(3.0)
+    assert found.low is None and found.high is None and found.winner is None
+
+
+def test_the_interval_of_a_speed_up_covers(write):
+    generator = np.random.default_rng(4)
+    covered = 0
+    for _ in range(200):
+        times = [1e-3 * (1 + generator.gamma(2.0, 0.015, 9)) for _ in range(2)]
+        entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), times[0].tolist())
+        entries += synthetic.samples(synthetic.gpu_configuration("heart"), times[1].tolist())
+        (found,) = speed_ups(loaded(write, entries))
+        covered += found.low <= 1.0 <= found.high
+    assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_grids_need_two_batches_and_two_sizes(wide, write):
+    found = grids(comparisons(wide))
+    assert len(found) == 2 * len(GPU_MODES)
+    for grid in found:
+        assert grid.ratios.shape == (3, len(DISC_SIZES))
+        assert grid.batches.tolist() == [10, 100, 1000] and np.all(np.isfinite(grid.ratios))
+    assert grids(comparisons(loaded(write, wide_sweep((100,))["benchmarks"]))) == []
+
+
+def test_grids_leave_gaps_where_nothing_was_measured(write):
+    entries = []
+    for batch, models in (("10", ("disc-3", "disc-4")), ("100", ("disc-4", "disc-5"))):
+        for model in models:
+            for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
+                entries += synthetic.samples({**side, "batch": batch})
+    (grid,) = grids(comparisons(loaded(write, entries)))
+    assert np.isnan(grid.ratios).tolist() == [[False, False, True], [True, False, False]]
+
+
+def test_networks_have_one_size_each(wide):
+    assert all(len(each.gpu.sizes) == 1 for each in pairings(wide, NETWORKS))
