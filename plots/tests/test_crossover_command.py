@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m plots crossover`: its tables, its charts, its sentences, its exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from plots import rows
+from plots.cli import main
+from plots.crossover import comparisons
+from plots.crossover_chart import draw_crossovers
+from plots.crossover_charts import draw_charts, write_charts
+from plots.crossover_tables import crossover_table, speed_up_table
+from plots.formats import FORMATS, render
+from plots.heat_map import draw_heat_map
+from plots.speed_up import grids, speed_ups
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs, wide_sweep
+from plots.units import significant
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = 'x|y `z` <script>alert(1)</script>\n../../up $\\frac$ \u202e "q"'
+
+
+def known(crossover: float = 50_000.0) -> list[dict]:
+    """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
+    configurations = [
+        configuration
+        for model in DISC_MODELS
+        for configuration in (
+            synthetic.cpu_configuration(model, 1),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+    return epochs(
+        configurations,
+        lambda configuration, params: (
+            1e-3 * (params / crossover) ** 0.8 if configuration["device"] == "cpu" else 1e-3
+        ),
+    )
+
+
+@pytest.fixture
+def simple(write) -> Path:
+    """A file with one crossover, at 50,000 parameters."""
+    return write(synthetic.document(known(), gpu="synthetic GPU"), "simple.json")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
+    return rows.load_file(synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep()))
+
+
+def test_the_tables_of_one_file(simple, capsys):
+    assert main(["crossover", str(simple), "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    crossovers, ratios = json.loads(printed.out)
+    assert crossovers["title"] == "Crossover on synthetic machine"
+    (line,) = crossovers["rows"]  # the best of one thread count is not told twice
+    interval = line.pop("low"), line.pop("high")
+    assert interval[0] <= 50_000 <= interval[1]
+    assert line.pop("crossover") == pytest.approx(50_000, rel=0.05)
+    assert line == {
+        "what": "epoch",
+        "batch": 100,
+        "precision": "f32",
+        "cpu_threads": 1,
+        "execution": "graph",
+        "data": "pinned",
+        "measure": "parameters",
+        "kind": "once",
+    }
+    assert [line["model"] for line in ratios["rows"]] == list(DISC_MODELS)
+    for line in ratios["rows"]:
+        assert line["speed_up"] == pytest.approx(line["cpu_seconds"] / line["gpu_seconds"])
+        assert line["low"] <= line["speed_up"] <= line["high"]
+        assert (line["speed_up"] > 1) == (line["params"] > 50_000)
+
+
+def test_text_says_it_in_a_line(simple, capsys):
+    assert main(["crossover", str(simple)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line.split() for line in lines if line.startswith("epoch ")]
+    crossover = comparisons(rows.load_file(simple))[0].crossover
+    ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
+    assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "parameters", *ends, "once"]
+
+
+def test_the_winner_is_bold(wide):
+    table = speed_up_table([(wide, speed_ups(wide))])
+    place = {column.key: number for number, column in enumerate(table.columns)}
+    assert len(table.lines) == len(speed_ups(wide))
+    for line in table.lines:
+        low, high = line[place["low"]].value, line[place["high"]].value
+        assert line[place["gpu_seconds"]].bold == (low > 1)
+        assert line[place["cpu_seconds"]].bold == (high < 1)
+
+
+def test_flags_are_marked(write):
+    entries = []
+    for model in ("disc-3", "disc-12"):
+        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), quality=["crowded"])
+        entries += synthetic.samples(synthetic.gpu_configuration(model))
+    file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    for table in (
+        crossover_table([(file, comparisons(file))]),
+        speed_up_table([(file, speed_ups(file))]),
+    ):
+        assert table.notes == ("crowded",)
+        place = [column.key for column in table.columns].index("cpu_threads")
+        assert all(line[place].marks == (1,) for line in table.lines)
+
+
+def test_several_files_share_a_table(write, tmp_path, capsys):
+    for name, machine in (("a", "one"), ("b", "two")):
+        write(synthetic.document(known(), machine=machine, gpu="synthetic GPU"), f"in/{name}.json")
+    assert main(["crossover", str(tmp_path / "in"), "--format", "csv"]) == 0
+    crossovers = csv.DictReader(io.StringIO(capsys.readouterr().out.split("\n\n")[0]))
+    assert [(line["machine"], line["file"]) for line in crossovers] == [
+        ("one", "a.json"),
+        ("two", "b.json"),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format(name, wide):
+    found = comparisons(wide)
+    text = render(
+        [crossover_table([(wide, found)]), speed_up_table([(wide, speed_ups(wide))])], name
+    )
+    assert "graph-epoch" in text
+    if name not in ("csv", "json"):  # those have the values
+        assert "GPU always" in text
+
+
+def test_a_file_without_a_gpu_says_what_one_would_add(write, capsys):
+    path = write(synthetic.sweep(gpu=False))
+    assert main(["crossover", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (sentence,) = printed.err.splitlines()
+    assert sentence.startswith(f"{path}: no crossover, because it has no row of a GPU: none")
+    assert "NVIDIA GPU" in sentence and "speed-up" in sentence
+    assert main(["crossover", str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_one_size_gives_speed_ups_only(write, capsys):
+    entries = synthetic.samples(synthetic.cpu_configuration("heart", 1))
+    entries += synthetic.samples(synthetic.gpu_configuration("heart"))
+    assert main(["crossover", str(write(synthetic.document(entries, gpu="synthetic GPU")))]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("SPEED UP") and "fewer than two sizes" in printed.err
+
+
+def test_a_gpu_alone_is_compared_with_nothing(write, capsys):
+    entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
+    assert main(["crossover", str(write(synthetic.document(entries, gpu="synthetic GPU")))]) == 0
+    assert "no row of the CPU computes the same" in capsys.readouterr().err
+
+
+def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, capsys):
+    (tmp_path / "bad.json").write_text("{")
+    assert main(["crossover", str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert "Crossover on synthetic machine" in printed.out
+    (sentence,) = printed.err.splitlines()
+    assert sentence.startswith(str(tmp_path / "bad.json"))
+
+
+def test_the_committed_results(capsys):
+    if not any((ROOT / "results").glob("*/*.json")):
+        pytest.skip("no result file is committed yet")
+    files, problems = rows.load_files([ROOT / "results"])
+    assert not problems
+    assert main(["crossover", str(ROOT / "results")]) == 0
+    told = capsys.readouterr().err.splitlines()
+    without_gpu = [file for file in files if not file.machine.gpu]
+    assert len([line for line in told if "no row of a GPU" in line]) == len(without_gpu)
+
+
+def test_charts_are_written(simple, tmp_path, capsys):
+    folder = tmp_path / "out" / "charts"
+    assert main(["crossover", str(simple), "--charts", str(folder)]) == 0
+    names = [f"synthetic-machine-crossover-epoch-100-f32.{ending}" for ending in ("png", "svg")]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
+
+
+def test_a_folder_that_cannot_be_made(simple, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["crossover", str(simple), "--charts", str(tmp_path / "file")]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "choose another folder with --charts" in sentence
+
+
+def check_pictures(chart) -> None:
+    picture = imread(io.BytesIO(chart.pictures.png))
+    assert picture.shape[1] > 900
+    ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
+    assert 0.01 < ink < 0.8
+    svg = ElementTree.fromstring(chart.pictures.svg)
+    assert not [element for element in svg.iter() if element.tag.endswith("script")]
+
+
+def test_the_chart_states_the_finding(simple):
+    file = rows.load_file(simple)
+    found = comparisons(file)
+    chart = draw_crossovers(file, found)
+    check_pictures(chart)
+    assert chart.name == "crossover-epoch-100-f32"
+    assert f"GPU, graph, pinned: {found[-1].crossover.words}." in chart.alt
+    assert "trainable parameters, batch 100, f32" in chart.alt
+    assert draw_crossovers(file, found) == chart
+
+
+def test_the_heat_map_states_the_finding(wide):
+    grid = grids(comparisons(wide))[0]
+    chart = draw_heat_map(wide, grid)
+    check_pictures(chart)
+    wins = np.count_nonzero(grid.ratios > 1)
+    assert f"the GPU is faster at {wins} of 33 combinations" in chart.alt
+    assert "GPU, eager, pageable" in chart.alt and "best of 1, 2, 8 threads" in chart.alt
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
+def test_heat_maps_without_a_contour(write, ratio):
+    configurations = [
+        {**configuration, "batch": batch}
+        for batch in ("10", "100")
+        for model in ("disc-3", "disc-4")
+        for configuration in (
+            synthetic.cpu_configuration(model, 1),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+    entries = epochs(
+        configurations, lambda way, _: 1e-3 * (ratio if way["device"] == "cpu" else 1.0)
+    )
+    file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    (grid,) = grids(comparisons(file))
+    check_pictures(draw_heat_map(file, grid))
+
+
+def test_ambiguous_and_several_are_drawn(write):
+    configurations = [
+        configuration
+        for model in DISC_MODELS
+        for configuration in (
+            synthetic.cpu_configuration(model, 1),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+
+    def equal(*_: object) -> float:
+        return 1e-3
+
+    def wavy(configuration: dict[str, str], params: float) -> float:
+        on_cpu = configuration["device"] == "cpu"
+        return 1e-3 * np.exp(np.sin(np.log(params))) if on_cpu else 1e-3
+
+    for seconds, words in ((equal, "ambiguous"), (wavy, "crosses ")):
+        entries = epochs(configurations, seconds)
+        file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+        chart = draw_crossovers(file, comparisons(file))
+        check_pictures(chart)
+        assert words in chart.alt
+
+
+def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
+    entries = []
+    for model in ("disc-3", "disc-12"):
+        for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
+            changed = {**side, "precision": HOSTILE, "layout": "y" * 10_000}
+            if side["device"] == "cuda":
+                changed |= {"execution": HOSTILE, "data": HOSTILE}
+            for batch in ("10", HOSTILE):
+                name = synthetic.row_name({**changed, "batch": batch})
+                entries += [
+                    {
+                        **entry,
+                        "name": name,
+                        "run_name": name,
+                        "configuration": {**changed, "batch": batch},
+                    }
+                    for entry in synthetic.samples(side, quality=[HOSTILE])
+                ]
+    file = rows.load_file(write(synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE)))
+    found = comparisons(file)
+    assert len(found) == 4
+    tables = [crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])]
+    assert "<script" not in render(tables, "html")
+    for name in ("text", "markdown", "latex", "html"):
+        assert "y" * 1000 not in render(tables, name)
+    for chart in draw_charts(file, found):
+        check_pictures(chart)
+        assert len(chart.alt) < 2000 and "\n" not in chart.alt
+    folder = tmp_path / "charts"
+    for path in write_charts([(file, found)], folder):
+        assert path.parent == folder and path.stem.replace("-", "").isalnum()
+        assert len(path.name) < 200
+
+
+def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_path):
+    file = rows.load_file(simple)
+    written = write_charts([(file, comparisons(file))] * 2, tmp_path / "charts")
+    assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)
