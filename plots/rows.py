@@ -90,13 +90,15 @@ class Software:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How the measurement was started."""
+    """How the measurement was started; `data` is empty and `flush_to_zero` None where unknown."""
 
     command: tuple[str, ...]
     sweep: str
     repetitions: int
+    min_time_seconds: float
     environment: dict[str, str]
     data: str
+    flush_to_zero: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,8 +469,10 @@ def _run(fields: dict[str, Any]) -> Run:
         command=tuple(fields["command"]),
         sweep=fields["sweep"],
         repetitions=fields["repetitions"],
+        min_time_seconds=fields["min_time_seconds"],
         environment=fields["environment"],
         data=fields.get("data", ""),
+        flush_to_zero=fields.get("flush_to_zero"),
     )
 
 

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparing files: verdicts on times that are known, what is refused, what is never dropped."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from plots import rows
+from plots.cli import main
+from plots.compare import Comparison, compare
+from plots.compare_chart import MOST_NAMES, alt_text, draw_comparison
+from plots.compare_table import compare_tables, headline
+from plots.formats import FORMATS, render
+from plots.row_names import short_names
+from plots.tests import synthetic
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "amd-epyc-2c"
+STEADY = [0.1 * (1 + 0.001 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]  # median 0.1004
+NOISY = [0.1 * (1 + 0.1 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]
+
+
+def times(factor: float = 1.0, base: list[float] | None = None) -> list[float]:
+    return [factor * time for time in base or STEADY]
+
+
+def document(**seconds: list[float] | str) -> dict[str, Any]:
+    """A file with rows of disc-3 on as many threads as the names say: t2=[…] or a failure."""
+    entries = []
+    for name, value in seconds.items():
+        configuration = synthetic.cpu_configuration("disc-3", int(name[1:]))
+        if isinstance(value, str):
+            entries.append(synthetic.failure(configuration, "why", value))
+        else:
+            entries += synthetic.samples(configuration, value)
+    return synthetic.document(entries)
+
+
+@pytest.fixture
+def compared(write):
+    """Compares two documents."""
+
+    def run(first: dict[str, Any], second: dict[str, Any], **options: Any) -> Comparison:
+        files = [rows.load_file(write(first, "a.json")), rows.load_file(write(second, "b.json"))]
+        return compare(*files, **options)
+
+    return run
+
+
+@pytest.fixture
+def command(write, capsys):
+    """Runs `compare` on two documents; returns exit code, output and errors."""
+
+    def run(first: dict[str, Any], second: dict[str, Any], *options: str) -> tuple[int, str, str]:
+        paths = str(write(first, "a.json")), str(write(second, "b.json"))
+        code = main(["compare", *paths, *options])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (times(), times(1.10), "slower"),
+        (times(), times(1 / 1.10), "faster"),
+        (times(), times(), "same"),
+        (times(), times(1.015), "same"),  # significant, but small
+        (times(), times(1.03), "ambiguous"),  # significant, but perhaps less than 3 %
+        (times(base=NOISY), times(1.2, NOISY), "ambiguous"),  # large, but not significant
+        (times(base=NOISY), times(base=NOISY), "ambiguous"),  # equal, but not shown to be
+        (times()[:4], times(2.0)[:4], "ambiguous"),  # too few repetitions
+        (times()[:1], times(2.0)[:1], "ambiguous"),
+        (times()[:5], times(2.0)[:5], "slower"),
+        ([0.1] * 9, [0.1] * 9, "same"),
+        ([0.1] * 9, [0.2] * 9, "slower"),
+    ],
+)
+def test_verdicts(compared, first, second, verdict):
+    (pair,) = compared(document(t1=first), document(t1=second)).pairs
+    assert pair.verdict == verdict
+    assert pair.ratio == pytest.approx(np.median(second) / np.median(first))
+    assert pair.low is None or pair.low <= pair.ratio <= pair.high
+    # The other way round the answer is the opposite.
+    (back,) = compared(document(t1=second), document(t1=first)).pairs
+    assert back.verdict == {"slower": "faster", "faster": "slower"}.get(verdict, verdict)
+
+
+def test_the_minimum_effect_is_a_choice(compared):
+    first, second = document(t1=times()), document(t1=times(1.10))
+    assert compared(first, second, minimum_effect=0.2).pairs[0].verdict == "same"
+    assert compared(first, second, minimum_effect=0.05).pairs[0].verdict == "slower"
+
+
+def test_many_rows_of_one_noise_are_seldom_called_different(compared):
+    # 200 rows that are the same by construction: uncorrected, about ten have p < 0.05.
+    generator = np.random.default_rng(1)
+
+    def noise() -> dict[str, Any]:
+        return document(
+            **{f"t{k}": list(0.1 * (1 + generator.gamma(2, 0.05, 9))) for k in range(1, 201)}
+        )
+
+    result = compared(noise(), noise(), minimum_effect=0.0)
+    assert result.count("faster") + result.count("slower") <= 2
+    covered = sum(pair.low <= 1 <= pair.high for pair in result.pairs)
+    assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_true_differences_among_many_rows_are_found(compared):
+    first = document(**{f"t{k}": times() for k in range(1, 101)})
+    second = document(**{f"t{k}": times(1.1 if k <= 10 else 1.0) for k in range(1, 101)})
+    result = compared(first, second)
+    assert (result.count("slower"), result.count("same")) == (10, 90)
+    assert "0.5 rows" in compare_tables(result)[0].notes[2]
+
+
+def test_no_row_is_dropped(compared):
+    first = document(t1=times(), t2=times(), t3="failed", t4="skipped", t5=times(), t7="failed")
+    second = document(t1=times(), t3=times(), t4="skipped", t5="failed", t6=times(), t8="skipped")
+    result = compared(first, second)
+    assert [pair.baseline.configuration["cpu_threads"] for pair in result.pairs] == ["1"]
+    reasons = {one.row.configuration["cpu_threads"]: one.reason for one in result.unmatched}
+    assert reasons == {
+        "2": "only in the baseline",
+        "3": "baseline failed: why",
+        "4": "in both files skipped: why",
+        "5": "other file failed: why",
+        "6": "only in the other file",
+        "7": "only in the baseline, failed: why",
+        "8": "only in the other file, skipped: why",
+    }
+    assert [one.row.configuration["cpu_threads"] for one in result.unmatched if one.lost] == ["5"]
+    text = render(compare_tables(result), "text")
+    for count in range(1, 9):
+        assert f"{count} thread" in text
+
+
+def test_rows_of_other_work_are_not_compared(compared):
+    first, second = document(t1=times()), document(t1=times())
+    for entry in second["benchmarks"]:
+        entry["rows"] = 500
+    (unmatched,) = compared(first, second).unmatched
+    assert unmatched.reason == "not the same work: rows 1,000 and 500"
+
+
+def peak(seconds: list[float], count: float) -> dict[str, Any]:
+    configuration = {"family": "Peak", "quantity": "triad", "device": "cpu", "cpu_threads": "1"}
+    common = {
+        "name": synthetic.row_name(configuration),
+        "run_name": "x",
+        "run_type": "iteration",
+        "configuration": configuration,
+        "quality": [],
+        "repetitions": len(seconds),
+        "iterations": 1,
+        "threads": 1,
+        "time_unit": "s",
+        "count": 1,
+        "bytes": count,
+        "verification": {"reference": "pattern", "tolerance": 0, "relative_error": 0},
+    }
+    return synthetic.document(
+        [
+            {
+                **common,
+                "repetition_index": place,
+                "real_time": time,
+                "cpu_time": time,
+                "seconds": time,
+                "bytes_per_second": count / time,
+            }
+            for place, time in enumerate(seconds)
+        ]
+    )
+
+
+def test_probes_are_compared_for_the_same_work(compared):
+    # Twice the bytes in twice the time is the same bandwidth.
+    (pair,) = compared(peak(times(), 1e9), peak(times(2), 2e9)).pairs
+    assert pair.ratio == pytest.approx(1) and pair.verdict == "same"
+    assert pair.seconds == pytest.approx(pair.baseline.median)
+
+
+def software(key: str, value: Any):
+    return lambda content: content["context"]["crossover"]["software"].update({key: value})
+
+
+def configuration(key: str, value: Any):
+    return lambda content: content["context"]["crossover"]["configuration"].update({key: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (software("build_type", "Debug"), "build type: Release and Debug"),
+        (configuration("data", "mine.csv"), "data: generated and mine.csv"),
+        (configuration("flush_to_zero", False), "flush_to_zero: on and off"),
+        (configuration("environment", {}), "OMP_NUM_THREADS: 2 and not stated"),
+    ],
+)
+def test_what_makes_ratios_meaningless_is_refused(command, change, said):
+    first, second = document(t1=times()), document(t1=times())
+    change(second)
+    code, out, err = command(first, second)
+    assert (code, out) == (2, "")
+    assert said in err and "--anyway" in err and err.count("\n") == 1
+    code, out, _ = command(first, second, "--anyway")
+    assert code == 0 and "1 row compared" in out
+    assert f"{said[0].upper()}{said[1:]}." in out
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (software("compiler", "GNU 99"), "Compiler: synthetic and GNU 99"),
+        (software("libraries", {}), "Library benchmark: 1.7.1 and absent"),
+        (software("dirty", True), "uncommitted changes"),
+        (configuration("repetitions", 5), "Repetitions: 9 and 5"),
+        (configuration("min_time_seconds", 0.5), "0.1 and 0.5"),
+        (lambda content: content["context"]["crossover"].update(complete=False), "interrupted"),
+        (lambda content: content["context"]["crossover"]["configuration"].pop("data"), "Data: "),
+    ],
+)
+def test_what_may_differ_is_noted(command, change, said):
+    first, second = document(t1=times()), document(t1=times())
+    change(second)
+    code, out, err = command(first, second)
+    assert (code, err) == (0, "") and said in out
+
+
+def test_the_environment_of_another_machine_may_differ(command):
+    second = synthetic.document(document(t1=times())["benchmarks"], machine="another")
+    configuration("environment", {"OMP_NUM_THREADS": "64"})(second)
+    code, out, _ = command(document(t1=times()), second)
+    assert code == 0 and "OMP_NUM_THREADS: 2 and 64" in out
+
+
+def test_fail_on_slower(command):
+    first = document(t1=times(), t2=times())
+    for factor, threshold, code in ((1.1, 5, 1), (1.1, 15, 0), (1.0, 5, 0), (0.5, 5, 0)):
+        second = document(t1=times(), t2=times(factor))
+        found, _, err = command(first, second, f"--fail-on-slower={threshold}%")
+        assert found == code
+        assert ("1 row is slower by more than 5 %" in err) == bool(code)
+    assert command(first, document(t1=times(), t2=times(1.1)))[0] == 0  # nobody asked
+
+
+def test_a_row_that_fails_now_is_no_pass(command):
+    first = document(t1=times(), t2=times())
+    for outcome, code in (("failed", 1), ("skipped", 0)):
+        second = document(t1=times(), t2=outcome)
+        assert command(first, second, "--fail-on-slower=5%")[0] == code
+
+
+def test_nothing_in_common_is_no_success(command):
+    code, out, err = command(document(t1=times()), document(t2=times()))
+    assert code == 2 and "nothing was compared" in err
+    assert "only in the baseline" in out and "only in the other file" in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["a.json"],
+        ["a.json", "--cpu-of=b.json", "--gpu-of=c.json"],
+        ["--cpu-of=b.json"],
+        ["--cpu-of=b.json", "--gpu-of=c.json", "--charts=d"],
+        ["a.json", "b.json", "--fail-on-slower=1%"],
+        ["missing.json", "b.json"],
+        ["plots", "plots"],
+    ],
+)
+def test_wrong_usage_is_one_sentence(options, capsys):
+    assert main(["compare", *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["5", "-5%", "five%", "nan%", "1e3%", "5%\n", "%"])
+def test_a_percentage_is_one(text, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "a.json", "b.json", f"--minimum-effect={text}"])
+    assert stopped.value.code == 2
+    assert "percentage such as 5%" in capsys.readouterr().err
+
+
+def test_several_files_are_each_compared_with_the_first(write, capsys):
+    paths = [str(write(document(t1=times(factor)), f"{factor}.json")) for factor in (1.0, 1.1, 0.9)]
+    assert main(["compare", *paths, "--format=json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["rows"][0]["verdict"] for table in tables] == ["slower", "faster"]
+    assert tables[0]["rows"][0]["name"].startswith("Epoch/model:disc-3/")
+
+
+def test_charts_are_drawn(command, tmp_path):
+    code, out, err = command(
+        document(t1=times(), t2=times()),
+        document(t1=times(1.1), t2=times()),
+        f"--charts={tmp_path / 'new' / 'charts'}",
+    )
+    assert code == 0 and "wrote" not in out
+    assert "from 1 to 1.1. 2 rows compared: 0 faster, 1 slower, 1 same" in err
+    names = sorted(path.name for path in (tmp_path / "new" / "charts").iterdir())
+    assert names == ["compare-b.png", "compare-b.svg"]
+    (tmp_path / "taken").write_text("keep me")
+    code, _, err = command(
+        document(t1=times()), document(t1=times()), f"--charts={tmp_path / 'taken'}"
+    )
+    assert code == 2 and err.count("\n") == 1 and "--charts" in err
+
+
+@pytest.mark.parametrize("count", [1, 2, MOST_NAMES, MOST_NAMES + 1])
+def test_charts_of_few_and_many_rows(compared, count):
+    first = document(**{f"t{k}": times() for k in range(1, count + 1)})
+    second = document(**{f"t{k}": times(10.0 ** (k % 5 - 2)) for k in range(1, count + 1)})
+    result = compared(first, second)
+    pictures = draw_comparison(result)
+    assert pictures == draw_comparison(result)
+    picture = imread(io.BytesIO(pictures.png))
+    assert 300 < picture.shape[0] < 3000 and picture.shape[1] > 1000
+    svg = pictures.svg.decode()
+    ElementTree.fromstring(svg)
+    assert ("1 thread" in svg) == (count <= MOST_NAMES)
+    assert alt_text(result).endswith(f"{headline(result)}.")
+
+
+def test_hostile_names_stay_text(compared):
+    content = document(t1=times(), t2=times())
+    evil = '<script>alert(1)</script>|x "y" $z$ \\end{table}\n' + "n" * 10_000
+    for entry in content["benchmarks"]:
+        entry["configuration"] = {**entry["configuration"], "evil": evil}
+        entry["name"] = entry["run_name"] = f"{entry['name']}/evil:{evil}"
+        entry["quality"] = [evil]
+    result = compared(content, content)
+    for name in FORMATS:
+        text = render(compare_tables(result), name)
+        assert "<script>" not in text or name in ("text", "csv", "json")
+    assert len(render(compare_tables(result), "text")) < 20_000
+    assert len(draw_comparison(result).png) > 1000
+
+
+def test_short_names_are_unique_and_say_the_rest_once(write):
+    file = rows.load_file(write(synthetic.sweep()))
+    names, common = short_names(file.rows)
+    assert len(set(names.values())) == len(file.rows)
+    assert names[file.rows[0].name] == "Epoch disc-2, batch 100, CPU, eager, 1 thread"
+    assert common == "f32"
+
+
+def test_the_committed_files_are_compared(capsys):
+    files = sorted(RESULTS.glob("*.json"))
+    if len(files) < 2:
+        pytest.skip("there is only one committed file")
+    first, second = map(rows.load_file, files[:2])
+    result = compare(first, second)
+    seen = {pair.baseline.name for pair in result.pairs} | {
+        unmatched.row.name for unmatched in result.unmatched
+    }
+    assert seen == {row.name for file in (first, second) for row in file.rows}
+    assert len(result.pairs) > 20
+    assert main(["compare", *map(str, files[:2])]) == 0
+    assert "compared" in capsys.readouterr().out
