@@ -18,6 +18,7 @@ _GAP = "  "  # between columns of plain text
 _TERMINAL = 100  # characters of a line of plain text
 # In LaTeX: characters that fit beside each other in 10 pt, and lines below each other.
 _TEXT_WIDTH = 72
+_SIDEWAYS = 110
 _PAGE_LINES = 44
 _SIZES = (
     (_TEXT_WIDTH, r"\normalsize"),
@@ -31,7 +32,7 @@ def as_text(table: Table) -> str:
     """Aligned columns for a terminal; what is bold elsewhere has an asterisk.
 
     A table wider than a terminal is cut between groups of columns, and each part repeats the
-    columns before the first group. A part has no line that would hold nothing but dashes.
+    columns before the first group. A part leaves out lines whose figures are in other parts alone.
     """
     texts = [[_plain(cell) for cell in line] for line in table.lines]
     widths = [
@@ -45,14 +46,10 @@ def as_text(table: Table) -> str:
             widths[place] += max(0, -(-lacking // len(places)))
     stub = runs[0][1] if not runs[0][0] else ()
     text = [printable(table.title, _LONGEST_NOTE)]
-    parts = _parts(runs[1:] if stub else runs, stub, widths)
+    rest = runs[1:] if stub else runs
+    parts = _parts(rest, stub, widths)
     for part in parts:
-        lines = [
-            line
-            for line in texts
-            if len(parts) == 1
-            or any(line[place] != NOTHING.text for _, run in part for place in run)
-        ]
+        lines = [line for line in texts if len(parts) == 1 or _belongs(line, part, rest)]
         text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
     text += [
         f"[{mark}] {printable(note, _LONGEST_NOTE)}" for mark, note in enumerate(table.notes, 1)
@@ -87,6 +84,15 @@ def _parts(runs: Sequence[_Run], stub: Sequence[int], widths: Sequence[int]) -> 
             parts.append([])
         parts[-1].append(run)
     return parts
+
+
+def _belongs(line: Sequence[str], part: Sequence[_Run], runs: Sequence[_Run]) -> bool:
+    """Whether `line` has a figure in `part`, or in none of `runs`."""
+
+    def measured(groups: Sequence[_Run]) -> bool:
+        return any(line[place] != NOTHING.text for _, run in groups for place in run)
+
+    return measured(part) or not measured(runs)
 
 
 def _text_part(
@@ -152,8 +158,9 @@ def as_json(table: Table) -> str:
 def as_latex(table: Table) -> str:
     """A `table` environment, which needs the package booktabs.
 
-    A wide one shrinks to the width of the text, which needs graphicx as well; one with more lines
-    than a page is a `longtable`, which needs the package of that name.
+    A wide one shrinks to the width of the text, which needs graphicx as well, and a very wide one
+    lies on its side (`sidewaystable` of the package rotating); one with more lines than a page is
+    a `longtable`, which needs the package of that name.
     """
     widest = sum(
         max(len(column.title), *(len(line[place].text) for line in table.lines), 0) + 2
@@ -192,13 +199,20 @@ def as_latex(table: Table) -> str:
         r"\bottomrule",
         r"\end{tabular}",
     ]
+    environment = "sidewaystable" if widest > _SIDEWAYS else "table"
     if widest > _TEXT_WIDTH:
         scale = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-        tabular = [scale, *tabular, "}"]
-    return (
-        "\n".join([r"\begin{table}", r"\centering", caption, *tabular, *notes, r"\end{table}"])
-        + "\n"
-    )
+        tabular = [r"\setlength{\tabcolsep}{3pt}", scale, *tabular, "}"]
+    text = [
+        rf"\begin{{{environment}}}",
+        r"\centering",
+        r"\setlength{\belowcaptionskip}{6pt}",  # the caption stands above
+        caption,
+        *tabular,
+        *notes,
+        rf"\end{{{environment}}}",
+    ]
+    return "\n".join(text) + "\n"
 
 
 def _latex_head(table: Table) -> list[str]:

@@ -20,7 +20,7 @@ SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
 _OURS = "Crossover"  # what stands in the column of frameworks
 _GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
 _GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
-_TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016 (arXiv:1608.07249)"
+_TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
 _PRECISION = "f32"  # that of the published figures
 # What is none of the ways to compute that compete for one cell.
 _PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
@@ -221,7 +221,7 @@ def _batches(figures: Iterable[Figure]) -> str:
     sizes = ", ".join(f"{network} {batch}" for network, batch in batches.items())
     return (
         f"Samples in a mini-batch: {sizes}. Desktop: Intel i7-3820, 4 cores; server: two Intel "
-        "E5-2630 v3, 16 cores. Published figures, not measured with this project."
+        "E5-2630 v3, 16 cores. Published (arXiv:1608.07249), not measured with this project."
     )
 
 

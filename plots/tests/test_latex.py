@@ -36,7 +36,9 @@ HOSTILE = (
 
 def document(*tables: Table) -> str:
     """A LaTeX document of `tables`, with the packages that as_latex() names."""
-    packages = "".join(rf"\usepackage{{{name}}}" for name in ("booktabs", "graphicx", "longtable"))
+    packages = "".join(
+        rf"\usepackage{{{name}}}" for name in ("booktabs", "graphicx", "longtable", "rotating")
+    )
     body = "\n\\clearpage\n".join(map(as_latex, tables))
     return (
         rf"\documentclass{{article}}{packages}\begin{{document}}" + f"\n{body}\\end{{document}}\n"
@@ -133,7 +135,8 @@ def test_hostile_text_is_shown_literally(pdf):
 
 def test_wide_and_long_tables_say_how_they_fit():
     assert "resizebox" not in as_latex(plain()) and "longtable" not in as_latex(plain())
-    assert "resizebox" in as_latex(plain(columns=40))
+    assert r"\begin{table}" in as_latex(plain()) and "resizebox" in as_latex(plain(columns=20))
+    assert "sidewaystable" in as_latex(plain(columns=40))
     assert "longtable" in as_latex(plain(lines=200)) and "\\tiny" in as_latex(
         plain(lines=200, columns=40)
     )

@@ -165,6 +165,7 @@ def test_text_fits_a_terminal_and_keeps_every_figure(figures, write):
     for figure in figures:
         assert figure.text in text
     assert text.count("Crossover  ") == 1  # only where the line has a figure
+    assert text.count("LSTM       Caffe") == 3  # a line of nothing but dashes stays
 
 
 def test_programs_get_numbers(figures, capsys):
