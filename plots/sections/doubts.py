@@ -52,7 +52,7 @@ def _block(file: File) -> Block:
 def _of(number: int, rows: int) -> str:
     if number == rows > 1:
         return f"all {rows} rows have"
-    return f"{number or 'none'} of {rows} rows {'has' if number == 1 else 'have'}"
+    return f"{number or 'none'} of {rows} rows {'has' if number < 2 else 'have'}"
 
 
 def missing_table(file: File) -> Table:
