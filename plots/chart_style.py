@@ -67,8 +67,8 @@ class Chart:
 
 
 @contextmanager
-def chart(width: float = 8.4, height: float = 5.8) -> Iterator[tuple[Figure, Axes]]:
-    """An empty chart, `width` × `height` inches, in which all of it must be drawn and rendered."""
+def drawing(width: float = 8.4, height: float = 5.2) -> Iterator[Figure]:
+    """A figure of `width` × `height` inches, in which all of it must be drawn and rendered."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # A name may hold characters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -76,11 +76,18 @@ def chart(width: float = 8.4, height: float = 5.8) -> Iterator[tuple[Figure, Axe
         warnings.filterwarnings("ignore", message="Data has no positive values")
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
+        yield figure
+
+
+@contextmanager
+def chart(width: float = 8.4, height: float = 5.8) -> Iterator[tuple[Figure, Axes]]:
+    """A drawing() with one pair of axes."""
+    with drawing(width, height) as figure:
         yield figure, figure.add_subplot()
 
 
 def render(figure: Figure) -> Pictures:
-    """`figure` as files. Call it where the figure was drawn, within chart()."""
+    """`figure` as files. Call it where the figure was drawn, within drawing() or chart()."""
     figure.draw_without_rendering()  # places everything once, not again for each format
     figure.set_layout_engine("none")
     return Pictures(
