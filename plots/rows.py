@@ -116,6 +116,21 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """What a row can't be faster than, by the ceilings of its file.
+
+    `name` is compute, memory, copy or launch; `seconds` are of one iteration; `percent` is
+    what they are of the measured time, the median over the repetitions. Where ceilings are
+    missing, only `reason` is set.
+    """
+
+    name: str | None
+    seconds: float | None
+    percent: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Why a row has no result; `outcome` is "failed" or "skipped"."""
 
@@ -139,6 +154,7 @@ class Row:
     counters: dict[str, float]
     quality: tuple[str, ...]
     verification: Verification | None
+    bound: Bound | None
     failure: Failure | None
 
     @property
@@ -545,8 +561,21 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]]) -> Row:
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}
         ),
+        bound=_bound(samples),
         failure=failure,
     )
+
+
+def _bound(samples: list[dict[str, Any]]) -> Bound | None:
+    """What the repetitions say; a reason where any of them has only that."""
+    bounds = [entry["bound"] for entry in samples if "bound" in entry]
+    for bound in bounds:
+        if "reason" in bound:
+            return Bound(None, None, None, bound["reason"])
+    if not bounds:
+        return None
+    percent = float(np.median([bound["percent"] for bound in bounds]))
+    return Bound(bounds[0]["name"], bounds[0]["seconds"], percent)
 
 
 def _check_name(path: Path, index: int, name: str, configuration: dict[str, str]) -> None:

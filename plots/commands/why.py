@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`why`: where the time goes, what bounds it, and what would change the crossover."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from plots import rows
+from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.text import printable, slug
+
+NAME = "why"
+HELP = "say where the time goes and what would change the crossover"
+DESCRIPTION = (
+    "Splits the time of each Epoch row into launches, copies, computation by kind, update and "
+    "waits; names its bound; says what more CPU threads bring, what would change the crossover, "
+    "and after how many epochs the GPU's start-up is repaid."
+)
+EXAMPLE = "python -m plots why results --charts report"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    add_format(parser)
+    parser.add_argument(
+        "--charts",
+        type=Path,
+        metavar="DIR",
+        help="also draw a chart of each file (PNG and SVG) into this folder, made if missing",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables and draws the charts; returns the exit code."""
+    from plots.crossover import comparisons  # noqa: PLC0415
+    from plots.why_tables import why_tables  # noqa: PLC0415
+
+    files, problems = rows.load_files(options.paths)
+    tables = []
+    for file in files:
+        on_gpu = any(row.configuration.get("device") != "cpu" for row in file.rows)
+        own = why_tables(file, comparisons(file) if on_gpu else [])
+        if not own:
+            problems.append(f"{printable(str(file.path))}: no Epoch row has a result")
+        tables += own
+    print_tables(tables, options)
+    if options.charts:
+        problems += _draw(files, options.charts)
+    return complain(problems)
+
+
+def _draw(files: list[rows.File], folder: Path) -> list[str]:
+    """Writes a chart of each file that has one; returns what went wrong."""
+    from plots.why_chart import draw_why  # noqa: PLC0415 (matplotlib takes long to load)
+
+    taken: set[str] = set()
+    for file in files:
+        pictures = draw_why(file)
+        if pictures is None:
+            continue
+        stem = f"{slug(file.machine.id)}-why"
+        number = 1
+        while stem in taken:
+            number += 1
+            stem = f"{slug(file.machine.id)}-why-{number}"
+        taken.add(stem)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{stem}.png").write_bytes(pictures.png)
+            (folder / f"{stem}.svg").write_bytes(pictures.svg)
+        except OSError as error:
+            place = printable(str(error.filename or folder))
+            return [f"{place}: {error.strerror}; choose another folder with --charts"]
+    return []

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result file of a machine that obeys a formula: ceilings, profiles and bounds included.
+
+Like synthetic.py's, its figures were measured by nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plots.tests import synthetic
+
+# Per second, of the synthetic CPU's thread and of the synthetic GPU.
+CPU_FLOPS, CPU_BYTES = 5e10, 1e10
+GPU_FLOPS, GPU_BYTES, GPU_COPY = 1e13, 1e12, 1e10
+# What a launch costs, in seconds, and what the CPU's call of a product and a row of the loss do.
+LAUNCH = {"eager": 4e-6, "graph": 1e-6}
+PRODUCT, ROW = 1.5e-6, 4e-8
+# Of the ceilings that products and memory reach.
+EFFICIENCY = 0.7
+WAIT = 1e-5  # for the GPU, once an epoch
+LAYERS = {"heart": 3, "fcn-r": 3, "mlp-784-512-10": 2}
+FEATURES = {"heart": 29, "fcn-r": 26752, "mlp-784-512-10": 784}
+
+
+def counts(model: str) -> dict[str, float]:
+    """What an epoch of `model` costs, roughly: enough to obey a formula."""
+    params, batch = synthetic.MODELS[model]
+    rows = synthetic.ROWS[model.split("-", maxsplit=1)[0]]
+    steps = -(-rows // batch)
+    layers = LAYERS.get(model) or int(model.split("-")[1])
+    return {
+        "params": params,
+        "batch": batch,
+        "rows": rows,
+        "steps": steps,
+        "flops": 6.0 * params * rows,
+        "bytes": 20.0 * params * steps + 40.0 * rows * params**0.5,
+        "products": (3 * layers - 1) * steps,
+        "cpu_launches": (5 * layers - 1) * steps,
+        "gpu_launches": (4 * layers - 1) * steps,
+        "bytes_to_device": rows * (4.0 * FEATURES.get(model, 2) + 4),
+    }
+
+
+def profile(what: dict[str, float], configuration: dict[str, str]) -> dict[str, float]:
+    """Seconds by part of an epoch, as the formula has them."""
+    threads = int(configuration.get("cpu_threads", "0"))
+    if threads:
+        return {
+            "product": PRODUCT * what["products"]
+            + what["flops"] / (CPU_FLOPS * threads * EFFICIENCY),
+            "elementwise": what["bytes"] / (CPU_BYTES * threads),
+            "loss": ROW * what["rows"],
+        }
+    copied = configuration["data"] != "resident"
+    return {
+        "product": what["flops"] / (GPU_FLOPS * EFFICIENCY),
+        "elementwise": what["bytes"] / GPU_BYTES,
+        "loss": 1e-9 * what["rows"],
+        "launch": LAUNCH[configuration["execution"]] * what["gpu_launches"],
+        **({"copy_to_device": what["bytes_to_device"] / GPU_COPY} if copied else {}),
+        "synchronization": WAIT,
+    }
+
+
+def epoch(
+    model: str,
+    configuration: dict[str, str],
+    *,
+    noise: float = 0.02,
+    seed: int = 0,
+    first_call_seconds: float = 0.05,
+) -> list[dict[str, Any]]:
+    """The repetitions of one Epoch row. `noise` is the standard deviation of the logarithm of the
+    row's time, and a tenth of it that of a repetition's."""
+    what = counts(model)
+    parts = profile(what, configuration)
+    on_cpu = configuration["device"] == "cpu"
+    generator = np.random.default_rng([seed, int(what["params"]), len(str(configuration))])
+    centre = sum(parts.values()) * np.exp(noise * generator.standard_normal())
+    spread = 0.1 * noise * generator.standard_normal(synthetic.REPETITIONS)
+    seconds = (centre * np.exp(spread)).tolist()
+    threads = int(configuration.get("cpu_threads", "1"))
+    rate = CPU_FLOPS * threads if on_cpu else GPU_FLOPS
+    bound = what["flops"] / rate
+    entries = synthetic.samples(
+        configuration,
+        seconds,
+        bytes=what["bytes"],
+        products=what["products"],
+        launches=what["cpu_launches" if on_cpu else "gpu_launches"],
+        first_call_seconds=first_call_seconds,
+        **{f"seconds_{part}": value for part, value in parts.items()},
+        **(
+            {}
+            if on_cpu or configuration["data"] == "resident"
+            else {"bytes_to_device": what["bytes_to_device"]}
+        ),
+    )
+    for entry, value in zip(entries, seconds, strict=True):
+        entry["seconds_unexplained"] = value - sum(parts.values())
+        entry["bound"] = {"name": "compute", "seconds": bound, "percent": 100 * bound / value}
+    return entries
+
+
+def gpu_configuration(model: str, execution: str, data: str) -> dict[str, str]:
+    """The configuration of one Epoch row on the GPU."""
+    return {**synthetic.gpu_configuration(model), "execution": execution, "data": data}
+
+
+def peaks(threads: tuple[int, ...], gpu: bool) -> list[dict[str, Any]]:
+    """Peak rows of arithmetic, memory and copies."""
+    entries = []
+    for count in threads:
+        own = {"device": "cpu", "cpu_threads": str(count)}
+        entries += _peak({"quantity": "fma", "precision": "f32", **own}, "flops", CPU_FLOPS * count)
+        entries += _peak({"quantity": "triad", **own}, "bytes", CPU_BYTES * count)
+    if gpu:
+        own = {"device": "cuda"}
+        entries += _peak({"quantity": "fma", "precision": "f32", **own}, "flops", GPU_FLOPS)
+        entries += _peak({"quantity": "triad", **own}, "bytes", GPU_BYTES)
+        entries += _peak({"quantity": "copy", "direction": "h2d", **own}, "bytes", GPU_COPY)
+    return entries
+
+
+def _peak(configuration: dict[str, str], counter: str, rate: float) -> list[dict[str, Any]]:
+    configuration = {"family": "Peak", **configuration}
+    name = synthetic.row_name(configuration)
+    return [
+        {
+            "name": name,
+            "run_name": name,
+            "run_type": "iteration",
+            "repetitions": 3,
+            "repetition_index": repetition,
+            "threads": 1,
+            "iterations": 10,
+            "real_time": 1.0,
+            "cpu_time": 1.0,
+            "time_unit": "ms",
+            "configuration": configuration,
+            "quality": [],
+            "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
+            "count": 1,
+            "seconds": 1e-3,
+            counter: rate * 1e-3,
+            f"{counter}_per_second": rate,
+        }
+        for repetition in range(3)
+    ]
+
+
+def machine(
+    *,
+    threads: tuple[int, ...] = (1, 2),
+    modes: tuple[tuple[str, str], ...] = (("eager", "resident"), ("graph", "resident")),
+    models: tuple[str, ...] = tuple(synthetic.MODELS),
+    noise: float = 0.02,
+    seed: int = 0,
+    with_peaks: bool = True,
+) -> dict[str, Any]:
+    """A file with every model on all `threads` and in all `modes` (execution, data) of a GPU."""
+    entries = peaks(threads, bool(modes)) if with_peaks else []
+    for model in models:
+        for count in threads:
+            entries += epoch(
+                model, synthetic.cpu_configuration(model, count), noise=noise, seed=seed
+            )
+        for execution, data in modes:
+            configuration = gpu_configuration(model, execution, data)
+            entries += epoch(model, configuration, noise=noise, seed=seed, first_call_seconds=0.9)
+    return synthetic.document(entries, gpu="synthetic GPU" if modes else None)
