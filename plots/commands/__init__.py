@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from plots.commands import compare, crossover, report, shi, validate, why
+from plots.commands import advise, compare, crossover, report, shi, validate, why
 
-COMMANDS: tuple[ModuleType, ...] = (validate, report, crossover, why, compare, shi)
+COMMANDS: tuple[ModuleType, ...] = (validate, report, crossover, why, advise, compare, shi)

@@ -28,9 +28,19 @@ FEATURES = {"heart": 29, "fcn-r": 26752, "mlp-784-512-10": 784}
 def counts(model: str) -> dict[str, float]:
     """What an epoch of `model` costs, roughly: enough to obey a formula."""
     params, batch = synthetic.MODELS[model]
-    rows = synthetic.ROWS[model.split("-", maxsplit=1)[0]]
+    name = model.split("-", maxsplit=2)
+    return work(
+        params=params,
+        batch=batch,
+        rows=synthetic.ROWS[name[0]],
+        layers=LAYERS.get(model) or int(name[1]),
+        features=FEATURES.get(model, 2),
+    )
+
+
+def work(*, params: int, batch: int, rows: int, layers: int, features: int) -> dict[str, float]:
+    """The same of any network; `features` are the numbers in one sample."""
     steps = -(-rows // batch)
-    layers = LAYERS.get(model) or int(model.split("-")[1])
     return {
         "params": params,
         "batch": batch,
@@ -41,7 +51,25 @@ def counts(model: str) -> dict[str, float]:
         "products": (3 * layers - 1) * steps,
         "cpu_launches": (5 * layers - 1) * steps,
         "gpu_launches": (4 * layers - 1) * steps,
-        "bytes_to_device": rows * (4.0 * FEATURES.get(model, 2) + 4),
+        "bytes_to_device": rows * (4.0 * features + 4),
+    }
+
+
+def cost(model: str, what: dict[str, float]) -> dict[str, Any]:
+    """What bench --cost would print, as far as it is read."""
+    modes = dict.fromkeys(("resident", "pageable", "pinned", "pinned-async"), what["gpu_launches"])
+    return {
+        "model": model,
+        **{name: what[name] for name in ("params", "batch", "rows", "steps")},
+        "precision": "f32",
+        "accumulate": 1,
+        "epoch": {
+            **{name: what[name] for name in ("flops", "bytes", "products", "bytes_to_device")},
+            "device_launches": {
+                "cpu": what["cpu_launches"],
+                "cuda": {"eager": modes, "graph": modes},
+            },
+        },
     }
 
 

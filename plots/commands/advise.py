@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`advise`: what a network nobody measured would take on CPU and GPU."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from plots import rows
+from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
+from plots.table import Table
+from plots.text import printable
+
+NAME = "advise"
+HELP = "predict where to train a network that nobody measured"
+DESCRIPTION = (
+    "Predicts the time of an epoch of a network on CPU and GPU, with an error band, from what it "
+    "costs (bench --cost) and from the ceilings and rows that each file measured. Of several "
+    "files from one machine the newest counts."
+)
+EXAMPLE = "python -m plots advise --mlp 784,512,10 --batch 64 results"
+
+# Passed on to bench --cost, which checks them.
+_PASSED_ON = {
+    "--mlp": ("IN,...,CLASSES", "the network's widths"),
+    "--model": ("NAME", "a network of bench --models instead"),
+    "--batch": ("N", "rows in one batch"),
+    "--rows": ("N", "rows of data in one epoch"),
+    "--activation": ("NAME", "relu or sigmoid"),
+    "--optimizer": ("NAME", "sgd or adamw"),
+    "--accumulate": ("K", "update once for every K batches"),
+    "--precision": ("NAME", "f32, tf32, bf16 or f16"),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    add_format(parser)
+    for flag, (value, text) in _PASSED_ON.items():
+        parser.add_argument(flag, metavar=value, help=text)
+    parser.add_argument("--threads", metavar="N", help="of the CPU's thread counts only this one")
+    parser.add_argument(
+        "--bench",
+        type=Path,
+        default=BENCH_PATH,
+        metavar="PATH",
+        help="the program that counts (default: build/bench)",
+    )
+    parser.add_argument(
+        "--cost",
+        type=Path,
+        metavar="FILE",
+        help="saved output of bench --cost, in place of a network and of the program",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the advice from each file; returns the exit code."""
+    try:
+        cost = _cost(options)
+    except CostError as error:
+        return complain([str(error)])
+    files, problems = rows.load_files(options.paths)
+    newest = {file.machine.id: file for file in sorted(files, key=lambda file: file.date)}
+    tables = []
+    for file in newest.values():
+        place = printable(str(file.path))
+        try:
+            table = _table(file, cost, options)
+        except CostError as error:
+            problems.append(f"{place}: {error}")
+            continue
+        tables.append(table)
+    print_tables(tables, options)
+    return complain(problems)
+
+
+def _flags(options: argparse.Namespace) -> dict[str, str]:
+    values = {flag: getattr(options, flag[2:]) for flag in _PASSED_ON}
+    return {flag: value for flag, value in values.items() if value is not None}
+
+
+def _cost(options: argparse.Namespace) -> Cost:
+    flags = _flags(options)
+    if options.cost is None:
+        return run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
+    if flags:
+        raise CostError(
+            f"--cost has a network already, so {next(iter(flags))} says nothing; give one of them"
+        )
+    return load_cost(options.cost)
+
+
+def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
+    from plots.advice import advice_table, meeting  # noqa: PLC0415 (scipy takes long to load)
+    from plots.advise import Prediction, fit_series, predict  # noqa: PLC0415
+
+    if options.threads is not None:
+        kept = (None, options.threads)
+        own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+        file = replace(file, rows=tuple(own))
+    series, problems = fit_series(file, cost)
+    answers = [predict(item, cost) for item in series]
+    predictions = [answer for answer in answers if isinstance(answer, Prediction)]
+    problems += [answer for answer in answers if isinstance(answer, str)]
+    if not predictions:
+        raise CostError("nothing can be predicted: " + "; ".join(problems))
+    where = meeting(series, cost, lambda factor: _scaled(options, factor))
+    return advice_table(file.machine.id, cost, predictions, problems, where)
+
+
+def _scaled(options: argparse.Namespace, factor: float) -> Cost | None:
+    """The cost of --mlp with its hidden layers `factor` times as wide; None where not to be had."""
+    flags = _flags(options)
+    widths = flags.get("--mlp", "").split(",")
+    if options.cost is not None or len(widths) < 3:
+        return None
+    hidden = [str(max(1, round(int(width) * factor))) for width in widths[1:-1]]
+    flags["--mlp"] = ",".join([widths[0], *hidden, widths[-1]])
+    try:
+        return run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
+    except CostError:
+        return None
