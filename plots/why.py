@@ -245,6 +245,8 @@ def _held(pair: Comparison, changed: set[str]) -> str:
     for key in ("precision", "execution", "data"):
         if key not in changed and key in pair.gpu.configuration:
             parts.append(pair.gpu.configuration[key])
+    if "loss" in pair.gpu.configuration:
+        parts.append(f"loss read each {pair.gpu.configuration['loss']}")
     return ", ".join(parts)
 
 
@@ -264,25 +266,28 @@ def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
             groups.setdefault(tuple(sorted(pair.common.items())), []).append(pair)
     found = []
     for group in groups.values():
-        for rung in sorted({min(map(_rung, group)), max(map(_rung, group))}):
+        plainest, fastest = min(group, key=_rung).gpu, max(group, key=_rung).gpu
+        ways = [plainest.configuration, fastest.configuration]
+        for way in ways[: 1 if ways[0] == ways[1] else 2]:
             same = sorted(
-                (pair for pair in group if _rung(pair) == rung),
+                (pair for pair in group if pair.gpu.configuration == way),
                 key=lambda pair: int(pair.cpu.configuration["cpu_threads"]),
             )
-            fewest, most = same[0], same[-1]
-            if fewest is not most:
-                first, last = (pair.cpu.configuration["cpu_threads"] for pair in (fewest, most))
-                found.append(
-                    Counterfactual(
-                        change=f"with {last} CPU threads instead of {first}",
-                        held=_held(fewest, set()),
-                        measure=fewest.measure,
-                        before=fewest.crossover,
-                        after=most.crossover,
-                        measured=True,
-                    )
-                )
+            if len(same) > 1:
+                found.append(_threads_changed(same[0], same[-1]))
     return found
+
+
+def _threads_changed(fewest: Comparison, most: Comparison) -> Counterfactual:
+    first, last = (pair.cpu.configuration["cpu_threads"] for pair in (fewest, most))
+    return Counterfactual(
+        change=f"with {last} CPU threads instead of {first}",
+        held=_held(fewest, set()),
+        measure=fewest.measure,
+        before=fewest.crossover,
+        after=most.crossover,
+        measured=True,
+    )
 
 
 def _by_profile(file: File, pairs: Sequence[Comparison]) -> list[Counterfactual]:

@@ -72,6 +72,17 @@ def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
     assert profiled == pytest.approx(row["seconds_per_epoch"])
 
 
+def test_the_cost_is_that_of_the_measured_rows(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *EPOCH)
+    cost = strict(bench("--cost", "--model=disc-2").stdout)["epoch"]
+    for row in on("cuda", document):
+        execution, data = (row["configuration"][key] for key in ("execution", "data"))
+        assert row["launches"] == cost["device_launches"]["cuda"][execution][data]
+        copied = None if data == "resident" else cost["bytes_to_device"]
+        assert row.get("bytes_to_device") == copied
+        assert row["products"] == cost["products"]
+
+
 def test_losses_of_each_step_are_in_the_name(tmp_path: Path) -> None:
     document, _ = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
     rows = on("cuda", document)

@@ -99,6 +99,12 @@ def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
     from plots.advise import Prediction, fit_series, predict  # noqa: PLC0415
 
     if options.threads is not None:
+        counts = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
+        if options.threads not in counts:
+            raise CostError(
+                f"--threads {printable(options.threads, 40)}: the file has rows on "
+                f"{', '.join(sorted(map(printable, counts), key=len)) or 'no'} CPU threads"
+            )
         kept = (None, options.threads)
         own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
         file = replace(file, rows=tuple(own))

@@ -255,6 +255,14 @@ def test_threads_choose_among_the_cpus(load, cost_path, capsys):
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
 
 
+def test_threads_that_were_not_measured(load, cost_path, capsys):
+    path = load().path
+    assert run(path, "--cost", cost_path(), "--threads", "3") == 2
+    assert capsys.readouterr().err == (
+        f"{path}: --threads 3: the file has rows on 1, 2 CPU threads\n"
+    )
+
+
 def test_a_file_without_gpu_says_so(load, cost_path, capsys):
     assert run(load(**CPU_ONLY).path, "--cost", cost_path()) == 0
     assert "of the GPU this file tells nothing" in capsys.readouterr().out

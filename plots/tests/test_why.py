@@ -209,6 +209,24 @@ def test_more_threads_raise_the_crossover(load):
     )
 
 
+def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
+    waited = {"execution": "eager", "data": "resident", "loss": "step"}
+    mode = {"execution": "eager", "data": "resident"}
+    found = why.counterfactuals(
+        load(modes=()),
+        [
+            comparison(answer(size), threads=threads, **way)
+            for size, threads, way in (
+                (50_000, "1", mode),
+                (900_000, "16", waited),
+                (100_000, "2", mode),
+                (60_000, "1", waited),
+            )
+        ],
+    )
+    assert [(item.before.size, item.after.size) for item in found] == [(50_000, 100_000)]
+
+
 def test_a_change_within_the_uncertainty_is_called_that(load):
     pinned = comparison(answer(703_000, spread=0.4), execution="eager", data="pinned")
     resident = comparison(answer(600_000), execution="eager", data="resident")
