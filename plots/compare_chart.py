@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from plots.chart_style import GREY, Pictures, add_legend, drawing, render, write_title
+from plots.chart_style import GREY, Pictures, add_legend, drawing, render, write_titles
 from plots.compare import Comparison, Pair, Verdict
 from plots.compare_table import described, headline
 from plots.row_names import short_names
@@ -61,7 +61,7 @@ def draw_comparison(comparison: Comparison) -> Pictures:
         ]
         if common:
             lines.append(printable(f"all rows: {common}", 100))
-        write_title(axes, "Time of the other file over that of the baseline", lines)
+        write_titles(axes, "Time of the other file over that of the baseline", lines)
         add_legend(figure, handles)
         return render(figure)
 
