@@ -18,6 +18,7 @@ std::vector<std::string> every_disc() { return disc_family().names; }
 constexpr std::array all_executions{Execution::eager, Execution::graph, Execution::graph_epoch};
 constexpr std::array all_placements{Placement::resident, Placement::pageable, Placement::pinned,
                                     Placement::pinned_async};
+constexpr std::array all_product_choices{ProductChoice::heuristic, ProductChoice::autotuned};
 constexpr std::array all_precisions{Precision::f32, Precision::tf32, Precision::bf16,
                                     Precision::f16};
 
@@ -319,6 +320,13 @@ Flags flags(Arguments& to, Changes& changes) {
         [&changes](const std::string& text) {
           changes.placements = choices("--placement", text, all_placements);
         }}},
+      {"--products",
+       {"NAME,...",
+        "a GPU's algorithm for each product: heuristic (default), or autotuned, the fastest of a "
+        "few",
+        [&to](const std::string& text) {
+          to.products = choices("--products", text, all_product_choices);
+        }}},
       {"--loss",
        {"epoch|step", "when a GPU's losses are waited for (default: epoch)",
         [&to](const std::string& text) {
@@ -430,6 +438,10 @@ std::string to_string(Placement placement) {
       return "pinned-async";
   }
   return "";
+}
+
+std::string to_string(ProductChoice products) {
+  return products == ProductChoice::heuristic ? "heuristic" : "autotuned";
 }
 
 template <class Number>

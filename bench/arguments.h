@@ -51,6 +51,7 @@ struct Arguments {
   std::vector<Precision> precisions;
   std::vector<GpuMode> gpu_modes;
   std::vector<Execution> executions;  ///< that the command line names; empty: none
+  std::vector<ProductChoice> products{ProductChoice::heuristic};
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;
   std::int64_t accumulate = 1;
@@ -74,6 +75,7 @@ Arguments parse(const std::vector<std::string>& arguments);
 /// As in rows' names: "graph-epoch", "pinned-async".
 std::string to_string(Execution execution);
 std::string to_string(Placement placement);
+std::string to_string(ProductChoice products);
 
 /// The help text of our flags; Google Benchmark's own follow it.
 std::string help();

@@ -257,19 +257,15 @@ std::vector<Side> EpochFamily::sides(Precision precision) const {
   for (const int threads : thread_counts(arguments_)) {
     sides.push_back(cpu_side(devices_, threads, precision));
   }
-  if (!devices_.gpu) {
-    return sides;
-  }
   for (const GpuMode& mode : arguments_.gpu_modes) {
-    sides.push_back({.device = &*devices_.gpu,
-                     .options = {.precision = precision,
-                                 .execution = mode.execution,
-                                 .placement = mode.placement,
-                                 .loss_every_step = arguments_.loss_every_step},
-                     .configuration = {{"device", devices_.gpu->name()},
-                                       {"execution", to_string(mode.execution)},
-                                       {"data", to_string(mode.placement)}},
-                     .quality = {}});
+    const auto of_mode =
+        gpu_sides(arguments_, devices_,
+                  {.precision = precision,
+                   .execution = mode.execution,
+                   .placement = mode.placement,
+                   .loss_every_step = arguments_.loss_every_step},
+                  {{"execution", to_string(mode.execution)}, {"data", to_string(mode.placement)}});
+    sides.insert(sides.end(), of_mode.begin(), of_mode.end());
   }
   return sides;
 }

@@ -53,16 +53,12 @@ std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, 
   for (const int count : threads) {
     sides.push_back(cpu_side(devices, count, precision));
   }
-  if (!devices.gpu) {
-    return sides;
-  }
   for (const Execution execution :
        arguments.executions.empty() ? std::vector{Execution::eager} : arguments.executions) {
-    sides.push_back(
-        {.device = &*devices.gpu,
-         .options = {.precision = precision, .execution = execution},
-         .configuration = {{"device", devices.gpu->name()}, {"execution", to_string(execution)}},
-         .quality = {}});
+    const auto of_execution =
+        gpu_sides(arguments, devices, {.precision = precision, .execution = execution},
+                  {{"execution", to_string(execution)}});
+    sides.insert(sides.end(), of_execution.begin(), of_execution.end());
   }
   return sides;
 }

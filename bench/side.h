@@ -20,4 +20,9 @@ struct Side {
 
 Side cpu_side(Devices& devices, int threads, Precision precision);
 
+/// A side for each of --products, named where it is not the default, or none where there is no GPU.
+/// `mode` is what the names say behind the device.
+std::vector<Side> gpu_sides(const Arguments& arguments, Devices& devices,
+                            const CompileOptions& options, const Configuration& mode);
+
 }  // namespace crossover::bench

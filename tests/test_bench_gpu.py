@@ -90,6 +90,24 @@ def test_losses_of_each_step_are_in_the_name(tmp_path: Path) -> None:
     assert all("seconds_copy_from_device" in row for row in rows)
 
 
+def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path,
+        "--family=Epoch,Gemm",
+        "--model=disc-2",
+        "--threads=1",
+        "--execution=eager",
+        "--products=heuristic,autotuned",
+        "--benchmark_filter=Epoch|m:32/",
+        *SHORT,
+    )
+    assert not any("products" in row["configuration"] for row in on("cpu", document))
+    names = {row["name"] for row in on("cuda", document)}
+    tuned = {name for name in names if name.endswith("/products:autotuned")}
+    assert {name.removesuffix("/products:autotuned") for name in tuned} == names - tuned
+    assert {name.split("/")[0] for name in tuned} == {"Epoch", "Gemm"}
+
+
 def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:
     document, done = emulated(tmp_path, *EPOCH, "--cuda=off")
     assert on("cuda", document) == []
@@ -120,6 +138,7 @@ def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
         ("--execution=eagr", "'eagr' is none of eager, graph, graph-epoch"),
         ("--placement=disk", "'disk' is none of resident, pageable, pinned, pinned-async"),
         ("--precision=f64", "'f64' is none of f32, tf32, bf16, f16"),
+        ("--products=best", "'best' is none of heuristic, autotuned"),
         ("--loss=never", "epoch or step is needed"),
         ("--cuda=maybe", "auto, on or off is needed"),
         ("--family=Epochs", "'Epochs' is none of"),

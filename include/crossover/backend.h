@@ -48,11 +48,18 @@ enum class Placement {
   pinned_async,  ///< page-locked, copied on a stream of its own while the step before computes
 };
 
+/// Which of its library's algorithms a GPU's matrix product takes, an axis of the benchmarks.
+enum class ProductChoice {
+  heuristic,  ///< the one that the library's heuristic takes for the fastest
+  autotuned,  ///< the fastest of those that it proposes, timed in compile()
+};
+
 struct CompileOptions {
   int threads = 1;  ///< CPU threads: operations too small to gain from them use one
   Precision precision = Precision::f32;  ///< of matrix products; tf32 stores f32 like f32 itself
   Execution execution = Execution::eager;
   Placement placement = Placement::resident;
+  ProductChoice products = ProductChoice::heuristic;
   bool loss_every_step =
       false;  ///< wait for each step's loss on the host, as training loops that print it do
 };

@@ -2,16 +2,14 @@
 // The CUDA backend: carries out what plan.h decided, on one stream for compute and one for copies.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <iterator>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "autotune.h"
 #include "crossover/backend.h"
 #include "kernels.cuh"
 #include "plan.h"
@@ -19,6 +17,7 @@
 #include "product.h"
 #include "profile.h"
 #include "runtime.h"
+#include "timing.h"
 
 namespace crossover {
 namespace cuda {
@@ -66,7 +65,8 @@ class CudaProgram : public Program {
   CudaProgram(Workload workload, const CompileOptions& options)
       : workload_(std::move(workload)),
         options_(options),
-        products_(options.precision, workspace_for_products),
+        products_(options.precision, workspace_for_products,
+                  options.products == ProductChoice::autotuned ? most_candidates : 1),
         plan_(make_plan(workload_, options_,
                         [this](const ProductForm& form) { return products_.supports(form); })),
         memory_(allocate_device(std::max<std::int64_t>(plan_.bytes, 1))),
@@ -78,6 +78,9 @@ class CudaProgram : public Program {
       buffers_.push_back({make_event(), make_event()});
     }
     clear();
+    if (options_.products == ProductChoice::autotuned) {
+      autotune_products();
+    }
     for (const StepPlan& step : plan_.steps) {
       steps_.emplace_back();
       for (const Launch& launch : step.launches) {
@@ -155,11 +158,11 @@ class CudaProgram : public Program {
   Profile profile() override {
     finish();
     RunSeconds run;
-    run.wait = median_seconds([&] {
+    run.wait = host_seconds([&] {
       set_run(compute_.get(), run_counter(), 0);
       finish();
     });
-    const double between_events = device_seconds({[] {}}).front();
+    const double between_events = device_seconds(compute_.get(), {[] {}}).front();
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       run.steps.push_back(profile_step(static_cast<int>(s), between_events));
     }
@@ -167,70 +170,16 @@ class CudaProgram : public Program {
       for (StepSeconds& step : run.steps) {
         step.host = 0;
       }
-      run.host_once = median_seconds([&] { enqueue(0, runs()); }, [&] { finish(); });
+      run.host_once = host_seconds([&] { enqueue(0, runs()); }, [&] { finish(); });
     }
     finish();
     return combine(run, options_.placement, options_.loss_every_step);
   }
 
  private:
+  static constexpr int most_candidates = 8;  ///< that are timed for each form of product
+
   // ---- profile ----------------------------------------------------------------------------------
-
-  static constexpr int profiled_times = 5;
-
-  /// Seconds that the CPU spends in `timed`, with an idle GPU before each; `after` is not timed.
-  static double median_seconds(
-      const std::function<void()>& timed, const std::function<void()>& after = [] {}) {
-    std::array<double, profiled_times> seconds{};
-    for (double& spent : seconds) {
-      const auto start = std::chrono::steady_clock::now();
-      timed();
-      spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      after();
-    }
-    return median(seconds);
-  }
-
-  static double median(std::array<double, profiled_times> values) {
-    std::sort(values.begin(), values.end());
-    return values[profiled_times / 2];
-  }
-
-  /// Seconds of each piece on the compute stream, with its pieces back to back. As one graph: of
-  /// pieces that are launched one by one, the time until the CPU comes with the next would count.
-  std::vector<double> device_seconds(const std::vector<std::function<void()>>& pieces) {
-    std::vector<Event> events;
-    for (std::size_t i = 0; i <= pieces.size(); ++i) {
-      events.push_back(make_timed_event());
-    }
-    const GraphExec graph = capture(compute_.get(), [&] {
-      record_in_graph(events.front());
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        pieces[i]();
-        record_in_graph(events[i + 1]);
-      }
-    });
-    std::vector<std::array<double, profiled_times>> seconds(pieces.size());
-    for (int time = -1; time < profiled_times; ++time) {  // the first only warms up
-      CROSSOVER_CUDA_CHECK(cudaGraphLaunch(graph.get(), compute_.get()));
-      finish();
-      for (std::size_t i = 0; i < pieces.size() && time >= 0; ++i) {
-        constexpr double second_per_millisecond = 1e-3;
-        float milliseconds = 0;
-        CROSSOVER_CUDA_CHECK(
-            cudaEventElapsedTime(&milliseconds, events[i].get(), events[i + 1].get()));
-        seconds[i][static_cast<std::size_t>(time)] = milliseconds * second_per_millisecond;
-      }
-    }
-    std::vector<double> medians;
-    std::transform(seconds.begin(), seconds.end(), std::back_inserter(medians), median);
-    return medians;
-  }
-
-  void record_in_graph(const Event& event) const {
-    CROSSOVER_CUDA_CHECK(
-        cudaEventRecordWithFlags(event.get(), compute_.get(), cudaEventRecordExternal));
-  }
 
   StepSeconds profile_step(int index, double between_events) {
     const BoundStep& step = steps_[static_cast<std::size_t>(index)];
@@ -263,7 +212,7 @@ class CudaProgram : public Program {
     if (staged_on_stream) {
       pieces.emplace_back([this, run] { stage(run, 0, compute_.get()); });
     }
-    const std::vector<double> times = device_seconds(pieces);
+    const std::vector<double> times = device_seconds(compute_.get(), pieces);
     const auto without_events = [&](double time) { return std::max(0.0, time - between_events); };
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       seconds.device[kinds[i]] += without_events(times[i]);
@@ -271,10 +220,10 @@ class CudaProgram : public Program {
     if (staged_on_stream) {
       seconds.copy = without_events(times.back());
     } else if (staged) {
-      seconds.copy = median_seconds([&] { stage(run, 0, compute_.get()); }, [&] { finish(); });
+      seconds.copy = host_seconds([&] { stage(run, 0, compute_.get()); }, [&] { finish(); });
     }
     set_run(compute_.get(), run_counter(), 0);
-    seconds.host = median_seconds(
+    seconds.host = host_seconds(
         [&] {
           if (staged_on_stream) {
             stage(run, 0, compute_.get());
@@ -455,11 +404,32 @@ class CudaProgram : public Program {
     return [this, operand](const Position& now) { return address_as<T>(operand.at(now)); };
   }
 
+  [[nodiscard]] ProductOperands operands(const ProductLaunch& l, const Position& now) const {
+    const auto maybe = [&](const Operand& o) { return o.exists() ? address(o.at(now)) : nullptr; };
+    return {.a = address(l.a.at(now)),
+            .b = address(l.b.at(now)),
+            .d = address(l.d.at(now)),
+            .vector = maybe(l.vector),
+            .mask = maybe(l.mask),
+            .workspace = address(plan_.workspace),
+            .workspace_bytes = plan_.workspace_bytes};
+  }
+
+  /// Before anything is uploaded: on zeros, and it leaves zeros behind.
+  void autotune_products() {
+    for (const StepPlan& step : plan_.steps) {
+      for (const Launch& launch : step.launches) {
+        if (const auto* product = std::get_if<ProductLaunch>(&launch)) {
+          autotune(products_, product->form, operands(*product, {.buffer = 0}), compute_.get());
+        }
+      }
+    }
+    clear();
+  }
+
   Call bind(const ProductLaunch& l) {
-    const auto fixed = [this](const Operand& o) {
-      return o.exists() ? address(o.at({})) : nullptr;
-    };
-    auto product = std::make_shared<Product>(products_, l.form, fixed(l.vector), fixed(l.mask));
+    const ProductOperands fixed = operands(l, {.buffer = 0});
+    auto product = std::make_shared<Product>(products_, l.form, fixed.vector, fixed.mask);
     return [this, product, l](const Position& now) {
       product->execute(compute_.get(), address(l.a.at(now)), address(l.b.at(now)),
                        address(l.d.at(now)), address(plan_.workspace), plan_.workspace_bytes);

@@ -73,23 +73,41 @@ cublasLtHandle_t make_handle() {
 
 }  // namespace
 
-ProductLibrary::ProductLibrary(Precision precision, std::int64_t workspace_bytes)
+std::string missing_for_products(const cudaDeviceProp& device, Precision precision) {
+  constexpr int first_with_f16 = 7;
+  constexpr int first_with_bf16_and_tf32 = 8;
+  const int needed = precision == Precision::f32   ? 0
+                     : precision == Precision::f16 ? first_with_f16
+                                                   : first_with_bf16_and_tf32;
+  if (device.major >= needed) {
+    return "";
+  }
+  return std::string(static_cast<const char*>(device.name)) + " has no products in " +
+         to_string(precision) + ": they came with compute capability " + std::to_string(needed) +
+         ".0";
+}
+
+ProductLibrary::ProductLibrary(Precision precision, std::int64_t workspace_bytes,
+                               int most_candidates)
     : handle_(make_handle()),
       compute_type_(precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                  : CUBLAS_COMPUTE_32F),
-      workspace_bytes_(workspace_bytes) {}
+      workspace_bytes_(workspace_bytes),
+      most_candidates_(most_candidates) {}
 
-bool ProductLibrary::supports(const ProductForm& form) { return algorithm(form).has_value(); }
+bool ProductLibrary::supports(const ProductForm& form) { return !candidates(form).empty(); }
 
-const std::optional<cublasLtMatmulAlgo_t>& ProductLibrary::algorithm(const ProductForm& form) {
-  const auto [at, is_new] = algorithms_.try_emplace(form);
-  if (is_new) {
-    at->second = find_algorithm(form);
-  }
-  return at->second;
+const ProductLibrary::Algorithms& ProductLibrary::candidates(const ProductForm& form) {
+  const auto at = algorithms_.find(form);
+  return at != algorithms_.end() ? at->second : algorithms_[form] = find_algorithms(form);
 }
 
-std::optional<cublasLtMatmulAlgo_t> ProductLibrary::find_algorithm(const ProductForm& form) const {
+void ProductLibrary::keep(const ProductForm& form, std::size_t candidate) {
+  Algorithms& all = algorithms_.at(form);
+  all = {all.at(candidate)};
+}
+
+ProductLibrary::Algorithms ProductLibrary::find_algorithms(const ProductForm& form) const {
   // The heuristic reads the alignment of these two addresses and nothing behind them; what will lie
   // there has no address yet.
   constexpr auto aligned = static_cast<std::uintptr_t>(MemoryPlan::alignment);
@@ -97,20 +115,24 @@ std::optional<cublasLtMatmulAlgo_t> ProductLibrary::find_algorithm(const Product
       reinterpret_cast<const void*>(aligned);  // NOLINT(performance-no-int-to-ptr)
   const ProductDescription description(form, compute_type_, somewhere, somewhere);
   const Preference preference = make_preference(form, workspace_bytes_);
-  cublasLtMatmulHeuristicResult_t result{};
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most_candidates_));
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_.get(), description.operation(), description.a(), description.b(), description.d(),
-      description.d(), preference.get(), 1, &result, &found);
+      description.d(), preference.get(), most_candidates_, results.data(), &found);
   // Both mean that there is none; which of them comes depends on the epilogue.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
-    return std::nullopt;
+    return {};
   }
   CROSSOVER_CUDA_CHECK(status);
-  if (found == 0 || result.state != CUBLAS_STATUS_SUCCESS) {
-    return std::nullopt;
+  results.resize(static_cast<std::size_t>(found));
+  Algorithms algorithms;
+  for (const cublasLtMatmulHeuristicResult_t& result : results) {
+    if (result.state == CUBLAS_STATUS_SUCCESS) {
+      algorithms.push_back(result.algo);
+    }
   }
-  return result.algo;
+  return algorithms;
 }
 
 ProductDescription::Layout ProductDescription::make_layout(Type type, std::int64_t rows,
@@ -151,15 +173,15 @@ ProductDescription::ProductDescription(const ProductForm& form, cublasComputeTyp
 }
 
 Product::Product(ProductLibrary& library, const ProductForm& form, const void* vector,
-                 const void* mask)
+                 const void* mask, std::size_t candidate)
     : handle_(library.handle()),
       description_(form, library.compute_type(), vector, mask),
       beta_(form.accumulate ? 1.0F : 0.0F) {
-  const auto& algorithm = library.algorithm(form);
-  if (!algorithm) {
+  const ProductLibrary::Algorithms& algorithms = library.candidates(form);
+  if (candidate >= algorithms.size()) {
     throw Unsupported("cuBLASLt has no algorithm for " + to_string(form));
   }
-  algorithm_ = *algorithm;
+  algorithm_ = algorithms[candidate];
 }
 
 void Product::execute(cudaStream_t stream, const void* a, const void* b, void* d, void* workspace,

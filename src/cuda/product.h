@@ -4,9 +4,11 @@
 
 #include <cublasLt.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "crossover/tensor.h"
 #include "plan.h"
@@ -14,28 +16,37 @@
 
 namespace crossover::cuda {
 
-/// The library's handle, and the algorithm that its heuristic takes for each form of product.
+/// What the device lacks for products of that precision, in words; empty where it has them.
+std::string missing_for_products(const cudaDeviceProp& device, Precision precision);
+
+/// The library's handle, and the algorithms that its heuristic proposes for each form of product.
 class ProductLibrary {
  public:
   /// f32 multiplies in full single precision; tf32 rounds factors to 10 bits of mantissa. Sums are
-  /// f32 in any precision.
-  ProductLibrary(Precision precision, std::int64_t workspace_bytes);
+  /// f32 in any precision. At most so many candidates are kept for a form.
+  ProductLibrary(Precision precision, std::int64_t workspace_bytes, int most_candidates = 1);
 
   [[nodiscard]] bool supports(const ProductForm& form);
 
   [[nodiscard]] cublasLtHandle_t handle() const { return handle_.get(); }
   [[nodiscard]] cublasComputeType_t compute_type() const { return compute_type_; }
 
-  /// None where the library has no algorithm for the form.
-  const std::optional<cublasLtMatmulAlgo_t>& algorithm(const ProductForm& form);
+  using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
+
+  /// The heuristic's best guess first; none where the library has no algorithm for the form.
+  const Algorithms& candidates(const ProductForm& form);
+
+  /// Drops all other candidates for the form.
+  void keep(const ProductForm& form, std::size_t candidate);
 
  private:
-  [[nodiscard]] std::optional<cublasLtMatmulAlgo_t> find_algorithm(const ProductForm& form) const;
+  [[nodiscard]] Algorithms find_algorithms(const ProductForm& form) const;
 
   Owner<cublasLtHandle_t, &cublasLtDestroy> handle_;
   cublasComputeType_t compute_type_;
   std::int64_t workspace_bytes_;
-  std::map<ProductForm, std::optional<cublasLtMatmulAlgo_t>> algorithms_;
+  int most_candidates_;
+  std::map<ProductForm, Algorithms> algorithms_;
 };
 
 /// A form as cuBLASLt is told of it. `vector` is the bias that is read or the bias gradient that is
@@ -62,8 +73,9 @@ class ProductDescription {
 
 class Product {
  public:
-  /// Throws Unsupported where the library has no algorithm.
-  Product(ProductLibrary& library, const ProductForm& form, const void* vector, const void* mask);
+  /// Throws Unsupported where the library has no such candidate.
+  Product(ProductLibrary& library, const ProductForm& form, const void* vector, const void* mask,
+          std::size_t candidate = 0);
 
   void execute(cudaStream_t stream, const void* a, const void* b, void* d, void* workspace,
                std::int64_t workspace_bytes) const;

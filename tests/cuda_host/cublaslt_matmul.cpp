@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt's heuristic and its matrix product: what they accept, and what they put into the queue.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "cublaslt.h"
 #include "memory.h"
@@ -118,7 +120,21 @@ namespace {
 constexpr std::uint64_t signature = 0x63756461686f7374U;
 
 /// The fields of cublasLtMatmulAlgo_t::data.
-enum Field { magic, product_of, align_a, align_b, align_c, align_d, align_vector, workspace_of };
+enum Field {
+  magic,
+  product_of,
+  align_a,
+  align_b,
+  align_c,
+  align_d,
+  align_vector,
+  number_of,  ///< place in algorithm_workspaces
+};
+
+/// Bytes that each algorithm works in, as one that splits the sums would. All calculate alike.
+constexpr std::array<std::uint64_t, 4> algorithm_workspaces{4096, 0, 65536, 1U << 30U};
+static_assert(algorithm_workspaces.size() ==
+              std::tuple_size_v<decltype(Device::product_microseconds)>);
 
 std::size_t bytes_of(const cublasLtMatrixLayoutOpaque_t& layout) {
   return static_cast<std::size_t>((layout.cols - 1) * layout.ld + layout.rows) *
@@ -161,6 +177,10 @@ std::string fault(const std::vector<Range>& ranges) {
   return {};
 }
 
+std::size_t workspace_of(const cublasLtMatmulAlgo_t& algo) {
+  return algorithm_workspaces.at(algo.data[number_of]);
+}
+
 bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operands& operands,
           const void* workspace, std::size_t workspace_bytes) {
   const auto& data = algo.data;
@@ -168,8 +188,8 @@ bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operan
          alignment_of(operands.a) >= data[align_a] && alignment_of(operands.b) >= data[align_b] &&
          alignment_of(operands.c) >= data[align_c] && alignment_of(operands.d) >= data[align_d] &&
          promised(product.desc) >= data[align_vector] &&
-         (data[workspace_of] == 0 ||
-          (workspace != nullptr && workspace_bytes >= data[workspace_of] &&
+         (workspace_of(algo) == 0 ||
+          (workspace != nullptr && workspace_bytes >= workspace_of(algo) &&
            alignment_of(workspace) >= 16));
 }
 
@@ -202,8 +222,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       return CUBLAS_STATUS_NOT_SUPPORTED;
     }
   }
-  // The first one works in the workspace, as one that splits the sums would; the second needs none.
-  for (const std::uint64_t workspace : {std::uint64_t{4096}, std::uint64_t{0}}) {
+  for (std::size_t number = 0; number < algorithm_workspaces.size(); ++number) {
+    const std::uint64_t workspace = algorithm_workspaces[number];
     if (workspace > preference->workspace_bytes || *returned == requested) {
       continue;
     }
@@ -216,7 +236,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     data[product_of] = fingerprint(product);
     std::copy(std::begin(preference->alignment), std::end(preference->alignment), data + align_a);
     data[align_vector] = promised(product.desc);
-    data[workspace_of] = workspace;
+    data[number_of] = number;
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -257,7 +277,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (algo != nullptr && !fits(*algo, product, operands, workspace, workspace_bytes)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const std::size_t scribbled = algo == nullptr ? 0 : algo->data[workspace_of];
+  // Without one the library asks its heuristic, which may take none of the workspace then.
+  const std::size_t number = algo == nullptr ? 1 : algo->data[number_of];
+  ++state().products_by_algorithm[number];
+  const std::size_t scribbled = algorithm_workspaces.at(number);
   std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},
                             {"B", b, bytes_of(product.b), false},
                             {"D", d, bytes_of(product.d), true}};
@@ -287,7 +310,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   for (const Range& range : ranges) {
     addresses.push_back(range.from);
   }
-  Work work{.what = "matrix product", .run = {}, .blocks = blocks_of(addresses)};
+  Work work{.what = "matrix product",
+            .run = {},
+            .blocks = blocks_of(addresses),
+            .microseconds = state().device.product_microseconds.at(number)};
   work.run = [=] {
     if (scribbled > 0) {
       std::memset(workspace, 0xff, scribbled);

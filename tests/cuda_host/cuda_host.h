@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct Device {
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
+  /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
+  /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
+  std::array<double, 4> product_microseconds{3, 2, 4, 1};
 };
 Device& device();
 
@@ -38,6 +42,8 @@ void reset(std::uint64_t seed = 1, Order order = Order::shuffled);
 
 /// Calls of the runtime and of cuBLASLt since reset().
 std::int64_t calls();
+/// Calls of cublasLtMatmul with the algorithm of that number.
+std::int64_t products_by(std::size_t algorithm);
 /// Operations that the device has executed since reset().
 std::int64_t executed();
 

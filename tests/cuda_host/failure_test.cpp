@@ -79,6 +79,7 @@ struct Mode {
   Execution execution;
   bool loss_every_step;
   const char* name;
+  ProductChoice products = ProductChoice::heuristic;
 };
 
 class EmulatedFailure : public testing::TestWithParam<std::tuple<Mode, Kind>> {
@@ -87,6 +88,7 @@ class EmulatedFailure : public testing::TestWithParam<std::tuple<Mode, Kind>> {
     const Mode& mode = std::get<0>(GetParam());
     return {.execution = mode.execution,
             .placement = mode.placement,
+            .products = mode.products,
             .loss_every_step = mode.loss_every_step};
   }
 };
@@ -156,7 +158,9 @@ INSTANTIATE_TEST_SUITE_P(
             Mode{Placement::pageable, Execution::eager, true, "pageable_eager_each_loss"},
             Mode{Placement::pinned, Execution::graph, false, "pinned_graph"},
             Mode{Placement::pinned_async, Execution::eager, false, "pinned_async_eager"},
-            Mode{Placement::pinned_async, Execution::graph, false, "pinned_async_graph"}),
+            Mode{Placement::pinned_async, Execution::graph, false, "pinned_async_graph"},
+            Mode{Placement::pinned, Execution::eager, false, "pinned_eager_autotuned",
+                 ProductChoice::autotuned}),
         testing::Values(Kind::out_of_memory, Kind::other, Kind::launch_failure, Kind::device_lost)),
     [](const auto& parameters) {
       const Kind kind = std::get<1>(parameters.param);

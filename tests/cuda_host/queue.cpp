@@ -57,7 +57,7 @@ void execute(const Pending& node) {
   Queue& all = queue();
   all.ready.erase(std::find(all.ready.begin(), all.ready.end(), node));
   carry_out(*node->work);
-  all.clock += 1;
+  all.clock += node->work->microseconds;
   node->at = all.clock;
   node->done = true;
   all.waiting.erase(node.get());

@@ -20,6 +20,7 @@ struct Work {
   std::string what;                 ///< for sentences: "kernel", "copy of 64 bytes"
   std::function<void()> run;        ///< empty: an event, or the border of a graph
   std::vector<const void*> blocks;  ///< memory that it uses: first bytes of its blocks
+  double microseconds = 1;          ///< of the made-up clock
 };
 
 /// The blocks that addresses lie in, without those that lie in none.

@@ -29,6 +29,8 @@ std::int64_t calls_of(const std::string& function) {
   return found == state().calls_by_name.end() ? 0 : found->second;
 }
 
+std::int64_t products_by(std::size_t algorithm) { return state().products_by_algorithm[algorithm]; }
+
 void fail_call(std::int64_t n, cudaError_t error) {
   state().failing_call = n;
   state().failure = error;

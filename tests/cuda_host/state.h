@@ -18,6 +18,7 @@ struct State {
   std::mt19937_64 random{1};
   std::int64_t calls = 0, executed = 0;
   std::map<std::string, std::int64_t> calls_by_name;
+  std::map<std::size_t, std::int64_t> products_by_algorithm;
   std::int64_t failing_call = 0, failing_execution = 0;
   cudaError_t failure = cudaSuccess;
   bool failed = false;

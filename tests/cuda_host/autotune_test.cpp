@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products whose algorithm is chosen by timing: which one that is, and what choosing leaves behind.
+#include <gmock/gmock.h>
+
+#include "crossover/backend.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
+#include "cuda_host.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+constexpr std::size_t algorithms =
+    std::tuple_size_v<decltype(cuda_host::Device::product_microseconds)>;
+
+std::unique_ptr<Backend> gpu() { return make_cuda_backend().backend; }
+
+/// Gradients that are added up over two steps: products that read what they write.
+Training accumulating() {
+  return {
+      fuse(training_epoch(residual_model(),
+                          {.rows = 23, .batch = 5, .optimizer = AdamWOptions{}, .accumulate = 2})),
+      uniform_rows({5}, 23, 3)};
+}
+
+/// How often an epoch multiplies with each algorithm.
+std::array<std::int64_t, algorithms> used(const Training& training, const CompileOptions& options) {
+  const auto program = started(*gpu(), training, options);
+  std::array<std::int64_t, algorithms> products{};
+  for (std::size_t i = 0; i < algorithms; ++i) {
+    products[i] = -cuda_host::products_by(i);
+  }
+  program->enqueue(0, std::ssize(training.workload.order));
+  program->wait();
+  for (std::size_t i = 0; i < algorithms; ++i) {
+    products[i] += cuda_host::products_by(i);
+  }
+  return products;
+}
+
+using testing::ElementsAre;
+using testing::Gt;
+
+TEST(EmulatedAutotune, TakesTheFastestThatTheWorkspaceHolds) {
+  const Training training = accumulating();
+  EXPECT_THAT(used(training, {}), ElementsAre(Gt(0), 0, 0, 0));
+  const CompileOptions tuned{.products = ProductChoice::autotuned};
+  EXPECT_THAT(used(training, tuned), ElementsAre(0, Gt(0), 0, 0));
+  cuda_host::device().product_microseconds = {3, 2, 1, 1};
+  EXPECT_THAT(used(training, tuned), ElementsAre(0, 0, Gt(0), 0));
+}
+
+TEST(EmulatedAutotune, OfEqualsTakesTheOneThatRanksHigher) {
+  cuda_host::device().product_microseconds = {2, 2, 2, 2};
+  EXPECT_THAT(used(accumulating(), {.products = ProductChoice::autotuned}),
+              ElementsAre(Gt(0), 0, 0, 0));
+}
+
+TEST(EmulatedAutotune, TimesEachFormOnce) {
+  const Training training = accumulating();
+  const auto backend = gpu();
+  const auto calls = [&](std::int64_t rows) {
+    const Workload longer = fuse(training_epoch(residual_model(), {.rows = rows, .batch = 5}));
+    cuda_host::reset();
+    static_cast<void>(backend->compile(longer, {.products = ProductChoice::autotuned}));
+    return cuda_host::calls_of("cublasLtMatmul");
+  };
+  EXPECT_GT(calls(5), 0);
+  EXPECT_EQ(calls(5), calls(50)) << "more steps of the same kind";
+}
+
+TEST(EmulatedAutotune, LeavesNothingInTheTensors) {
+  const Training training = accumulating();
+  const auto backend = gpu();
+  for (const GpuMode& mode : gpu_modes()) {
+    CompileOptions options = mode.options;
+    options.products = ProductChoice::autotuned;
+    const auto program = backend->compile(training.workload, options);
+    for (const Role role : {Role::parameter, Role::gradient, Role::state, Role::loss}) {
+      for (const Id id : tensors_of(training.workload, role)) {
+        const std::vector<double> values = download(*program, training.workload, id);
+        EXPECT_THAT(values, testing::Each(0.0)) << mode.name << training.workload[id].name;
+      }
+    }
+  }
+}
+
+TEST(EmulatedAutotune, IsVerifiedInEveryModeAndPrecision) {
+  const Dataset data = uniform_rows({5}, 23, 3);
+  for (const Precision precision :
+       {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
+    const Workload workload = fuse(training_epoch(residual_model(), {.rows = 23,
+                                                                     .batch = 5,
+                                                                     .optimizer = AdamWOptions{},
+                                                                     .accumulate = 2,
+                                                                     .precision = precision}));
+    const Trajectory expected = reference_trajectory(workload, data, 5);
+    for (GpuMode mode : gpu_modes()) {
+      mode.options.precision = precision;
+      mode.options.products = ProductChoice::autotuned;
+      const auto program = started(*gpu(), {workload, data}, mode.options);
+      const std::int64_t events = cuda_host::calls_of("cudaEventElapsedTime");
+      program->enqueue(0, 5);
+      EXPECT_NO_THROW(verify(*program, workload, expected, precision)) << mode.name;
+      EXPECT_EQ(cuda_host::calls_of("cudaEventElapsedTime"), events) << "timed in the loop";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crossover::test
