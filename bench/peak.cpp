@@ -36,6 +36,14 @@ Configuration named(const std::string& quantity, const Configuration& more, cons
   return all;
 }
 
+/// Whether its products in that precision are measured: where it has them, or where the command
+/// line asks, so that the row says what is missing.
+bool is_wanted(const Arguments& arguments, const Device& device, Precision precision) {
+  const auto& asked = arguments.precisions;
+  return device.backend->missing_for(precision).empty() ||
+         std::find(asked.begin(), asked.end(), precision) != asked.end();
+}
+
 /// Far more than the caches hold, three times over.
 std::int64_t triad_values(const Device& device, std::int64_t least_bytes) {
   std::int64_t values = std::max(least_bytes, 2 * device.cache_bytes) / float_bytes;
@@ -65,6 +73,21 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
         raises(Ceiling::memory_bytes_per_second, cpu, Precision::f32, threads, "bytes_per_second");
     add(std::move(triad), threads);
 
+    // The smaller ones stay in the caches, the larger ones keep many cores busy.
+    for (const std::int64_t size : {512, 2048}) {
+      constexpr Precision precision = Precision::bf16;
+      if (!is_wanted(arguments, cpu, precision)) {
+        break;
+      }
+      Row matrix = probe_row(
+          arguments, cpu,
+          named("matrix", {{"precision", to_string(precision)}, {"size", std::to_string(size)}},
+                cpu, side),
+          MatrixProbe{.precision = precision, .size = size, .threads = threads});
+      matrix.raise = raises(Ceiling::flops_per_second, cpu, precision, threads, "flops_per_second");
+      add(std::move(matrix), threads);
+    }
+
     add(probe_row(arguments, cpu, named("fork-join", {}, cpu, side),
                   ForkJoinProbe{.threads = threads}),
         threads);
@@ -81,12 +104,6 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
   add(std::move(row), 1);
 }
 
-bool has_tf32(const Device& gpu) {
-  const auto libraries = gpu.backend->describe().libraries;
-  const auto at = libraries.find("compute_capability");
-  return at != libraries.end() && std::stod(at->second) >= 8;
-}
-
 void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
   const auto add = [&](const std::string& quantity, const Configuration& more,
                        const ProbeSpec& spec, auto raise) {
@@ -97,10 +114,13 @@ void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
   const decltype(Row::raise) nothing;
   add("fma", {{"precision", "f32"}}, FmaProbe{.values = 32 * mebibyte, .length = 1024},
       raises(Ceiling::flops_per_second, gpu, Precision::f32, 0, "flops_per_second"));
-  if (has_tf32(gpu)) {
-    constexpr std::int64_t size = 8192;
-    add("matrix", {{"precision", "tf32"}}, MatrixProbe{.precision = Precision::tf32, .size = size},
-        raises(Ceiling::flops_per_second, gpu, Precision::tf32, 0, "flops_per_second"));
+  for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::f16}) {
+    if (is_wanted(arguments, gpu, precision)) {
+      constexpr std::int64_t size = 8192;
+      add("matrix", {{"precision", to_string(precision)}},
+          MatrixProbe{.precision = precision, .size = size},
+          raises(Ceiling::flops_per_second, gpu, precision, 0, "flops_per_second"));
+    }
   }
   add("triad", {}, TriadProbe{.values = triad_values(gpu, 256 * mebibyte)},
       raises(Ceiling::memory_bytes_per_second, gpu, Precision::f32, 0, "bytes_per_second"));

@@ -56,6 +56,15 @@ TEST(ProbeSpec, RefusesNumbersOutOfRange) {
   EXPECT_THROW(check(TriadProbe{.values = -1}), std::invalid_argument);
   EXPECT_THROW(check(GraphNodeProbe{.nodes = 0}), std::invalid_argument);
   EXPECT_THROW(check(ForkJoinProbe{.threads = 0}), std::invalid_argument);
+  EXPECT_THROW(check(MatrixProbe{.size = 0}), std::invalid_argument);
+  EXPECT_NO_THROW(check(MatrixProbe{.precision = Precision::tf32, .size = 33}));
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    for (const std::int64_t inexact : {64, 129, 16384}) {
+      EXPECT_THROW(check(MatrixProbe{.precision = precision, .size = inexact}),
+                   std::invalid_argument);
+    }
+    EXPECT_NO_THROW(check(MatrixProbe{.precision = precision, .size = 8192}));
+  }
   EXPECT_NO_THROW(check(LaunchProbe{}));
 }
 
@@ -126,10 +135,41 @@ TEST(ProbeCheck, KnowsTheProduct) {
       }
     }
     const probe::ExpectedProduct expected(size);
-    EXPECT_NO_THROW(expected.check(product, 0));
+    EXPECT_NO_THROW(expected.check(std::span<const float>(product), 0));
     product.back() += 1;
-    EXPECT_THROW(expected.check(product, 0), Mismatch);
+    EXPECT_THROW(expected.check(std::span<const float>(product), 0), Mismatch);
   }
+}
+
+template <class T>
+std::vector<T> first_rows_of_product(std::int64_t size) {
+  float sum = 0;
+  for (std::int64_t k = 0; k < size; ++k) {
+    sum += probe::matrix_a(0, k) * probe::matrix_b(k, 0);
+  }
+  std::vector<T> product;
+  for (std::int64_t i = 0; i < 3 * size; ++i) {  // the fourth row is like the first
+    const float exact = sum * static_cast<float>((1 + i / size) * (1 + i % size % 3));
+    product.push_back(narrowed<T>(exact));
+    EXPECT_EQ(widened(product.back()), exact) << "the type does not hold it";
+  }
+  return product;
+}
+
+template <class T>
+void expect_exact_products() {
+  for (std::int64_t size = 128; size <= 8192; size *= 2) {
+    std::vector<T> product = first_rows_of_product<T>(size);
+    const probe::ExpectedProduct expected(size);
+    EXPECT_NO_THROW(expected.check(std::span<const T>(product), 0));
+    ++product[static_cast<std::size_t>(size)].bits;  // the next number of the type
+    EXPECT_THROW(expected.check(std::span<const T>(product), 0), Mismatch);
+  }
+}
+
+TEST(ProbeCheck, SeesTheLastBitOfAProductIn16Bits) {
+  expect_exact_products<Bf16>();
+  expect_exact_products<F16>();
 }
 
 // ---- the CPU's
@@ -160,6 +200,9 @@ INSTANTIATE_TEST_SUITE_P(
                   ProbeSpec(FmaProbe{.values = 3 * 384 + 5, .length = 1001, .threads = 2})},
         std::pair{"triad_1", ProbeSpec(TriadProbe{.values = 1003})},
         std::pair{"triad_3_threads", ProbeSpec(TriadProbe{.values = 1003, .threads = 3})},
+        std::pair{"matrix_33", ProbeSpec(MatrixProbe{.precision = Precision::f32, .size = 33})},
+        std::pair{"matrix_2_threads",
+                  ProbeSpec(MatrixProbe{.precision = Precision::f32, .size = 256, .threads = 2})},
         std::pair{"fork_join_1", ProbeSpec(ForkJoinProbe{.threads = 1})},
         std::pair{"fork_join_3", ProbeSpec(ForkJoinProbe{.threads = 3})}),
     [](const auto& parameters) { return parameters.param.first; });
@@ -182,6 +225,24 @@ TEST(CpuProbe, LeavesTheNumberOfThreadsAlone) {
   EXPECT_EQ(omp_get_max_threads(), before);
 }
 
+TEST(CpuProbe, MultipliesInBf16OrSaysWhatIsMissing) {
+  const auto backend = make_cpu_backend();
+  const MatrixProbe spec{.precision = Precision::bf16, .size = 256, .threads = 2};
+  if (const std::string missing = backend->missing_for(Precision::bf16); !missing.empty()) {
+    try {
+      static_cast<void>(backend->make_probe(spec));
+      ADD_FAILURE() << "made a probe without the instructions";
+    } catch (const Unsupported& error) {
+      EXPECT_EQ(error.what(), missing);
+    }
+    GTEST_SKIP() << missing;
+  }
+  const auto made = backend->make_probe(spec);
+  EXPECT_THROW(made->check(), Mismatch) << "nothing has run";
+  made->run();
+  EXPECT_NO_THROW(made->check());
+}
+
 TEST(CpuProbe, SaysWhatItHasNot) {
   const auto backend = make_cpu_backend();
   for (const ProbeSpec& spec :
@@ -189,7 +250,8 @@ TEST(CpuProbe, SaysWhatItHasNot) {
         ProbeSpec(CopyProbe{
             .direction = Direction::host_to_host, .memory = HostMemory::pinned, .bytes = 1}),
         ProbeSpec(FmaProbe{.precision = Precision::bf16, .values = 1, .length = 1}),
-        ProbeSpec(MatrixProbe{.size = 1}), ProbeSpec(LaunchProbe{}),
+        ProbeSpec(MatrixProbe{.precision = Precision::tf32, .size = 1}),
+        ProbeSpec(MatrixProbe{.precision = Precision::f16, .size = 128}), ProbeSpec(LaunchProbe{}),
         ProbeSpec(GraphNodeProbe{.nodes = 1}), ProbeSpec(SynchronizeProbe{})}) {
     EXPECT_THROW(static_cast<void>(backend->make_probe(spec)), Unsupported) << spec.index();
   }

@@ -242,3 +242,22 @@ def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
         else:
             assert checked["entries"] == checked["entries_of"]
     assert any(row["configuration"].get("cache") == "cold" for row in rows)
+
+
+def test_every_precision_of_the_gpu_has_its_ceiling() -> None:
+    listed = bench("--family=Peak", "--benchmark_list_tests=true", program=EMULATED).stdout
+    matrix = re.findall(r"quantity:matrix/precision:(\w+)/device:cuda", listed)
+    assert matrix == ["tf32", "bf16", "f16"]
+
+
+def test_a_precision_that_the_cpu_lacks_has_a_ceiling_only_if_asked(tmp_path: Path) -> None:
+    name = "Peak/quantity:matrix/precision:bf16/size:512/device:cpu"
+    arguments = ("--family=Peak", "--cuda=off", "--threads=1")
+    if name in bench(*arguments, "--benchmark_list_tests=true").stdout:
+        pytest.skip("this CPU multiplies bf16")
+    document, _ = emulated(
+        tmp_path, *arguments, "--precision=bf16", f"--benchmark_filter={name}", *SHORT, code=1
+    )
+    (row,) = document["benchmarks"]
+    assert row["outcome"] == "skipped"
+    assert row["error_message"].startswith("the CPU has no instructions for products of bf16")

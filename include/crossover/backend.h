@@ -121,6 +121,9 @@ class Backend {
 
   [[nodiscard]] virtual Description describe() const = 0;
 
+  /// What is missing for matrix products of that precision, in words; empty where they can be had.
+  [[nodiscard]] virtual std::string missing_for(Precision precision) const = 0;
+
   /// Bytes of device memory that a Program for the Workload takes.
   [[nodiscard]] virtual std::int64_t bytes_needed(const Workload& workload) const = 0;
 

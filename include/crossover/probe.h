@@ -40,11 +40,12 @@ struct FmaProbe {
   int threads = 1;  ///< of the CPU
 };
 
-/// A product of two square matrices by the vendor's library: what the matrix units give in
-/// practice.
+/// A product of two square matrices by the vendor's library, all of them stored as the precision
+/// says: what the matrix units give in practice.
 struct MatrixProbe {
   Precision precision = Precision::tf32;
-  std::int64_t size = 0;  ///< rows and columns
+  std::int64_t size = 0;  ///< rows and columns; in 16 bits a power of two from 128 to 8192
+  int threads = 1;        ///< of the CPU
 };
 
 /// a = b + 3 c over three arrays of `values` f32 each.

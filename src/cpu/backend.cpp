@@ -194,7 +194,7 @@ class CpuProgram : public Program {
   }
 
   void add_product(const ProductShape& shape, Operand a, Operand b, Operand bias, Operand c) {
-    if (const std::string missing = missing_for_products(shape.operand_type); !missing.empty()) {
+    if (const std::string missing = missing_for_products(options_.precision); !missing.empty()) {
       throw Unsupported(missing);
     }
     const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
@@ -437,6 +437,10 @@ class CpuBackend : public Backend {
                 {"openmp", std::to_string(_OPENMP)}}};
   }
 
+  [[nodiscard]] std::string missing_for(Precision precision) const override {
+    return missing_for_products(precision);
+  }
+
   [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
     return plan_memory(workload).bytes;
   }
@@ -447,7 +451,7 @@ class CpuBackend : public Backend {
       throw std::invalid_argument("a CPU program needs at least one thread");
     }
     if (options.precision == Precision::tf32) {
-      throw Unsupported("the CPU backend multiplies f32 and bf16, not tf32");
+      throw Unsupported(missing_for(options.precision));
     }
     allow_threads(options.threads);
     check(workload, options.precision);

@@ -43,12 +43,12 @@ dnnl::primitive_attr attributes(const ProductShape& shape) {
 
 }  // namespace
 
-std::string missing_for_products(Type type) {
-  if (type == Type::f32) {
+std::string missing_for_products(Precision precision) {
+  if (precision == Precision::f32) {
     return "";
   }
-  if (type != Type::bf16) {
-    return "the CPU backend multiplies f32 and bf16, not " + to_string(type);
+  if (precision != Precision::bf16) {
+    return "the CPU backend multiplies f32 and bf16, not " + to_string(precision);
   }
   // oneDNN has a bf16 product from AVX-512 on; without the instructions it converts to f32, slowly.
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();

@@ -23,9 +23,9 @@ struct ProductShape {
   Type result_type = Type::f32;   ///< of c and the bias
 };
 
-/// Empty where oneDNN multiplies numbers of the type with instructions made for them; else what is
+/// Empty where oneDNN multiplies in that precision with instructions made for it; else what is
 /// missing, in words.
-std::string missing_for_products(Type type);
+std::string missing_for_products(Precision precision);
 
 class Product {
  public:

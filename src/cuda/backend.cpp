@@ -587,6 +587,10 @@ class GpuBackend : public Backend {
                           {"cublaslt", std::to_string(cublasLtGetVersion())}}};
   }
 
+  [[nodiscard]] std::string missing_for(Precision precision) const override {
+    return missing_for_products(device_, precision);
+  }
+
   /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
   /// asked here which epilogues it has.
   [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
@@ -598,7 +602,9 @@ class GpuBackend : public Backend {
   [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
                                                  const CompileOptions& options) const override {
     check(workload, options.precision);
-    require_units_for(options.precision);
+    if (const std::string missing = missing_for(options.precision); !missing.empty()) {
+      throw Unsupported(missing);
+    }
     return std::make_unique<CudaProgram>(workload, options);
   }
 
@@ -607,23 +613,6 @@ class GpuBackend : public Backend {
   }
 
  private:
-  void require_units_for(Precision precision) const {
-    const auto require = [&](int major) {
-      if (device_.major < major) {
-        throw Unsupported(text(static_cast<const char*>(device_.name)) + " has no products in " +
-                          to_string(precision) + ": they came with compute capability " +
-                          std::to_string(major) + ".0");
-      }
-    };
-    constexpr int first_with_f16 = 7;
-    constexpr int first_with_bf16_and_tf32 = 8;
-    if (precision == Precision::f16) {
-      require(first_with_f16);
-    } else if (precision != Precision::f32) {
-      require(first_with_bf16_and_tf32);
-    }
-  }
-
   cudaDeviceProp device_;
 };
 

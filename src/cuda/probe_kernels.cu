@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../probe/expected.h"
+#include "convert.cuh"
 #include "grid.cuh"
 
 namespace crossover::cuda {
@@ -67,10 +68,11 @@ __global__ void fill_triad_kernel(float* b, float* c, std::int64_t values) {
   }
 }
 
-__global__ void fill_matrices_kernel(float* a, float* b, std::int64_t size) {
+template <class T>
+__global__ void fill_matrices_kernel(T* a, T* b, std::int64_t size) {
   for (std::int64_t i = thread_index(); i < size * size; i += thread_count()) {
-    a[i] = probe::matrix_a(i / size, i % size);
-    b[i] = probe::matrix_b(i / size, i % size);
+    a[i] = narrow<T>(probe::matrix_a(i / size, i % size));
+    b[i] = narrow<T>(probe::matrix_b(i / size, i % size));
   }
 }
 
@@ -93,8 +95,12 @@ void fill_triad(cudaStream_t stream, float* b, float* c, std::int64_t values) {
   launch(fill_triad_kernel, grid_for(values), stream, b, c, values);
 }
 
-void fill_matrices(cudaStream_t stream, float* a, float* b, std::int64_t size) {
-  launch(fill_matrices_kernel, grid_for(size * size), stream, a, b, size);
+void fill_matrices(cudaStream_t stream, Type type, void* a, void* b, std::int64_t size) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(fill_matrices_kernel<T>, grid_for(size * size), stream, static_cast<T*>(a),
+           static_cast<T*>(b), size);
+  });
 }
 
 }  // namespace crossover::cuda

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of probes. Arrays are f32 and in device memory; each function puts its work into the
-// stream and returns.
+// The kernels of probes. Arrays are f32 where no type is said, and in device memory; each function
+// puts its work into the stream and returns.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
+
+#include "crossover/tensor.h"
 
 namespace crossover::cuda {
 
@@ -18,7 +20,7 @@ void fma(cudaStream_t stream, std::int64_t values, std::int64_t length, float* r
 void triad(cudaStream_t stream, const float* b, const float* c, float* a, std::int64_t values);
 void fill_triad(cudaStream_t stream, float* b, float* c, std::int64_t values);
 
-/// Row-major [size, size].
-void fill_matrices(cudaStream_t stream, float* a, float* b, std::int64_t size);
+/// Row-major [size, size], of float, Bf16 or F16.
+void fill_matrices(cudaStream_t stream, Type type, void* a, void* b, std::int64_t size);
 
 }  // namespace crossover::cuda

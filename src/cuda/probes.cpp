@@ -13,6 +13,7 @@
 #include "../probe/expected.h"
 #include "../step/overload.h"
 #include "crossover/backend.h"
+#include "crossover/float16.h"
 #include "plan.h"
 #include "probe_kernels.cuh"
 #include "product.h"
@@ -314,6 +315,7 @@ class Matrix : public Piece {
  public:
   explicit Matrix(const MatrixProbe& spec)
       : size_(spec.size),
+        type_(storage_of(spec.precision)),
         expected_(size_),
         library_(spec.precision, workspace_for_products),
         product_(library_,
@@ -322,15 +324,17 @@ class Matrix : public Piece {
                   .k = size_,
                   .alignment_a = alignment,
                   .alignment_b = alignment,
-                  .alignment_d = alignment},
+                  .alignment_d = alignment,
+                  .factors = type_,
+                  .result = type_},
                  nullptr, nullptr),
-        a_(floats(size_ * size_)),
-        b_(floats(size_ * size_)),
-        d_(floats(size_ * size_)),
+        a_(matrix()),
+        b_(matrix()),
+        d_(matrix()),
         workspace_(allocate_device(workspace_for_products)) {}
 
   void prepare(cudaStream_t stream) override {
-    fill_matrices(stream, a_.floats(), b_.floats(), size_);
+    fill_matrices(stream, type_, a_.get(), b_.get(), size_);
     d_.spoil(stream);
   }
   void issue(cudaStream_t stream) override {
@@ -338,16 +342,24 @@ class Matrix : public Piece {
                      workspace_for_products);
   }
   void check(cudaStream_t stream) override {
-    d_.look_at<float>(
-        [this](std::span<const float> got, std::int64_t first) { expected_.check(got, first); },
-        stream);
+    with_float(type_, [&](auto zero) {
+      using T = decltype(zero);
+      d_.look_at<T>(
+          [this](std::span<const T> got, std::int64_t first) { expected_.check(got, first); },
+          stream);
+    });
     d_.spoil(stream);
   }
 
  private:
   static constexpr std::int64_t alignment = 256;  ///< cudaMalloc()'s, in bytes
 
+  [[nodiscard]] Memory matrix() const {
+    return {Memory::Place::device, size_ * size_ * bytes(type_)};
+  }
+
   std::int64_t size_;
+  Type type_;
   probe::ExpectedProduct expected_;
   ProductLibrary library_;
   Product product_;
@@ -406,8 +418,6 @@ std::unique_ptr<Probe> in_stream(const Spec& spec) {
   return std::make_unique<InStream>(std::make_unique<P>(spec));
 }
 
-std::string name_of(const cudaDeviceProp& device) { return static_cast<const char*>(device.name); }
-
 }  // namespace
 
 std::unique_ptr<Probe> make_probe(const ProbeSpec& spec, const cudaDeviceProp& device) {
@@ -433,14 +443,9 @@ std::unique_ptr<Probe> make_probe(const ProbeSpec& spec, const cudaDeviceProp& d
             return in_stream<MultiplyAdd>(probe);
           },
           [&](const MatrixProbe& probe) -> std::unique_ptr<Probe> {
-            constexpr int first_with_tf32 = 8;
-            if (probe.precision == Precision::tf32 && device.major < first_with_tf32) {
-              throw Unsupported(name_of(device) +
-                                " has no TF32: that came with compute capability 8.0");
-            }
-            if (probe.precision != Precision::f32 && probe.precision != Precision::tf32) {
-              throw Unsupported("the CUDA backend multiplies in f32 and tf32, not yet in " +
-                                to_string(probe.precision));
+            if (const std::string missing = missing_for_products(device, probe.precision);
+                !missing.empty()) {
+              throw Unsupported(missing);
             }
             return in_stream<Matrix>(probe);
           },

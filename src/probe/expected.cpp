@@ -30,16 +30,17 @@ void for_each_word(std::size_t bytes, std::int64_t first, std::uint64_t salt, co
   }
 }
 
-template <class Expected>
-void check_floats(std::span<const float> got, std::int64_t first, const char* what,
+template <class T, class Expected>
+void check_floats(std::span<const T> got, std::int64_t first, const char* what,
                   const Expected& expected) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     const std::int64_t position = first + static_cast<std::int64_t>(i);
     const float right = expected(position);
-    if (got[i] != right) {
+    const float value = widened(got[i]);
+    if (value != right) {
       std::ostringstream text;
       text.precision(9);
-      text << what << " gave " << got[i] << " instead of " << right << " at position " << position;
+      text << what << " gave " << value << " instead of " << right << " at position " << position;
       throw Mismatch(text.str());
     }
   }
@@ -93,10 +94,15 @@ ExpectedProduct::ExpectedProduct(std::int64_t size) : size_(size) {
   }
 }
 
-void ExpectedProduct::check(std::span<const float> got, std::int64_t first) const {
+template <class T>
+void ExpectedProduct::check(std::span<const T> got, std::int64_t first) const {
   check_floats(got, first, "the matrix product", [this](std::int64_t position) {
     return sum_ * static_cast<float>((1 + position / size_ % 3) * (1 + position % size_ % 3));
   });
 }
+
+template void ExpectedProduct::check(std::span<const float>, std::int64_t) const;
+template void ExpectedProduct::check(std::span<const Bf16>, std::int64_t) const;
+template void ExpectedProduct::check(std::span<const F16>, std::int64_t) const;
 
 }  // namespace crossover::probe

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "crossover/elementwise.h"
+#include "crossover/float16.h"
 
 namespace crossover::probe {
 
@@ -50,8 +51,8 @@ CROSSOVER_HOST_DEVICE constexpr float triad_c(std::int64_t position) {
 }
 void check_triad(std::span<const float> got, std::int64_t first);
 
-// Matrix product: small whole numbers. For sizes that are powers of two from 128 on, bf16 and f16
-// hold the results, too.
+// Matrix product: small whole numbers. For sizes that are powers of two from 128 to 8192, bf16 and
+// f16 hold the results, too: 9, 18 ... 576 times 1, 2, 3, 4, 6 or 9.
 
 CROSSOVER_HOST_DEVICE constexpr float matrix_a(std::int64_t row, std::int64_t k) {
   return static_cast<float>((1 + row % 3) * (1 + k / 64 % 2));
@@ -64,7 +65,8 @@ CROSSOVER_HOST_DEVICE constexpr float matrix_b(std::int64_t k, std::int64_t colu
 class ExpectedProduct {
  public:
   explicit ExpectedProduct(std::int64_t size);
-  void check(std::span<const float> got, std::int64_t first) const;
+  template <class T>  // float, Bf16, F16
+  void check(std::span<const T> got, std::int64_t first) const;
 
  private:
   std::int64_t size_;

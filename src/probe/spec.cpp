@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What probes do, counted from their description.
+#include <bit>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +16,19 @@ void require(std::int64_t number, std::int64_t most, const char* what) {
   if (number < 1 || number > most) {
     throw std::invalid_argument(std::string("a probe needs ") + what + " from 1 to " +
                                 std::to_string(most) + ", not " + std::to_string(number));
+  }
+}
+
+/// Whole numbers that the type holds come out of these sizes only: expected.h.
+void require_exact(const MatrixProbe& probe) {
+  constexpr std::int64_t least = 128;
+  constexpr std::int64_t most = 8192;
+  const bool is_exact = probe.size >= least && probe.size <= most &&
+                        std::has_single_bit(static_cast<std::uint64_t>(probe.size));
+  if (storage_of(probe.precision) != Type::f32 && !is_exact) {
+    throw std::invalid_argument("a matrix probe in " + to_string(probe.precision) +
+                                " needs a power of two from 128 to 8192 as its rows, not " +
+                                std::to_string(probe.size));
   }
 }
 
@@ -66,7 +80,9 @@ ProbeMemory memory_needed(const ProbeSpec& spec) {
           [](const FmaProbe& probe) { return ProbeMemory{.device = probe.values * float_bytes}; },
           [](const MatrixProbe& probe) {
             constexpr std::int64_t workspace = 32 << 20;
-            return ProbeMemory{.device = 3 * probe.size * probe.size * float_bytes + workspace};
+            const std::int64_t matrix =
+                probe.size * probe.size * bytes(storage_of(probe.precision));
+            return ProbeMemory{.device = 3 * matrix + workspace};
           },
           [](const TriadProbe& probe) {
             return ProbeMemory{.device = 3 * probe.values * float_bytes};
@@ -87,7 +103,11 @@ void check(const ProbeSpec& spec) {
                  require(probe.length, most_values, "multiply-adds of each value");
                  require(probe.threads, most_threads, "threads");
                },
-               [](const MatrixProbe& probe) { require(probe.size, most_rows, "rows"); },
+               [](const MatrixProbe& probe) {
+                 require(probe.size, most_rows, "rows");
+                 require(probe.threads, most_threads, "threads");
+                 require_exact(probe);
+               },
                [](const TriadProbe& probe) {
                  require(probe.values, most_values, "values");
                  require(probe.threads, most_threads, "threads");

@@ -30,6 +30,8 @@ std::vector<Case> cases() {
       {"triad_1003", TriadProbe{.values = 1003}, true},
       {"matrix_f32", MatrixProbe{.precision = Precision::f32, .size = 8}, true},
       {"matrix_tf32", MatrixProbe{.precision = Precision::tf32, .size = 33}, true},
+      {"matrix_bf16", MatrixProbe{.precision = Precision::bf16, .size = 128}, true},
+      {"matrix_f16", MatrixProbe{.precision = Precision::f16, .size = 128}, true},
       {"launch", LaunchProbe{}, false},
       {"launches_3", LaunchProbe{.launches = 3}, false},
       {"graph_1", GraphNodeProbe{.nodes = 1}, false},
@@ -210,6 +212,20 @@ TEST(EmulatedProbe, SaysWhatTheGpuHasNot) {
         ProbeSpec(FmaProbe{.precision = Precision::bf16, .values = 1, .length = 1}),
         ProbeSpec(ForkJoinProbe{.threads = 2})}) {
     EXPECT_THROW(static_cast<void>(gpu.backend->make_probe(spec)), Unsupported) << spec.index();
+  }
+  cuda_host::device().major = 7;
+  const CudaBackend older = make_cuda_backend();
+  for (const Precision precision :
+       {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
+    const std::string missing = older.backend->missing_for(precision);
+    const MatrixProbe spec{.precision = precision, .size = 128};
+    try {
+      static_cast<void>(older.backend->make_probe(spec));
+      EXPECT_EQ(missing, "");
+    } catch (const Unsupported& error) {
+      EXPECT_EQ(error.what(), missing);
+      EXPECT_THAT(missing, HasSubstr(" has no products in " + to_string(precision)));
+    }
   }
   cuda_host::device().bytes = 1 << 10U;
   EXPECT_THROW(static_cast<void>(gpu.backend->make_probe(TriadProbe{.values = 1000})), OutOfMemory);
