@@ -22,6 +22,7 @@ struct Plan {
   Activation activation = Activation::relu;
   bool backward = false;
   bool fused = false;
+  Precision precision = Precision::f32;
 };
 
 std::string name_of(Activation activation) {
@@ -29,11 +30,13 @@ std::string name_of(Activation activation) {
 }
 
 /// x and dy as they come from the neighbouring layers: x is what an activation made, and backward
-/// that activation's derivative is taken, as training does.
+/// that activation's derivative is taken, as training does. Stored as there: gradients of weights
+/// and bias in f32, all else as the precision says.
 Workload layer(const Plan& plan, std::int64_t times) {
   Workload workload;
   const auto tensor = [&](const char* name, const Shape& shape, Role role) {
-    workload.tensors.push_back({.name = name, .shape = shape, .type = Type::f32, .role = role});
+    const Type type = role == Role::gradient ? Type::f32 : storage_of(plan.precision);
+    workload.tensors.push_back({.name = name, .shape = shape, .type = type, .role = role});
     return static_cast<Id>(workload.tensors.size()) - 1;
   };
   const Shape values{plan.batch, plan.width};
@@ -64,14 +67,14 @@ Workload layer(const Plan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const Plan& plan, Precision precision, const Side& side) {
+Configuration configuration(const Plan& plan, const Side& side) {
   Configuration all{{"family", "Layer"},
                     {"width", std::to_string(plan.width)},
                     {"batch", std::to_string(plan.batch)},
                     {"activation", name_of(plan.activation)},
                     {"pass", plan.backward ? "backward" : "forward"},
                     {"form", plan.fused ? "fused" : "separate"},
-                    {"precision", to_string(precision)}};
+                    {"precision", to_string(plan.precision)}};
   all.insert(all.end(), side.configuration.begin(), side.configuration.end());
   return all;
 }
@@ -94,7 +97,6 @@ void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference
 }
 
 std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
-  require_stored_f32(side.options.precision);
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
   const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
@@ -112,8 +114,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
   set_operands(plan, *row, reference);
   row->run();
   reference.run(0, 1);
-  const TensorVerification verified =
-      verify_results(row->program(), reference, tolerance_of_results(side.options.precision));
+  const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
   row->verification = {{"reference", "float64 interpreter"},
                        {"entries", verified.entries},
                        {"entries_of", verified.entries},
@@ -175,11 +176,12 @@ std::vector<Plan> plans_of(const Arguments& arguments) {
 }  // namespace
 
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
-  for (const Plan& plan : plans_of(arguments)) {
-    const Cost one = cost(layer(plan, 1));
+  for (Plan plan : plans_of(arguments)) {
     for (const Precision precision : arguments.precisions) {
+      plan.precision = precision;
+      const Cost one = cost(layer(plan, 1));
       for (const Side& side : operation_sides(arguments, devices, precision, one)) {
-        Row row{.configuration = configuration(plan, precision, side),
+        Row row{.configuration = configuration(plan, side),
                 .device = side.device,
                 .quality = side.quality,
                 .derive = derive_operation};

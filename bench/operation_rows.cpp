@@ -63,13 +63,6 @@ std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, 
   return sides;
 }
 
-void require_stored_f32(Precision precision) {
-  if (precision != Precision::f32 && precision != Precision::tf32) {
-    throw Unsupported("operations by themselves are measured in f32 and tf32, not yet in " +
-                      to_string(precision));
-  }
-}
-
 std::int64_t repeats(const Cost& operation) {
   constexpr double flops_of_an_iteration = 1e9;
   constexpr double most = 100;

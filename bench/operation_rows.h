@@ -25,9 +25,6 @@ namespace crossover::bench {
 std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
                                   const Cost& operation);
 
-/// Throws Unsupported: operations by themselves are planned in f32 storage only.
-void require_stored_f32(Precision precision);
-
 /// How often an iteration repeats an operation: decided from its size, so that rows of all devices
 /// do the same.
 std::int64_t repeats(const Cost& operation);

@@ -244,6 +244,30 @@ def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
     assert any(row["configuration"].get("cache") == "cold" for row in rows)
 
 
+def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path,
+        "--family=Layer",
+        "--sweep=quick",
+        "--precision=f32,bf16,f16",
+        "--benchmark_filter=width:16/.*device:cuda",
+        *SHORT,
+    )
+    tolerances: dict[str, set[float]] = {}
+    traffic: dict[str, set[float]] = {}
+    for row in on("cuda", document):
+        precision = row["configuration"]["precision"]
+        checked = row["verification"]
+        assert checked["entries"] == checked["entries_of"] == row["verified_entries"]
+        assert checked["relative_error"] <= checked["tolerance"]
+        tolerances.setdefault(precision, set()).add(checked["tolerance"])
+        if row["configuration"]["pass"] == "forward":
+            traffic.setdefault(precision, set()).add(row["bytes"])
+    assert tolerances == {"f32": {1e-5}, "bf16": {1e-5 + 2**-7}, "f16": {1e-5 + 2**-10}}
+    halves = {total / 2 for total in traffic["f32"]}
+    assert traffic["bf16"] == traffic["f16"] == halves
+
+
 def test_every_precision_of_the_gpu_has_its_ceiling() -> None:
     listed = bench("--family=Peak", "--benchmark_list_tests=true", program=EMULATED).stdout
     matrix = re.findall(r"quantity:matrix/precision:(\w+)/device:cuda", listed)

@@ -96,6 +96,16 @@ TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
   EXPECT_EQ(steps_to_verify(workload, 0), 2);
 }
 
+TEST(VerifyResults, AllowsAResultWhatItsOwnTypeRounds) {
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::f32), 1e-5);
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32), 1e-5 + 2 * 0x1p-10);
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::bf16, Precision::bf16), 1e-5 + 0x1p-7);
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f16, Precision::f16), 1e-5 + 0x1p-10);
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, precision), 1e-5) << "a weight's gradient";
+  }
+}
+
 TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
   OneOp one;
   const Id x = one.tensor("x", {5, 7});
@@ -109,13 +119,12 @@ TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
   upload(*program, one.workload, x, values);
   program->enqueue(0, 1);
   program->wait();
-  const double tolerance = tolerance_of_results(Precision::f32);
-  EXPECT_EQ(verify_results(*program, reference, tolerance).entries, 5 * 7);
+  EXPECT_EQ(verify_results(*program, reference, Precision::f32).entries, 5 * 7);
   std::vector<double> wrong = download(*program, one.workload, y);
   wrong.back() += 1e-3;
   upload(*program, one.workload, y, wrong);
   try {
-    verify_results(*program, reference, tolerance);
+    verify_results(*program, reference, Precision::f32);
     FAIL() << "accepted";
   } catch (const Mismatch& mismatch) {
     EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'y' differs"));

@@ -64,16 +64,16 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
 
 struct TensorVerification {
   std::int64_t entries = 0;  ///< of the tensors compared, all of them
-  double tolerance = 0;
-  double error = 0;  ///< largest of all tensors: norm of the difference over its norm
+  double tolerance = 0;      ///< largest of all tensors
+  double error = 0;          ///< largest of all tensors: norm of the difference over its norm
 };
 
-/// Of the results of a few operations: 1e-5 for sums in float32, and what the precision's own
-/// rounding of factors and results adds to it.
-double tolerance_of_results(Precision precision);
+/// Of a result of a few operations: 1e-5 for sums in float32, and what the precision's own rounding
+/// of factors adds to it, and that of the result where it is stored in 16 bits.
+double tolerance_of_result(Type stored, Precision precision);
 
 /// Compares every tensor that the operations of the reference's Workload write, whole, with what
-/// the program has of it. Throws Mismatch that names the tensor.
-TensorVerification verify_results(Program& program, Reference& reference, double tolerance);
+/// the program, compiled for that precision, has of it. Throws Mismatch that names the tensor.
+TensorVerification verify_results(Program& program, Reference& reference, Precision precision);
 
 }  // namespace crossover

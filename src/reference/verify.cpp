@@ -141,13 +141,13 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
   return result;
 }
 
-double tolerance_of_results(Precision precision) {
+double tolerance_of_result(Type stored, Precision precision) {
   constexpr double of_sums = 1e-5;
   const Rounding rounding = rounding_of(precision);
-  return of_sums + 2 * rounding.factor + rounding.result;
+  return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
 }
 
-TensorVerification verify_results(Program& program, Reference& reference, double tolerance) {
+TensorVerification verify_results(Program& program, Reference& reference, Precision precision) {
   const Workload& workload = reference.workload();
   std::set<Id> written;
   for (const Step& step : workload.steps) {
@@ -156,9 +156,11 @@ TensorVerification verify_results(Program& program, Reference& reference, double
       written.insert(used.writes.begin(), used.writes.end());
     }
   }
-  TensorVerification result{.tolerance = tolerance};
+  TensorVerification result;
   for (const Id id : written) {
     const std::span<double> expected = reference[id];
+    const double tolerance = tolerance_of_result(workload[id].type, precision);
+    result.tolerance = std::max(result.tolerance, tolerance);
     take(relative_error(download(program, workload, id), {expected.begin(), expected.end()}),
          tolerance, "tensor '" + workload[id].name + "'", result.error);
     result.entries += std::ssize(expected);

@@ -98,6 +98,7 @@ Rounding rounding_of(Precision precision) {
   // Matrix units need not round to nearest: whole units in the last place.
   constexpr double ulp_f32 = 0x1p-23;
   constexpr double ulp_tf32 = 0x1p-10;
+  // Factors of 16 bits are stored as such: nothing is left to round.
   constexpr double ulp_bf16 = 0x1p-7;
   constexpr double ulp_f16 = 0x1p-10;
   switch (precision) {
@@ -106,9 +107,9 @@ Rounding rounding_of(Precision precision) {
     case Precision::tf32:
       return {.factor = ulp_tf32, .sum = ulp_f32};
     case Precision::bf16:
-      return {.factor = ulp_bf16, .sum = ulp_f32, .result = ulp_bf16};
+      return {.sum = ulp_f32, .result = ulp_bf16};
     case Precision::f16:
-      return {.factor = ulp_f16, .sum = ulp_f32, .result = ulp_f16};
+      return {.sum = ulp_f32, .result = ulp_f16};
   }
   throw std::logic_error("unknown precision");
 }
