@@ -74,21 +74,49 @@ std::vector<Number> numbers(const std::string& flag, const std::string& text, Nu
 constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
 constexpr int most_threads = 4096;
 
+enum class LossReading { epoch, step };
+
+using bench::to_string;  // beside those of this file alone
+std::string to_string(CudaUse use) {
+  return use == CudaUse::automatic ? "auto" : use == CudaUse::on ? "on" : "off";
+}
+std::string to_string(LossReading reading) {
+  return reading == LossReading::epoch ? "epoch" : "step";
+}
+std::string to_string(const Sweep& sweep) { return sweep.name; }
+std::string to_string(const BenchmarkFamily& family) { return family.name; }
+
+constexpr std::array all_cuda_uses{CudaUse::automatic, CudaUse::on, CudaUse::off};
+constexpr std::array all_loss_readings{LossReading::epoch, LossReading::step};
+
+/// "eager, graph, graph-epoch"
+template <class Values>
+std::string names_of(const Values& values, const char* separator = ", ") {
+  std::string names;
+  for (const auto& value : values) {
+    names += (names.empty() ? "" : separator) + to_string(value);
+  }
+  return names;
+}
+
+/// The value of that name, which is all of `text` or a part of it.
+template <class Values>
+auto choice(const std::string& flag, const std::string& text, const std::string& name,
+            const Values& known) {
+  const auto at = std::find_if(known.begin(), known.end(),
+                               [&](const auto& value) { return to_string(value) == name; });
+  if (at == known.end()) {
+    throw UsageError(flag + "=" + text + ": '" + name + "' is none of " + names_of(known));
+  }
+  return *at;
+}
+
 /// The values whose names stand in a list: --execution=eager,graph.
 template <class Values>
 auto choices(const std::string& flag, const std::string& text, const Values& known) {
   std::vector<typename Values::value_type> chosen;
-  for (const std::string& part : split(text)) {
-    const auto at = std::find_if(known.begin(), known.end(),
-                                 [&](const auto& value) { return to_string(value) == part; });
-    if (at == known.end()) {
-      std::string names;
-      for (const auto& value : known) {
-        names += (names.empty() ? "" : ", ") + to_string(value);
-      }
-      throw UsageError(flag + "=" + text + ": '" + part + "' is none of " + names);
-    }
-    chosen.push_back(*at);
+  for (const std::string& name : split(text)) {
+    chosen.push_back(choice(flag, text, name, known));
   }
   return chosen;
 }
@@ -210,37 +238,14 @@ struct Flag {
   std::function<void(const std::string& value)> take;
 };
 
-std::string names_of_families() {
-  std::string names;
-  for (const BenchmarkFamily& family : families()) {
-    names += (names.empty() ? "" : ", ") + family.name;
-  }
-  return names;
-}
-
 using Flags = std::vector<std::pair<std::string, Flag>>;
 
 Flags flags(Arguments& to, Changes& changes) {
-  const auto names_of_sweeps = [] {
-    std::string names;
-    for (const Sweep& sweep : sweeps()) {
-      names += names.empty() ? sweep.name : "|" + sweep.name;
-    }
-    return names;
-  };
   return {
       {"--sweep",
-       {names_of_sweeps(),
+       {names_of(sweeps(), "|"),
         "how much is measured: models, repetitions, time for each (default: default)",
-        [&to, names_of_sweeps](const std::string& text) {
-          for (const Sweep& sweep : sweeps()) {
-            if (sweep.name == text) {
-              to.sweep = sweep;
-              return;
-            }
-          }
-          throw UsageError("--sweep=" + text + ": one of " + names_of_sweeps() + " is needed");
-        }}},
+        [&to](const std::string& text) { to.sweep = choice("--sweep", text, text, sweeps()); }}},
       {"--model",
        {"NAME,...", "these networks instead of the sweep's; --models lists them",
         [&changes](const std::string& text) { changes.models = split(text); }}},
@@ -285,25 +290,16 @@ Flags flags(Arguments& to, Changes& changes) {
         "train on these rows: numbers, the last column the class from 0; header optional",
         [&to](const std::string& text) { to.data = text; }}},
       {"--family",
-       {"NAME,...", "these families of benchmarks (default: all): " + names_of_families(),
+       {"NAME,...", "these families of benchmarks (default: all): " + names_of(families()),
         [&to](const std::string& text) {
-          to.families = split(text);
-          for (const std::string& name : to.families) {
-            if (std::none_of(families().begin(), families().end(),
-                             [&](const auto& family) { return family.name == name; })) {
-              throw UsageError("--family=" + text + ": '" + name + "' is none of " +
-                               names_of_families());
-            }
+          to.families.clear();
+          for (const BenchmarkFamily& family : choices("--family", text, families())) {
+            to.families.push_back(family.name);
           }
         }}},
       {"--cuda",
        {"auto|on|off", "measure on a GPU: where there is one (default), necessarily, or not at all",
-        [&to](const std::string& text) {
-          if (text != "auto" && text != "on" && text != "off") {
-            throw UsageError("--cuda=" + text + ": auto, on or off is needed");
-          }
-          to.cuda = text == "auto" ? CudaUse::automatic : text == "on" ? CudaUse::on : CudaUse::off;
-        }}},
+        [&to](const std::string& text) { to.cuda = choice("--cuda", text, text, all_cuda_uses); }}},
       {"--precision",
        {"NAME,...", "f32, tf32, bf16 or f16 (default: f32, with TF32 off)",
         [&to](const std::string& text) {
@@ -330,10 +326,7 @@ Flags flags(Arguments& to, Changes& changes) {
       {"--loss",
        {"epoch|step", "when a GPU's losses are waited for (default: epoch)",
         [&to](const std::string& text) {
-          if (text != "epoch" && text != "step") {
-            throw UsageError("--loss=" + text + ": epoch or step is needed");
-          }
-          to.loss_every_step = text == "step";
+          to.loss_every_step = choice("--loss", text, text, all_loss_readings) == LossReading::step;
         }}},
       {"--threads",
        {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores)",
