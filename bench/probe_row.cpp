@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crossover/memory.h"
+#include "require_memory.h"
 
 namespace crossover::bench {
 namespace {
@@ -64,14 +65,8 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
-  row.make = [&device, spec, demand, limit = arguments.memory_limit_bytes] {
-    const auto available = static_cast<double>(limit.value_or(available_memory_bytes()));
-    const double needed = host_bytes(spec, device.name() == "cpu");
-    if (needed > available) {
-      throw OutOfMemory("too little memory: the row needs " +
-                        std::to_string(static_cast<std::int64_t>(needed)) + " bytes, " +
-                        std::to_string(static_cast<std::int64_t>(available)) + " are available");
-    }
+  row.make = [&device, spec, demand, arguments] {
+    require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
     made->check();

@@ -9,11 +9,17 @@
 namespace crossover::bench {
 namespace {
 
-std::string mebibytes(double bytes) {
+/// "2048 bytes", "3.25 MiB", "512 MiB".
+std::string amount(double bytes) {
   constexpr double mebibyte = 1024.0 * 1024;
   std::ostringstream text;
-  text.precision(bytes < 10 * mebibyte ? 2 : 0);
-  text << std::fixed << bytes / mebibyte << " MiB";
+  if (bytes < mebibyte) {
+    text.precision(0);
+    text << std::fixed << bytes << " bytes";
+  } else {
+    text.precision(bytes < 10 * mebibyte ? 2 : 0);
+    text << std::fixed << bytes / mebibyte << " MiB";
+  }
   return text.str();
 }
 
@@ -23,8 +29,8 @@ void require_memory(const Arguments& arguments, double bytes, const std::string&
   const auto available =
       static_cast<double>(arguments.memory_limit_bytes.value_or(available_memory_bytes()));
   if (bytes > available) {
-    throw OutOfMemory("too little memory: " + mebibytes(bytes) + " are needed " + purpose + ", " +
-                      mebibytes(available) + " are available");
+    throw OutOfMemory("too little memory: " + amount(bytes) + " are needed " + purpose + ", " +
+                      amount(available) + " are available");
   }
 }
 

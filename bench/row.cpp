@@ -42,7 +42,6 @@ void Rows::register_benchmarks(const std::vector<std::string>& names) {
 }
 
 void Rows::run(benchmark::State& state, const std::string& name) {
-  Row& row = rows_.at(name);
   Prepared* prepared = prepare(name);
   if (prepared == nullptr) {
     state.SkipWithError(refusals_.at(name).c_str());
@@ -52,12 +51,8 @@ void Rows::run(benchmark::State& state, const std::string& name) {
     prepared->start();
     measure(state, *prepared);
     prepared->check();
-  } catch (const std::exception& error) {
-    if (dynamic_cast<const DeviceFailed*>(&error) != nullptr) {
-      row.device->failure = error.what();
-    }
-    row.outcome = Outcome::failed;
-    refusals_[name] = error.what();
+  } catch (const std::exception&) {
+    refuse(name);
     prepared_.erase(name);
     state.SkipWithError(refusals_.at(name).c_str());
     return;
@@ -76,30 +71,39 @@ Prepared* Rows::prepare(const std::string& name) {
     return nullptr;
   }
   Row& row = rows_.at(name);
-  const auto refuse = [&](Outcome outcome, const std::string& why) {
-    row.outcome = outcome;
-    refusals_[name] = why;
-    return nullptr;
-  };
-  if (!row.device->failure.empty()) {
-    return refuse(Outcome::skipped, "the GPU failed in an earlier row: " + row.device->failure);
-  }
   try {
+    if (!row.device->failure.empty()) {
+      throw Unsupported("the GPU failed in an earlier row: " + row.device->failure);
+    }
     std::unique_ptr<Prepared> made = row.make();
     row.verification = made->verification;
     row.demand = made->demand;
     return (prepared_[name] = std::move(made)).get();
+  } catch (const std::exception&) {
+    refuse(name);
+    return nullptr;
+  }
+}
+
+void Rows::refuse(const std::string& name) {
+  Row& row = rows_.at(name);
+  const auto note = [&](Outcome outcome, const char* why) {
+    row.outcome = outcome;
+    refusals_[name] = why;
+  };
+  try {
+    throw;
   } catch (const Unsupported& error) {
-    return refuse(Outcome::skipped, error.what());
+    note(Outcome::skipped, error.what());
   } catch (const OutOfMemory& error) {
-    return refuse(Outcome::skipped, error.what());
+    note(Outcome::skipped, error.what());
   } catch (const std::bad_alloc&) {
-    return refuse(Outcome::skipped, "the memory ran out");
+    note(Outcome::skipped, "the memory ran out");
   } catch (const DeviceFailed& error) {
     row.device->failure = error.what();
-    return refuse(Outcome::failed, error.what());
+    note(Outcome::failed, error.what());
   } catch (const std::exception& error) {
-    return refuse(Outcome::failed, error.what());
+    note(Outcome::failed, error.what());
   }
 }
 

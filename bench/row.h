@@ -88,6 +88,8 @@ class Rows {
   void run(benchmark::State& state, const std::string& name);
   /// Null where it can't be had; refusals_ says why.
   Prepared* prepare(const std::string& name);
+  /// In an exception's handler: what it says of the row, and of its device where that is lost.
+  void refuse(const std::string& name);
 
   std::vector<std::string> names_;
   std::map<std::string, Row> rows_;
