@@ -53,7 +53,7 @@ Training Golden::training(Form form, Precision precision) const {
   return {std::move(workload), data()};
 }
 
-std::string form_name(Form form) {
+std::string label(Form form) {
   switch (form) {
     case Form::plain:
       return "plain";
@@ -96,6 +96,10 @@ std::string label(const Golden& golden) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
+
+std::string label(const GpuMode& mode) { return mode.name; }
+std::string label(Precision precision) { return to_string(precision); }
+std::string label(int threads) { return std::to_string(threads) + "_threads"; }
 
 double flops(const Golden& golden, const Workload& workload) {
   return cost(workload).flops / static_cast<double>(workload.order.size()) *

@@ -27,96 +27,82 @@ TEST_P(ReferenceGolden, Trajectory) {
       [&] { return copy(reference[loss]); }, [&](Id id) { return copy(reference[id]); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Mlp, ReferenceGolden, testing::ValuesIn(all_golden()),
-                         [](const auto& parameters) { return label(parameters.param); });
+INSTANTIATE_TEST_SUITE_P(Mlp, ReferenceGolden, testing::ValuesIn(all_golden()), labelled);
+
+/// Calls part(backend, form) for each form; skips the test where there is no GPU.
+template <class Part>
+void on_gpu(const Part& part) {
+  const CudaBackend gpu = make_cuda_backend();
+  if (!gpu.backend) {
+    GTEST_SKIP() << gpu.reason;
+  }
+  for (const Form form : all_forms) {
+    part(*gpu.backend, form);
+  }
+}
+
+void expect_trajectory(const Golden& golden, Form form, const Backend& backend,
+                       const CompileOptions& options) {
+  const Training training = golden.training(form);
+  expect_golden(golden, training, *started(backend, training, options));
+}
+
+const auto on_cpu = testing::Combine(testing::ValuesIn(all_golden()), testing::ValuesIn(all_forms),
+                                     testing::Values(1, 2));  // threads
 
 class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuGolden, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  const Training training = golden.training(form);
-  const auto program = started(*make_cpu_backend(), training, threads);
-  expect_golden(golden, training, *program);
+  expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
 
-INSTANTIATE_TEST_SUITE_P(Mlp, CpuGolden,
-                         testing::Combine(testing::ValuesIn(all_golden()),
-                                          testing::ValuesIn(all_forms), testing::Values(1, 2)),
-                         [](const auto& parameters) {
-                           return label(std::get<0>(parameters.param)) + "_" +
-                                  form_name(std::get<1>(parameters.param)) + "_" +
-                                  std::to_string(std::get<2>(parameters.param)) + "_threads";
-                         });
+INSTANTIATE_TEST_SUITE_P(Mlp, CpuGolden, on_cpu, labelled);
 
 class GpuGolden : public testing::TestWithParam<std::tuple<Golden, GpuMode>> {};
 
 TEST_P(GpuGolden, Trajectory) {
-  const CudaBackend gpu = make_cuda_backend();
-  if (!gpu.backend) {
-    GTEST_SKIP() << gpu.reason;
-  }
   const auto& [golden, mode] = GetParam();
-  for (const Form form : all_forms) {
-    const Training training = golden.training(form);
-    const auto program = started(*gpu.backend, training, mode.options);
-    expect_golden(golden, training, *program);
-  }
+  on_gpu([&golden = golden, &mode = mode](const Backend& gpu, Form form) {
+    expect_trajectory(golden, form, gpu, mode.options);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuGolden,
                          testing::Combine(testing::ValuesIn(all_golden()),
                                           testing::ValuesIn(gpu_modes())),
-                         [](const auto& parameters) {
-                           return label(std::get<0>(parameters.param)) + "_" +
-                                  std::get<1>(parameters.param).name;
-                         });
+                         labelled);
 
 class CpuBf16 : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuBf16, IsVerified) {
   const auto& [golden, form, threads] = GetParam();
-  try {
-    expect_verified(golden, form, *make_cpu_backend(),
-                    {.threads = threads, .precision = Precision::bf16});
-  } catch (const Unsupported& error) {
-    GTEST_SKIP() << error.what();
+  const auto cpu = make_cpu_backend();
+  if (const std::string missing = cpu->missing_for(Precision::bf16); !missing.empty()) {
+    GTEST_SKIP() << missing;
   }
+  expect_verified(golden, form, *cpu, {.threads = threads, .precision = Precision::bf16});
 }
 
-INSTANTIATE_TEST_SUITE_P(Mlp, CpuBf16,
-                         testing::Combine(testing::ValuesIn(all_golden()),
-                                          testing::ValuesIn(all_forms), testing::Values(1, 2)),
-                         [](const auto& parameters) {
-                           return label(std::get<0>(parameters.param)) + "_" +
-                                  form_name(std::get<1>(parameters.param)) + "_" +
-                                  std::to_string(std::get<2>(parameters.param)) + "_threads";
-                         });
+INSTANTIATE_TEST_SUITE_P(Mlp, CpuBf16, on_cpu, labelled);
 
 class GpuPrecision : public testing::TestWithParam<std::tuple<Golden, Precision>> {};
 
 TEST_P(GpuPrecision, IsVerified) {
-  const CudaBackend gpu = make_cuda_backend();
-  if (!gpu.backend) {
-    GTEST_SKIP() << gpu.reason;
-  }
   const auto& [golden, precision] = GetParam();
-  try {
-    for (const Form form : all_forms) {
-      expect_verified(golden, form, *gpu.backend, {.precision = precision});
+  on_gpu([&golden = golden, precision = precision](const Backend& gpu, Form form) {
+    if (const std::string missing = gpu.missing_for(precision); !missing.empty()) {
+      GTEST_SKIP() << missing;
     }
-  } catch (const Unsupported& error) {
-    GTEST_SKIP() << error.what();
-  }
+    expect_verified(golden, form, gpu, {.precision = precision});
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuPrecision,
                          testing::Combine(testing::ValuesIn(all_golden()),
                                           testing::Values(Precision::tf32, Precision::bf16,
                                                           Precision::f16)),
-                         [](const auto& parameters) {
-                           return label(std::get<0>(parameters.param)) + "_" +
-                                  to_string(std::get<1>(parameters.param));
-                         });
+                         labelled);
 
 }  // namespace
 }  // namespace crossover::test

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedGolden,
                                           testing::ValuesIn(all_forms), executions),
                          [](const auto& parameters) {
                            return label(std::get<0>(parameters.param)) + "_" +
-                                  form_name(std::get<1>(parameters.param)) + "_" +
+                                  label(std::get<1>(parameters.param)) + "_" +
                                   name_of(std::get<2>(parameters.param));
                          });
 
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(all_golden()), testing::ValuesIn(all_forms),
                      testing::Values(Precision::tf32, Precision::bf16, Precision::f16)),
     [](const auto& parameters) {
-      return label(std::get<0>(parameters.param)) + "_" + form_name(std::get<1>(parameters.param)) +
+      return label(std::get<0>(parameters.param)) + "_" + label(std::get<1>(parameters.param)) +
              "_" + to_string(std::get<2>(parameters.param));
     });
 
