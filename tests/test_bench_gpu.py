@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_bench import (
+from bench_runs import (
     BENCH,
     DISC,
     SHORT,
     Document,
     assert_refused,
     bench,
-    compare,  # noqa: F401 (a fixture)
     samples,
     strict,
     validate,
@@ -139,8 +138,8 @@ def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
         ("--placement=disk", "'disk' is none of resident, pageable, pinned, pinned-async"),
         ("--precision=f64", "'f64' is none of f32, tf32, bf16, f16"),
         ("--products=best", "'best' is none of heuristic, autotuned"),
-        ("--loss=never", "epoch or step is needed"),
-        ("--cuda=maybe", "auto, on or off is needed"),
+        ("--loss=never", "'never' is none of epoch, step"),
+        ("--cuda=maybe", "'maybe' is none of auto, on, off"),
         ("--family=Epochs", "'Epochs' is none of"),
     ],
 )
@@ -177,7 +176,7 @@ def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -
 
 def test_compare_py_pairs_cpu_and_gpu_rows(
     tmp_path: Path,
-    compare: Callable[..., str],  # noqa: F811
+    compare: Callable[..., str],
 ) -> None:
     emulated(tmp_path, *EPOCH, "--execution=graph")
     printed = compare(

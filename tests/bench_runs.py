@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the built `bench` as its user does, and reads what it leaves."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
+HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
+LIMIT_SECONDS = 60
+SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
+EPOCHS = ("--family=Epoch", "--cuda=off")
+DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
+MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
+OLD = b"measured last year"
+NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", "fcn-r", "fcn-s"]
+
+needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
+
+Document = dict[str, Any]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Without the variables by which a caller's shell would change what bench does."""
+    prefixes = ("BENCHMARK_", "OMP_", "GOMP_", "DNNL_", "ONEDNN_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
+    return {**kept, **changes}
+
+
+def bench(
+    *arguments: str | Path,
+    variables: dict[str, str] | None = None,
+    prepare: Callable[[], None] | None = None,
+    program: Path = BENCH,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env=environment(**(variables or {})),
+        preexec_fn=prepare,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+def strict(path_or_text: Path | str) -> Document:
+    """JSON without NaN, Infinity and repeated fields."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> Document:
+        assert len(dict(pairs)) == len(pairs), "a field occurs twice"
+        return dict(pairs)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    text = path_or_text.read_text("utf-8") if isinstance(path_or_text, Path) else path_or_text
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+
+
+def samples(document: Document) -> list[Document]:
+    return [row for row in document["benchmarks"] if row["run_type"] == "iteration"]
+
+
+def validate(path: Path) -> None:
+    command = [sys.executable, "-m", "plots", "validate", path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def measure(folder: Path, *arguments: str | Path, code: int = 0) -> Document:
+    """A run that writes a valid file."""
+    path = folder / "result.json"
+    done = bench(*arguments, f"--out={path}")
+    assert done.returncode == code, done.stderr
+    validate(path)
+    return strict(path)
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("bench: ")
+    assert done.stderr.endswith("\n")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> None:
+    """Exit code 2, one line that has `words`, and the file from before as it was."""
+    path = folder / "result.json"
+    path.write_bytes(OLD)
+    before = sorted(folder.iterdir())
+    assert_refused(bench(f"--out={path}", *arguments), *words)
+    assert path.read_bytes() == OLD
+    assert sorted(folder.iterdir()) == before
+
+
+def epoch_name(model: str, batch: int, threads: int) -> str:
+    device = f"device:cpu/execution:eager/cpu_threads:{threads}"
+    return f"Epoch/model:{model}/batch:{batch}/precision:f32/{device}"

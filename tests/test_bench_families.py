@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families beside Epoch on the CPU: their rows, counters and verification."""
+
+import re
+from pathlib import Path
+
+import pytest
+from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, strict
+
+pytestmark = needs_bench
+
+
+@pytest.fixture(scope="module")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    """Ceilings and copies, and an epoch that they bound."""
+    only = "Peak|bytes:1024/|model:heart|model:disc-2/"
+    return measure(
+        tmp_path_factory.mktemp("probes"),
+        "--sweep=quick",
+        "--cuda=off",
+        "--threads=1,2",
+        f"--benchmark_filter={only}",
+        *SHORT,
+    )
+
+
+def by_name(document: Document) -> dict[str, Document]:
+    return {row["name"]: row for row in samples(document)}
+
+
+def test_probes_have_their_rows(probes: Document) -> None:
+    copy = "device:cpu/memory:pageable/mode:sync/cpu_threads:1"
+    # Only some CPUs have instructions for products in bf16.
+    sizes = (512, 2048) if any("precision:bf16" in name for name in by_name(probes)) else ()
+    matrix = [f"quantity:matrix/precision:bf16/size:{size}" for size in sizes]
+    per_threads = ["quantity:fma/precision:f32", "quantity:triad", *matrix, "quantity:fork-join"]
+    expected = [f"Peak/{q}/device:cpu/cpu_threads:{t}" for t in (1, 2) for q in per_threads] + [
+        "Peak/quantity:copy/direction:h2h/device:cpu/cpu_threads:1",
+        f"Copy/direction:h2h/bytes:1024/{copy}",
+        f"Copy/direction:h2h/model:disc-2/batch:100/{copy}",
+        f"Copy/direction:h2h/model:heart/batch:10/{copy}",
+    ]
+    names = [name for name in by_name(probes) if not name.startswith("Epoch")]
+    assert names == expected  # ceilings before everything that they bound
+
+
+def test_counters_of_probes(probes: Document) -> None:
+    for name, row in by_name(probes).items():
+        if name.startswith("Epoch"):
+            continue
+        seconds = row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[row["time_unit"]]
+        assert row["count"] == 1
+        assert row["seconds"] == pytest.approx(seconds)
+        for amount in ("flops", "bytes"):
+            if amount in row:
+                assert row[f"{amount}_per_second"] == pytest.approx(row[amount] / seconds)
+        assert ("verification" in row) == ("fork-join" not in name)
+        assert "device_seconds" not in row  # a CPU has no clock but the wall's
+    rows = by_name(probes)
+    fma = rows["Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2"]
+    assert fma["flops"] == 2 * 2 * 3072 * 16384
+    (heart,) = (row for name, row in rows.items() if "Copy" in name and "heart" in name)
+    assert heart["bytes"] == 10 * (29 * 4 + 4)  # samples and labels
+
+
+def test_epochs_are_bound_by_measured_ceilings(probes: Document) -> None:
+    epochs = [row for name, row in by_name(probes).items() if name.startswith("Epoch")]
+    assert epochs
+    for row in epochs:
+        assert row["bound"]["name"] in ("compute", "memory")
+        assert row["bound"]["percent"] > 0
+
+
+def test_probes_beyond_the_memory_limit_are_skipped(tmp_path: Path) -> None:
+    document = measure(
+        tmp_path,
+        "--family=Copy",
+        "--cuda=off",
+        "--memory-limit=1000",
+        "--benchmark_filter=bytes:1024/",
+        *SHORT,
+        code=1,
+    )
+    (row,) = document["benchmarks"]
+    assert row["outcome"] == "skipped"
+    assert row["error_message"] == (
+        "too little memory: 2048 bytes are needed for what is measured, 1000 bytes are available"
+    )
+
+
+def seconds_of(row: Document) -> float:
+    return row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[row["time_unit"]]
+
+
+@pytest.fixture(scope="module")
+def products(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return measure(
+        tmp_path_factory.mktemp("products"),
+        "--family=Gemm",
+        "--sweep=quick",
+        "--cuda=off",
+        "--model=disc-2,disc-3",
+        "--batch=10",
+        "--benchmark_filter=m:(10|4|8|2|127|128|512)/.*(warm|m:128.*cold)",
+        *SHORT,
+    )
+
+
+def test_products_of_the_networks_and_squares_have_rows(products: Document) -> None:
+    rows = [row for row in samples(products) if row["repetition_index"] == 0]
+    at = "precision:f32/cache:warm/device:cpu/execution:eager/cpu_threads:1"
+    shapes = ["m:10/n:4/k:2/transpose:nt", "m:10/n:2/k:4/transpose:nt"]  # disc-2: 2 -> 4 -> 2
+    shapes += [
+        "m:10/n:4/k:2/transpose:nn",
+        "m:2/n:4/k:10/transpose:tn",
+        "m:4/n:2/k:10/transpose:tn",
+    ]
+    names = [row["name"] for row in rows]
+    for shape in shapes:
+        assert f"Gemm/{shape}/{at}" in names
+    labels = {row["name"]: row["label"] for row in rows}
+    assert labels[f"Gemm/{shapes[0]}/{at}"] == "forward: disc-2 disc-3"
+    assert labels[f"Gemm/{shapes[3]}/{at}"] == "dw: disc-2"
+    assert {row["label"] for row in rows if "m:128/" in row["name"]} == {"square"}
+    transposes = [n for n in names if "m:512/n:512/k:512/" in n and n.endswith("cpu_threads:1")]
+    assert [re.sub(".*transpose:(..).*", r"\1", n) for n in transposes] == ["nn", "nt", "tn"]
+
+
+def test_counters_of_products(products: Document) -> None:
+    for row in samples(products):
+        m, n, k = (int(row["configuration"][extent]) for extent in "mnk")
+        assert row["flops"] == 2 * m * n * k
+        assert row["bytes"] == 4 * (m * k + k * n + m * n)
+        assert row["seconds"] * row["count"] == pytest.approx(seconds_of(row))
+        assert row["flops_per_second"] == pytest.approx(row["flops"] / row["seconds"])
+        assert row["bytes_per_second"] == pytest.approx(row["bytes"] / row["seconds"])
+        assert row["launches"] == 1
+        checked = row["verification"]
+        assert checked["entries"] == row["verified_entries"] <= checked["entries_of"]
+        assert checked["entries_of"] == m * n * row["operand_sets"]
+        if m * n * k <= 1e7 and row["operand_sets"] == 1:
+            assert checked["entries"] == m * n
+        else:
+            assert checked["entries"] >= 256
+
+
+def test_cold_products_exceed_the_cache(products: Document) -> None:
+    levels = products["context"]["caches"]
+    last = max(levels, key=lambda cache: cache["level"])
+    rows = samples(products)
+    warm = [row for row in rows if row["configuration"]["cache"] == "warm"]
+    assert {row["operand_sets"] for row in warm} == {1}
+    cold = [row for row in rows if row["configuration"]["cache"] == "cold"]
+    for row in cold:  # none where the cache is so large that a set is too small for it
+        assert row["count"] == row["operand_sets"]
+        assert row["operand_sets"] * row["bytes"] >= 4 * last["size"]
+
+
+def test_layers_have_both_passes_in_both_forms(tmp_path: Path) -> None:
+    document = measure(
+        tmp_path,
+        "--family=Layer",
+        "--sweep=quick",
+        "--cuda=off",
+        "--batch=7",
+        "--threads=1",
+        "--benchmark_filter=width:(16|256)/",
+        *SHORT,
+    )
+    rows = {row["name"]: row for row in samples(document)}
+    assert list(rows) == [
+        f"Layer/width:{width}/batch:7/activation:relu/pass:{way}/form:{form}/precision:f32"
+        "/device:cpu/execution:eager/cpu_threads:1"
+        for width in (16, 256)
+        for way in ("forward", "backward")
+        for form in ("fused", "separate")
+    ]
+    for row in rows.values():
+        width = int(row["configuration"]["width"])
+        one = 2 * 7 * width * width
+        forward = row["configuration"]["pass"] == "forward"
+        bias_and_relu = 2 * 7 * width
+        assert row["flops"] == (one if forward else 2 * one) + bias_and_relu
+        assert row["seconds"] * row["count"] == pytest.approx(seconds_of(row))
+        fused = row["configuration"]["form"] == "fused"
+        results = (1 if fused else 2) * 7 * width + (0 if forward else width * width + width)
+        assert row["verified_entries"] == results == row["verification"]["entries_of"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        ("--memory-limit=1000", "too little memory"),
+        ("--precision=tf32", "tf32"),
+        ("--precision=f16", "f16"),
+    ],
+)
+def test_operations_that_can_not_be_had_are_skipped(tmp_path: Path, flag: str, reason: str) -> None:
+    document = measure(
+        tmp_path,
+        "--family=Gemm,Layer",
+        "--cuda=off",
+        "--threads=1",
+        "--sweep=quick",
+        "--benchmark_filter=(m:33/|width:16/.*forward/form:fused)",
+        flag,
+        *SHORT,
+        code=1,
+    )
+    rows = document["benchmarks"]
+    assert {row["configuration"]["family"] for row in rows} == {"Gemm", "Layer"}
+    for row in rows:
+        assert row["outcome"] == "skipped"
+        assert reason in row["error_message"]
+
+
+def test_layers_in_bf16_are_measured_where_the_cpu_has_it(tmp_path: Path) -> None:
+    layer = ("--family=Layer", "--cuda=off", "--threads=1", "--sweep=quick", "--precision=bf16")
+    only = "--benchmark_filter=width:16/.*forward/form:fused"
+    done = bench(*layer, only, *SHORT, f"--out={tmp_path / 'layers.json'}")
+    row, *_ = strict(tmp_path / "layers.json")["benchmarks"]
+    assert done.returncode == ("outcome" in row)
+    if "outcome" in row:
+        assert row["outcome"] == "skipped"
+        assert row["error_message"].startswith("the CPU has no instructions for products of bf16")
+    else:
+        assert row["verification"]["tolerance"] == 1e-5 + 2**-7

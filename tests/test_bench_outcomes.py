@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of `bench` that can't be measured, or only with a remark."""
+
+import resource
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    MLP,
+    SHORT,
+    bench,
+    epoch_name,
+    measure,
+    needs_bench,
+    samples,
+    strict,
+    validate,
+)
+
+pytestmark = needs_bench
+
+
+def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
+    cores = strict(bench("--machine").stdout)["cpu"]["cores"]
+    document = measure(
+        tmp_path, "--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT
+    )
+    for row in samples(document):
+        assert row["cpu_threads"] == cores + 1
+        assert row["quality"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
+
+
+def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> None:
+    # disc-10 alone holds 703,142 parameters of 4 bytes.
+    arguments = [
+        "--model=disc-10,disc-2",
+        "--threads=1",
+        "--family=Epoch",
+        *SHORT,
+        "--memory-limit=2000000",
+    ]
+    skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
+    assert skipped["configuration"]["model"] == "disc-10"
+    assert skipped["error_occurred"] is True
+    assert skipped["outcome"] == "skipped"
+    assert "too little memory" in skipped["error_message"]
+    assert "real_time" not in skipped
+    assert [row["configuration"]["model"] for row in measured] == ["disc-2"] * 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--mlp=1099511627776,2"],
+        ["--mlp=1000000000,1000000000,2"],
+        ["--mlp=2,2", "--rows=1099511627776", "--batch=1099511627776"],
+        (["--mlp=2,2", "--rows=1099511627776"]),
+    ],
+)
+def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded)
+    assert done.returncode == 1
+    assert "too little memory" in done.stderr
+    assert "1 of 1 rows were not measured" in done.stderr
+
+
+def test_diverging_training_fails_and_the_others_run(tmp_path: Path) -> None:
+    # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
+    path = tmp_path / "result.json"
+    done = bench("--model=disc-2", *MLP, "--lr=1e20", f"--out={path}")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
+    assert "--lr" in done.stderr
+    assert "1 of 2 rows were not measured" in done.stderr
+    validate(path)
+    outcomes = [
+        (row["configuration"]["model"], row.get("outcome")) for row in samples(strict(path))
+    ]
+    assert outcomes == [("mlp-2-2", None)] * 2 + [("disc-2", "failed")]
+
+
+def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
+    done = bench(
+        "--mlp=2,4,2",
+        "--rows=200",
+        "--batch=10",
+        "--lr=1e20",
+        "--threads=1",
+        "--family=Epoch",
+        *SHORT,
+    )
+    assert done.returncode == 1
+    assert "diverges" in done.stderr

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where `bench` writes its results, and what is left of them when it is interrupted."""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    BENCH,
+    DISC,
+    LIMIT_SECONDS,
+    OLD,
+    assert_refused,
+    bench,
+    environment,
+    measure,
+    needs_bench,
+    samples,
+    strict,
+    validate,
+)
+
+pytestmark = needs_bench
+
+
+# --- where results go
+
+
+def test_output_folder_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "ünï code" / "result.json"
+    assert bench(*DISC, f"--out={path}").returncode == 0
+    validate(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("file/result.json", ["can't be written"]),
+        ("folder", ["is a folder", "name a file in it"]),
+        ("x" * 300, ["can't be written"]),
+    ],
+)
+def test_unwritable_output_is_found_first(tmp_path: Path, name: str, words: list[str]) -> None:
+    (tmp_path / "file").write_bytes(OLD)
+    (tmp_path / "folder").mkdir()
+    # assert_refused wants an empty stdout: no row has been run.
+    assert_refused(bench(*DISC, f"--out={tmp_path / name}"), "--out", name, *words)
+    assert (tmp_path / "file").read_bytes() == OLD
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("value", ["--out=", "--out"])
+def test_output_needs_a_name(value: str) -> None:
+    assert_refused(bench(*DISC, value), "--out=FILE.json")
+
+
+# Stand-ins for /dev/null and /dev/full: as root, bench would replace the real ones.
+def test_output_that_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = bench(*DISC, f"--out={pipe}")
+    assert pipe.is_fifo()
+    assert_refused(done, "--out", str(pipe))
+
+
+def test_output_through_a_link_goes_to_its_target(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.write_bytes(OLD)
+    link.symlink_to(target)
+    assert bench(*DISC, f"--out={link}").returncode == 0
+    assert link.is_symlink()
+    validate(target)
+
+
+def test_output_from_the_environment_keeps_the_format(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert bench(*DISC, variables={"BENCHMARK_OUT": str(path)}).returncode == 0
+    validate(path)
+
+
+def test_filter_from_the_environment_that_matches_nothing() -> None:
+    assert_refused(bench(*DISC, variables={"BENCHMARK_FILTER": "zzz"}), "zzz")
+
+
+def test_benchmark_out_is_the_same_as_out(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert bench(*DISC, f"--benchmark_out={path}").returncode == 0
+    validate(path)
+
+
+def test_successful_run_replaces_an_older_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(OLD)
+    assert measure(tmp_path, *DISC)["context"]["crossover"]["complete"] is True
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failed_run_leaves_an_older_file(tmp_path: Path) -> None:
+    path, partial = tmp_path / "result.json", tmp_path / "result.json.partial"
+    path.write_bytes(OLD)
+    done = bench(*DISC, "--memory-limit=1", f"--out={path}")
+    assert done.returncode == 1
+    assert str(partial) in done.stderr
+    assert path.read_bytes() == OLD
+    validate(partial)
+    assert sorted(tmp_path.iterdir()) == [path, partial]
+
+
+def small_disk() -> None:
+    """A file may have 12 KiB: more is refused as where the disk is full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12_288, 12_288))
+
+
+@pytest.mark.parametrize(
+    "repetitions",
+    [
+        1,
+        40,
+    ],
+)
+def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path: Path, repetitions: int) -> None:
+    path = tmp_path / "result.json"
+    batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
+    arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
+    done = bench(*arguments, f"--out={path}", prepare=small_disk)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"bench: {path} can't be written")
+    assert list(tmp_path.iterdir()) == [path]
+    rows = samples(strict(path))
+    # Of 40 repetitions not even one row fits.
+    assert len(rows) > 0 if repetitions == 1 else rows == []
+    validate(path)
+
+
+def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
+    measured = tmp_path / "result.json"
+    done = bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1))
+    assert done.returncode == 0
+    validate(measured)
+
+
+# --- interrupted
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new", "existing"])
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["SIGINT", "SIGTERM", "SIGKILL"],
+)
+def test_finished_rows_survive(
+    tmp_path: Path, sent: signal.Signals, code: int, existing: bool
+) -> None:
+    path = tmp_path / "result.json"
+    rows = tmp_path / "result.json.partial" if existing else path
+    if existing:
+        path.write_bytes(OLD)
+    # Far more rows than fit into the time that passes until the signal.
+    batches = "--batch=" + ",".join(str(batch) for batch in range(100, 400))
+    command = [BENCH, "--model=disc-2", "--threads=1", batches, f"--out={path}"]
+    log = tmp_path / "stderr"
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(
+            # With one repetition a row is one object: no signal falls between two of them.
+            [*command, "--benchmark_min_time=0.05", "--benchmark_repetitions=1"],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment(),
+        ) as process,
+    ):
+        try:
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while not (rows.exists() and samples(strict(rows))):
+                assert process.poll() is None, log.read_text("utf-8")
+                assert time.monotonic() < deadline, "no row was finished in time"
+                time.sleep(0.01)
+            process.send_signal(sent)
+            assert process.wait(LIMIT_SECONDS) == code
+        finally:
+            process.kill()
+    document = strict(rows)
+    validate(rows)
+    assert document["context"]["crossover"]["complete"] is False
+    assert samples(document)
+    left = {file.name for file in tmp_path.iterdir()} - {"stderr"}
+    if sent == signal.SIGKILL:
+        left.discard(rows.name + ".tmp")
+    else:
+        assert str(rows) in log.read_text("utf-8")
+    assert left == {path.name, rows.name}
+    if existing:
+        assert path.read_bytes() == OLD

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where ./run finds a CUDA compiler, or why it goes on without."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripts import RUN, TEST, script
+
+from tools import console, cuda, environment
+
+
+def test_the_mode_is_taken_and_bench_gets_it_too() -> None:
+    parsed = RUN.parse(["--cuda=off", "--sweep=quick", "--cuda=on"])
+    assert parsed.cuda == "on"
+    assert parsed.bench == ["--cuda=off", "--sweep=quick", "--cuda=on"]
+    assert RUN.parse([]).cuda == "auto"
+    assert [stage.name for stage in TEST.chosen(["--cuda=off", "--only=ruff"])] == ["ruff"]
+
+
+@pytest.mark.parametrize("argument", ["--cuda", "--cuda=", "--cuda=ON", "--cuda=yes"])
+@pytest.mark.parametrize("command", [RUN.parse, TEST.chosen])
+def test_an_unknown_mode_is_a_usage_error(
+    argument: str, command: Callable[[list[str]], object]
+) -> None:
+    with pytest.raises(console.Failure, match=r"--cuda=auto\|on\|off is needed") as caught:
+        command([argument])
+    assert caught.value.code == 2
+
+
+def nvcc_of(folder: Path, release: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return script(folder / "nvcc", f"print('Cuda compilation tools, release {release}, V1')")
+
+
+def test_the_toolkit_is_the_one_that_cmake_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path = nvcc_of(tmp_path / "bin", "12.4")
+    monkeypatch.delenv("CUDACXX", raising=False)
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    assert cuda.find_toolkit() == cuda.Choice(str(on_path), "12.4")
+    named = nvcc_of(tmp_path / "named", "13.1")
+    monkeypatch.setenv("CUDACXX", str(named))
+    assert cuda.find_toolkit() == cuda.Choice(str(named), "13.1")
+    nvcc_of(tmp_path / "named", "11.8")
+    assert cuda.find_toolkit().nvcc is None
+    assert "is of CUDA 11.8, older than 12" in cuda.find_toolkit().reason
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No toolkit, a driver for CUDA 13.2; names of the requirements asked for, as they come."""
+    asked: list[str] = []
+    nvcc = tmp_path / ".venv/lib/python3.11/site-packages/nvidia/cu13/bin"
+
+    def ensure(requirements: tuple[Path, ...]) -> None:
+        asked.extend(path.name for path in requirements)
+        nvcc_of(nvcc, "13.0")
+
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice(reason="no nvcc was found"))
+    monkeypatch.setattr(cuda, "driver_version", lambda: (13, 2))
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(environment, "ensure", ensure)
+    return asked
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]) -> None:
+    choice = cuda.choose(mode)
+    assert wheels == ["requirements-cuda.txt", "requirements-cudnn-nccl.txt"]
+    assert choice.version == "13.0"
+    assert choice.nvcc is not None
+    root = Path(choice.nvcc).parent.parent
+    assert root.parts[-2:] == ("nvidia", "cu13")
+    assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
+
+
+def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "driver_version", lambda: None)
+
+
+def _old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "driver_version", lambda: (12, 8))
+
+
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ensure(_: object) -> None:
+        lines = ["Retrying", "ERROR: No matching distribution found", ""]
+        raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
+
+    monkeypatch.setattr(environment, "ensure", ensure)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        (_no_driver, "no nvcc was found, and there is no NVIDIA driver here"),
+        (_old_driver, "the driver here runs CUDA 12.8, for which there are no wheels"),
+        (_no_network, "could not be installed (pip: ERROR: No matching distribution found)"),
+    ],
+)
+def test_without_a_compiler_auto_goes_on_and_on_does_not(
+    lacking: Callable[[pytest.MonkeyPatch], None],
+    said: str,
+    wheels: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lacking(monkeypatch)
+    choice = cuda.choose("auto")
+    assert choice.switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert said in capsys.readouterr().err
+    with pytest.raises(console.Failure) as caught:
+        cuda.choose("on")
+    assert caught.value.code == 2
+    assert said in str(caught.value)
+    assert wheels == []
+
+
+def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
+    assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert wheels == []
+
+
+def test_the_driver_tells_its_version_through_nvidia_smi_where_its_library_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hidden(_: str) -> None:
+        raise OSError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(cuda.ctypes, "CDLL", hidden)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cuda.driver_version() is None
+    script(tmp_path / "nvidia-smi", "print('| NVIDIA-SMI 580.1  CUDA Version: 13.0  |')")
+    assert cuda.driver_version() == (13, 0)
+
+
+@pytest.mark.parametrize(("answer", "version"), [(13020, (13, 2)), (12080, (12, 8))])
+def test_the_driver_tells_its_version(
+    answer: int, version: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        @staticmethod
+        def cuDriverGetVersion(number: object) -> int:  # noqa: N802 - its name
+            number._obj.value = answer  # type: ignore[attr-defined]
+            return 0
+
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: Library)
+    assert cuda.driver_version() == version

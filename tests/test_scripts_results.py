@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ./run does with results: their names, what is kept after a signal, what is drawn."""
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from scripts import ROOT, RUN, script
+
+from tools import console, results
+
+# --- results
+
+
+TODAY = datetime.date(2025, 3, 9)
+
+
+def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path: Path) -> None:
+    for name in ("2025-03-09-abc.json", "2025-03-09-abc-2.json", "2025-03-09-abc-3.json"):
+        path = results.new_file("m", "abc", TODAY, tmp_path)
+        assert path == tmp_path / "m" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    other = results.new_file("m", "abd-dirty", TODAY, tmp_path)
+    assert other.name == "2025-03-09-abd-dirty.json"
+
+
+@pytest.mark.parametrize("identity", ["..", "a/b", "", ".hidden", "a b"])
+def test_an_identity_that_is_no_folder_name_is_refused(identity: str, tmp_path: Path) -> None:
+    bench = script(tmp_path / "bench", f"import json; print(json.dumps(dict(id={identity!r})))")
+    with pytest.raises(console.Failure, match="cannot be a folder's name"):
+        results.machine_of(bench)
+
+
+def test_bench_is_asked_for_machine_and_commit(tmp_path: Path) -> None:
+    text = "import sys; print('{\"id\": \"epyc-4c\"}' if '--machine' in sys.argv else 'abc1234')"
+    bench = script(tmp_path / "bench", text)
+    assert results.machine_of(bench) == "epyc-4c"
+    assert results.commit_of(bench) == "abc1234"
+    failing = script(tmp_path / "failing", "import sys; sys.exit('no library')")
+    with pytest.raises(console.Failure, match="no library"):
+        results.commit_of(failing)
+
+
+def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file in the way", encoding="utf-8")
+    with pytest.raises(console.Failure, match="cannot write results to") as caught:
+        results.make_folder(tmp_path / "results" / "m")
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('{"benchmarks": [{"run_name": "a"}, {"run_name": "b"}, {"run_name": "b"}]}', 2),
+        ('{"benchmarks": []}', 0),
+        ("{", 0),
+        ("[]", 0),
+        ("", 0),
+    ],
+)
+def test_finished_rows_are_counted(text: str, rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    assert results.finished_rows(path) == rows
+    assert results.finished_rows(tmp_path / "absent.json") == 0
+
+
+# --- after bench
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    paths: list[Path] = []
+    monkeypatch.setattr(RUN, "draw", lambda path: not paths.append(path))
+    return paths
+
+
+def result_file(folder: Path) -> Path:
+    path = folder / "x.json"
+    path.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_finished_rows_are_drawn_even_if_others_failed(
+    code: int, drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = result_file(tmp_path)
+    assert RUN.conclude(path, code, 0.0, True) == code
+    assert drawn == [path]
+    assert f"results: {path}" in capsys.readouterr().out
+
+
+def test_after_a_signal_the_kept_rows_are_named_and_not_drawn(
+    drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = result_file(tmp_path)
+    assert RUN.conclude(path, 130, 0.0, True) == 130
+    assert drawn == []
+    assert f"1 finished row kept in {path}" in capsys.readouterr().err
+
+
+def test_nothing_is_drawn_from_no_rows_an_older_file_or_on_request(
+    drawn: list[Path], tmp_path: Path
+) -> None:
+    path = result_file(tmp_path)
+    assert RUN.conclude(tmp_path / "absent.json", 1, 0.0, True) == 1
+    assert RUN.conclude(path, 1, time.time() + 60, True) == 1
+    assert RUN.conclude(path, 0, 0.0, False) == 0
+    assert drawn == []
+
+
+def test_rows_beside_an_older_file_are_found(drawn: list[Path], tmp_path: Path) -> None:
+    asked = result_file(tmp_path)
+    os.utime(asked, (1000, 1000))
+    partial = tmp_path / "x.json.partial"
+    partial.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
+    assert RUN.conclude(asked, 1, time.time(), True) == 1
+    assert drawn == [partial]
+
+
+def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(tmp_path: Path) -> None:
+    kept = result_file(tmp_path)
+    results.remove_if_empty(kept)
+    assert kept.exists()
+    empty = tmp_path / "m" / "x.json"
+    empty.parent.mkdir()
+    empty.write_text('{"benchmarks": []}', encoding="utf-8")
+    results.remove_if_empty(empty)
+    assert not empty.parent.exists()
+
+
+def test_a_report_that_fails_does_not_pass_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RUN, "draw", lambda _: False)
+    assert RUN.conclude(result_file(tmp_path), 0, 0.0, True) == 1
+
+
+def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back() -> None:
+    assert RUN.measure([sys.executable, "-c", "raise SystemExit(2)"]) == 2
+    kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    assert RUN.measure([sys.executable, "-c", kill]) == 137
+
+
+WAITING_BENCH = """\
+import os, signal, time
+def end(signum, frame):
+    os.write(1, b"kept\\n")
+    os._exit(128 + signum)
+signal.signal(signal.SIGINT, end)
+signal.signal(signal.SIGTERM, end)
+os.write(1, b"ready\\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_bench_keep_its_rows(signum: int, tmp_path: Path) -> None:
+    bench = script(tmp_path / "bench", WAITING_BENCH)
+    caller = (
+        "import sys; sys.path.insert(0, 'tests'); from scripts import RUN; "
+        f"sys.exit(RUN.measure([{str(bench)!r}]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", caller],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    if signum == signal.SIGINT:
+        os.killpg(process.pid, signum)  # as a terminal does
+    else:
+        os.kill(process.pid, signum)
+    out, err = process.communicate(timeout=30)
+    assert (out, err, process.returncode) == ("kept\n", "", 128 + signum)
