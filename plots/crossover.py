@@ -31,9 +31,10 @@ class Crossover:
 
     `size` is the smallest size from which the GPU wins at all larger measured sizes, interpolated
     on logarithmic axes; None where there is none, or where `kind` is "ambiguous". [`low`, `high`]
-    is its 95 % interval; `high` is None where the interval reaches beyond the largest size, `low`
-    where it reaches below the smallest, and both where a row has too few repetitions for an
-    interval (`words` says so). `crossings` are all sizes where the faster device changes, in
+    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where it reaches beyond
+    the largest size or that size is undecided, `low` where it reaches below the smallest or no size
+    is the CPU's, and both for the kinds without an interval and with fewer than 3 repetitions
+    (`words` says so then). `crossings` are all sizes where the faster device changes, in
     order. "several" is every sequence of winners that is sure and is none of the others: also a
     GPU that wins at small sizes only. `words` is the answer as people read it: "from 703,000
     parameters (500,000 to 900,000)", "GPU always".
@@ -160,17 +161,23 @@ def _answer(
     if answer.size or kind == "ambiguous":
         low, high = statistics.interval(_log_starts(replicates, logs))
         # At many undecided sizes the GPU loses somewhere by noise alone, in nearly all replicates.
-        known = _CPU_WINS in winners and low > -np.inf
-        low = float(min(np.exp(low), answer.size or np.inf)) if known else None
-        high = float(max(np.exp(high), answer.size or 0.0)) if -np.inf < high < np.inf else None
-        answer = replace(answer, low=low, high=high)
+        low_known = _CPU_WINS in winners and low > -np.inf
+        high_known = winners[-1] == _GPU_WINS and high < np.inf
+        answer = replace(
+            answer,
+            low=float(min(np.exp(low), answer.size or sizes[-1])) if low_known else None,
+            high=float(max(np.exp(high), answer.size or sizes[0])) if high_known else None,
+        )
     return replace(answer, words=_words(answer, sizes, measure, winners))
 
 
 def _winners(replicates: np.ndarray) -> np.ndarray:
-    """The faster device at each size: undecided where too few replicates agree on it."""
+    """The faster device at each size: undecided where too few replicates agree on it.
+
+    Bonferroni's correction keeps the chance that any of equal sizes is decided at 5 %.
+    """
     gpu_share = np.mean(replicates > 0, axis=0) + np.mean(replicates == 0, axis=0) / 2
-    outside = (1 - statistics.CONFIDENCE) / 2
+    outside = (1 - statistics.CONFIDENCE) / 2 / len(gpu_share)
     return np.select([gpu_share >= 1 - outside, gpu_share <= outside], [_GPU_WINS, _CPU_WINS], 0)
 
 
