@@ -15,7 +15,7 @@ from plots.text import latex, markdown, printable
 _LONGEST = 120  # characters of a cell
 _LONGEST_NOTE = 400
 _GAP = "  "  # between columns of plain text
-_TERMINAL = 100  # characters of a line of plain text
+_TERMINAL = 120  # characters of a line of plain text
 # In LaTeX: characters that fit beside each other in 10 pt, and lines below each other.
 _TEXT_WIDTH = 72
 _SIDEWAYS = 110

@@ -12,11 +12,13 @@ import pytest
 from plots import rows
 from plots.compare import compare
 from plots.compare_table import compare_tables
+from plots.crossover import comparisons
+from plots.crossover_tables import crossover_table, speed_up_table
 from plots.formats import as_latex
-from plots.mix import crossover_table
 from plots.shi import load_shi, shi_table
+from plots.speed_up import speed_ups
 from plots.table import NOTHING, Cell, Column, Table
-from plots.tests import synthetic
+from plots.tests import synthetic, synthetic_sweep
 from plots.text import latex
 
 HOSTILE = (
@@ -94,11 +96,13 @@ def test_every_kind_of_table_compiles(pdf, write):
     slower = synthetic.sweep()
     slower["benchmarks"] = slower["benchmarks"][20:]
     other = rows.load_file(write(slower, "b.json"))
+    both = rows.load_file(write(synthetic_sweep.wide_sweep(batches=(100,)), "c.json"))
     tables = [
         shi_table(load_shi(), []),
         shi_table(load_shi(), [baseline]),
         *compare_tables(compare(baseline, other)),
-        crossover_table([], "no crossovers"),
+        crossover_table([(both, comparisons(both))]),
+        speed_up_table([(both, speed_ups(both))]),
         plain(),
         plain(lines=0),
         plain(group="a group"),

@@ -45,7 +45,7 @@ def test_a_wide_table_is_cut_between_groups():
     assert len(parts) == 2  # title, table
     wide = Table(
         "t",
-        (Column("n", "n"), *(Column(g, g * 50, True, g) for g in "abc"), Column("d", "d")),
+        (Column("n", "n"), *(Column(g, g * 70, True, g) for g in "abc"), Column("d", "d")),
         (FULL, FIRST, EMPTY),
     )
     _, *parts = as_text(wide).split("\n\n")
@@ -63,7 +63,7 @@ def test_a_wide_table_is_cut_between_groups():
 def test_columns_behind_the_groups_may_be_a_part():
     wide = Table(
         "t",
-        (Column("n", "n"), Column("a", "a" * 50, True, "a"), Column("d", "d" * 50, True)),
+        (Column("n", "n"), Column("a", "a" * 70, True, "a"), Column("d", "d" * 70, True)),
         ((Cell("x"), Cell("1"), Cell("2")),),
     )
     assert "2" in as_text(wide).split("\n\n")[2]
