@@ -27,8 +27,11 @@ def obstacles(first: File, second: File) -> list[str]:
     return found
 
 
-def remarks(first: File, second: File) -> list[str]:
-    """All that differs or casts doubt, a phrase each, the obstacles first."""
+def remarks(
+    first: File, second: File, names: tuple[str, str] = ("baseline", "other file")
+) -> list[str]:
+    """All that differs or casts doubt, a phrase each, the obstacles first; `names` are what the
+    files are called in them."""
     found = obstacles(first, second)
     one_machine = first.machine.id == second.machine.id
     if not one_machine and first.software.commit != second.software.commit:
@@ -64,7 +67,7 @@ def remarks(first: File, second: File) -> list[str]:
             },
         }
     )
-    for which, file in (("baseline", first), ("other file", second)):
+    for which, file in zip(names, (first, second), strict=True):
         found += (f"the {which} {doubt}" for doubt in _doubts(file))
     return found
 

@@ -71,10 +71,10 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str) -> Table
     notes = [
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
-        f"{headline(comparison)}. {_by_chance(comparison)}",
-        "Above 1 the other file is slower. Same: the whole interval (95 %) is within "
-        f"{comparison.minimum_effect:.3g} of 1, as a ratio either way. Faster, slower: beyond "
-        f"that, the interval not at 1, and p below {SIGNIFICANCE}.",
+        f"{headline(comparison)}.{_by_chance(comparison)}",
+        "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
+        f"{100 * comparison.minimum_effect:.3g} % of 1. Faster, slower: the ratio is beyond that, "
+        f"its interval does not hold 1, and p is below {SIGNIFICANCE}. Ambiguous: neither.",
     ]
     if comparison.pairs:
         notes.append(_RUNS)
@@ -97,7 +97,7 @@ def _by_chance(comparison: Comparison) -> str:
         return ""
     expected = SIGNIFICANCE * called
     return (
-        f"Of those called faster or slower, at most {SIGNIFICANCE:.0%} ({expected:.1f} rows) are "
+        f" Of those called faster or slower, at most {SIGNIFICANCE:.0%} ({expected:.1f} rows) are "
         "expected to be so by chance: p is corrected for the number of rows."
     )
 

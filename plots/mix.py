@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plots.crossover import Comparison
+from plots.crossover import comparisons
+from plots.crossover_tables import crossover_table
 from plots.rows import File
-from plots.table import NOTHING, Cell, Column, Table
+from plots.table import Table
 from plots.text import printable
 
 CAVEAT = (
@@ -56,35 +57,11 @@ def mix(cpu_file: File, gpu_file: File) -> File:
     )
 
 
-def crossover_table(comparisons: Sequence[Comparison], title: str, *notes: str) -> Table:
-    """From which size on the GPU wins, a line for each pair of curves."""
-    columns = (
-        Column("what", "what"),
-        Column("cpu", "CPU"),
-        Column("gpu", "GPU"),
-        Column("measure", "size in"),
-        Column("crossover", "the GPU wins"),
-        Column("size", "from", True, "crossover"),
-        Column("size_low", "low", True, "crossover"),
-        Column("size_high", "high", True, "crossover"),
-    )
-    lines = []
-    for comparison in comparisons:
-        what = ", ".join(
-            value if key in ("family", "precision") else f"{key} {value}"
-            for key, value in comparison.common.items()
-        )
-        texts = (
-            what,
-            comparison.cpu.label,
-            comparison.gpu.label,
-            comparison.measure,
-            comparison.crossover.words,
-        )
-        sizes = (comparison.crossover.size, comparison.crossover.low, comparison.crossover.high)
-        lines.append((*(Cell(text, text) for text in texts), *map(_size, sizes)))
-    return Table(title, columns, tuple(lines), notes)
-
-
-def _size(value: float | None) -> Cell:
-    return NOTHING if value is None else Cell(f"{value:,.0f}", value)
+def crossovers_of_mix(mixed: File, notes: Sequence[str] = ()) -> Table | None:
+    """From which size on the GPU of `mixed` wins, with the caveat and `notes`; None where no rows
+    of both sides compute the same at two sizes or more."""
+    found = comparisons(mixed)
+    if not found:
+        return None
+    table = crossover_table([(mixed, found)])
+    return replace(table, notes=(*table.notes, CAVEAT, *notes))

@@ -11,7 +11,6 @@ from pathlib import Path
 from plots import mix, rows
 from plots.commands.shared import EXIT_BAD_INPUT, EXIT_SLOWER, add_format, complain, print_tables
 from plots.comparability import obstacles, remarks
-from plots.crossover import comparisons
 from plots.table import Table
 from plots.text import printable, slug
 
@@ -196,9 +195,16 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
         print(refusal, file=sys.stderr)
         return EXIT_BAD_INPUT
     mixed = mix.mix(cpu_file, gpu_file)
-    notes = (f"{remark[:1].upper()}{remark[1:]}." for remark in remarks(cpu_file, gpu_file))
-    title = f"{mixed.machine.id}: from which size on the GPU wins"
-    table = mix.crossover_table(comparisons(mixed), title, mix.CAVEAT, *notes)
+    found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
+    notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
+    table = mix.crossovers_of_mix(mixed, notes)
+    if table is None:
+        return complain(
+            [
+                f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
+                f"the CPU rows of {printable(str(cpu_file.path))}; name files of one sweep"
+            ]
+        )
     print_tables([table], options)
     return complain([])
 

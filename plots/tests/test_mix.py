@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from plots import mix, rows
 from plots.cli import main
-from plots.commands import compare as command
-from plots.crossover import Comparison, Crossover, Curve
-from plots.formats import FORMATS, render
+from plots.crossover import comparisons
+from plots.formats import FORMATS
 from plots.tests import synthetic
 
 
@@ -33,16 +31,6 @@ def files(write):
     )
 
 
-def answer(file: rows.File) -> list[Comparison]:
-    """What comparisons() could say of `file`: one pair of curves."""
-    sizes, times = np.array([1e3, 1e6]), (np.ones(9), np.ones(9))
-    cpu = Curve("CPU, 2 threads", {"device": "cpu", "cpu_threads": "2"}, sizes, times)
-    gpu = Curve("GPU, graph", {"device": "cuda"}, sizes, times)
-    crossover = Crossover("once", 7e5, 5e5, None, (7e5,), f"from 700,000 on {file.machine.id}")
-    common = {"family": "Epoch", "batch": "100", "precision": "f32"}
-    return [Comparison(common, "parameters", cpu, gpu, crossover)]
-
-
 def test_rows_are_of_the_machine_that_has_the_device(files):
     old, new = map(rows.load_file, files)
     mixed = mix.mix(old, new)
@@ -63,21 +51,49 @@ def test_one_machine_with_itself_is_itself(files):
     assert {row.name for row in mixed.rows} == {row.name for row in new.rows}
 
 
-def test_the_command_prints_the_crossovers_and_the_caveat(files, monkeypatch, capsys):
-    monkeypatch.setattr(command, "comparisons", answer)
+def test_a_slower_processor_moves_the_crossover(write):
+    # The CPU of "slow" takes four times as long; the GPU's rows of "old" must not matter.
+    new = rows.load_file(write(document("new", "shiny"), "new.json"))
+    content = document("slow", "none")
+    for entry in content["benchmarks"]:
+        if entry.get("configuration", {}).get("device") == "cpu" and "real_time" in entry:
+            entry["real_time"] *= 4
+            entry["seconds_per_epoch"] *= 4
+        elif entry.get("configuration", {}).get("device") == "cuda":
+            entry["real_time"] *= 1e3
+            entry["seconds_per_epoch"] *= 1e3
+    slow = rows.load_file(write(content, "slow.json"))
+
+    def sizes(file: rows.File) -> list[float]:
+        return [found.crossover.size for found in comparisons(file)]
+
+    own, mixed = sizes(new), sizes(mix.mix(slow, new))
+    assert len(own) == len(mixed) > 0
+    assert all(size < before for size, before in zip(mixed, own, strict=True))
+    assert sizes(mix.mix(new, new)) == own
+
+
+def test_the_command_prints_the_crossovers_and_the_caveat(files, capsys):
     assert main(["compare", f"--cpu-of={files[0]}", f"--gpu-of={files[1]}"]) == 0
     printed = capsys.readouterr()
-    assert "from 700,000 on old's CPU with new's GPU" in printed.out
-    assert "Epoch, batch 100, f32" in printed.out and mix.CAVEAT in printed.out
-    assert "Machine and commit both differ" in printed.out
+    assert "Crossover on old's CPU with new's GPU" in printed.out
+    assert mix.CAVEAT in printed.out and "Machine and commit both differ" in printed.out
     assert printed.err == ""
 
 
-def test_every_format_has_the_crossovers(files):
-    table = mix.crossover_table(answer(rows.load_file(files[1])), "title", mix.CAVEAT)
-    assert table.records()[0]["size"] == 7e5 and table.records()[0]["size_high"] is None
-    for name in FORMATS:
-        assert "700,000" in render([table], name)
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_the_crossovers(files, name, capsys):
+    arguments = [f"--cpu-of={files[0]}", f"--gpu-of={files[1]}", f"--format={name}"]
+    assert main(["compare", *arguments]) == 0
+    assert "epoch" in capsys.readouterr().out
+
+
+def test_nothing_in_common_is_refused(files, write, capsys):
+    content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
+    lonely = write(content, "heart.json")
+    assert main(["compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "name files of one sweep" in printed.err
 
 
 def test_a_file_without_the_device_is_refused(files, capsys):
@@ -89,8 +105,7 @@ def test_a_file_without_the_device_is_refused(files, capsys):
     )
 
 
-def test_files_that_cannot_be_compared_are_not_mixed(write, files, monkeypatch, capsys):
-    monkeypatch.setattr(command, "comparisons", answer)
+def test_files_that_cannot_be_compared_are_not_mixed(write, files, capsys):
     content = document("new", "shiny")
     content["context"]["crossover"]["software"]["build_type"] = "Debug"
     debug = write(content, "debug.json")
