@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 from plots.cost import Cost, Work, work_of
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
+from plots.text import printable
 
 LEVEL = 0.9  # that a band is made for, where there are networks enough
 FEWEST_NETWORKS = 6
@@ -84,7 +85,8 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
     """
     rows = [row for row in file.rows if _is_alike(row, cost)]
     if not rows:
-        return [], [f"no Epoch row of the file computes in {cost.precision} as the network does"]
+        precision = printable(cost.precision, 40)
+        return [], [f"no Epoch row of the file computes in {precision} as the network does"]
     found, problems = [], []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]

@@ -50,7 +50,6 @@ class Cost:
     model: str
     precision: str
     accumulate: int
-    steps: int
     params: float
     batch: float
     fields: dict[str, Any]
@@ -146,11 +145,10 @@ def _parse(source: str, text: str) -> Cost:
                 model=str(fields["model"]),
                 precision=str(fields["precision"]),
                 accumulate=int(fields["accumulate"]),
-                steps=int(fields["steps"]),
                 params=float(fields["params"]),
                 batch=float(fields["batch"]),
                 fields=fields,
             )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
     raise CostError(f"{printable(source)}: is not what bench --cost prints; save its output again")

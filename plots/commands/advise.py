@@ -103,7 +103,7 @@ def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
         if options.threads not in counts:
             raise CostError(
                 f"--threads {printable(options.threads, 40)}: the file has rows on "
-                f"{', '.join(sorted(map(printable, counts), key=len)) or 'no'} CPU threads"
+                f"{', '.join(sorted(map(printable, counts), key=_by_number)) or 'no'} CPU threads"
             )
         kept = (None, options.threads)
         own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
@@ -116,6 +116,10 @@ def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
         raise CostError("nothing can be predicted: " + "; ".join(problems))
     where = meeting(series, cost, lambda factor: _scaled(options, factor))
     return advice_table(file.machine.id, cost, predictions, problems, where)
+
+
+def _by_number(text: str) -> tuple[int, str]:
+    return len(text), text
 
 
 def _scaled(options: argparse.Namespace, factor: float) -> Cost | None:

@@ -304,7 +304,8 @@ def test_a_cost_that_is_none(text, load, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("params", 0), ("batch", -1), ("rows", "x"), ("steps", True)]
+    ("field", "value"),
+    [("params", 0), ("batch", -1), ("rows", "x"), ("steps", True), ("accumulate", 1e999)],
 )
 def test_a_cost_with_impossible_numbers(field, value, cost_path):
     path = cost_path()
