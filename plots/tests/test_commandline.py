@@ -20,7 +20,15 @@ NAME = "Epoch/model:a.b+c/batch:100/precision:f32/device:cpu/execution:eager/cpu
 
 
 def run_of(*words: str, **environment: str) -> Run:
-    return Run(("bench", *words), "default", 9, environment, "")
+    return Run(
+        command=("bench", *words),
+        sweep="default",
+        repetitions=9,
+        min_time_seconds=0.1,
+        environment=environment,
+        data="",
+        flush_to_zero=None,
+    )
 
 
 def test_the_results_place_and_filter_are_left_out():

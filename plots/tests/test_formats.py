@@ -162,7 +162,7 @@ def test_html():
     assert page.spans == ["1", "2", "1"]
     assert page.tags.count("tr") == 4 and page.tags.count("td") == 8
     assert page.tags.count("strong") == 1 and page.tags.count("li") == 2
-    assert page.values == ["disc-2", "6.51e-05", "1", "0.0006", "disc-12", "1.2", "16", None]
+    assert page.values == [None, "6.51e-05", "1", "0.0006", None, "1.2", "16", None]
     for text in ("Times on a machine", "network", "CPU", "65.1 µs", "–", "noisy"):
         assert text in page.data
 
@@ -170,7 +170,7 @@ def test_html():
 def test_html_shows_hostile_text():
     page = parsed(hostile())
     assert "script" not in page.tags and page.tags.count("td") == 2
-    assert page.values[0] == printable(HOSTILE)
+    assert printable(HOSTILE) in page.data
     assert "\u202e" not in "".join(page.data)
 
 
