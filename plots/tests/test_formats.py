@@ -148,7 +148,7 @@ class _Cells(HTMLParser):
             self.spans.append(fields["colspan"])
 
     def handle_data(self, data: str) -> None:
-        self.data.append(data)
+        self.data.append(data.replace("\u00a0", " "))  # units stay with their numbers
 
 
 def parsed(table: Table) -> _Cells:
