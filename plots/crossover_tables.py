@@ -48,11 +48,11 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     *_which(file, found),
                     Cell(what(comparison.common), what(comparison.common)),
                     *_how(comparison.common, cpu, gpu, flags),
+                    Cell(_answer(crossover), crossover.kind),
                     Cell(comparison.measure, comparison.measure),
                     _size(crossover.size),
                     _size(crossover.low),
                     _size(crossover.high),
-                    Cell(_answer(crossover), crossover.kind),
                 )
             )
     columns = (
@@ -60,10 +60,10 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         Column("what", "time of"),
         *_HOW,
         *_GPU,
+        Column("kind", "answer"),
         Column("measure", "over"),
         Column("crossover", "GPU wins from", numeric=True),
         *_INTERVAL,
-        Column("kind", "answer"),
     )
     return Table(f"Crossover{_on(found)}", columns, tuple(lines), tuple(flags))
 

@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from plots import units
-from plots.chart_style import BEHIND_TEXT, Chart, chart, devices, render, write_titles
+from plots.chart_style import BEHIND_TEXT, GREY, Chart, chart, devices, render, write_titles
 from plots.crossover_tables import what
 from plots.rows import File
 from plots.speed_up import Grid
@@ -19,6 +18,10 @@ from plots.text import printable, slug
 
 _COLOURS = "PuOr_r"  # purple where the CPU wins, orange where the GPU does; colour-blind-safe
 _NOT_MEASURED = "#E3E3E3"
+# The cells keep their colours on a dark page, so what stands on them does: these two are no colours
+# that the page replaces.
+_LIGHT, _DARK = "#FDFDFD", "#020202"
+_BEHIND_TEXT = {**BEHIND_TEXT, "facecolor": _LIGHT}
 
 
 def draw_heat_map(file: File, grid: Grid) -> Chart:
@@ -30,17 +33,13 @@ def draw_heat_map(file: File, grid: Grid) -> Chart:
         logs = np.ma.masked_invalid(np.log2(grid.ratios))
         extent = max(1.0, float(np.abs(logs).max()))
         axes.set_facecolor(_NOT_MEASURED)
-        mesh = axes.pcolormesh(
+        axes.pcolormesh(
             logs, cmap=_COLOURS, norm=TwoSlopeNorm(0, -extent, extent), edgecolors="white"
         )
         _write_ratios(axes, grid.ratios, extent)
         if logs.min() < 0 < logs.max():
             _draw_contour(axes, logs)
         _set_axes(axes, grid)
-        bar = figure.colorbar(mesh, ax=axes, ticks=MaxNLocator(7, integer=True))
-        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda log, _: _power_of_two(log)))
-        bar.set_label("SPEED UP = CPU time / GPU time")
-        bar.outline.set_visible(False)
         write_titles(axes, "How much faster the GPU is, by size and batch", _lines(file, grid))
         _set_size(figure, grid)
         pictures = render(figure)
@@ -59,9 +58,9 @@ def _write_ratios(axes: Axes, ratios: np.ndarray, extent: float) -> None:
             ha="center",
             va="center",
             fontsize=9,
-            color="white" if colour_depth > 0.6 else "black",
+            color=_LIGHT if colour_depth > 0.6 else _DARK,
             # The line of equal speed passes through pale cells only.
-            bbox=BEHIND_TEXT if colour_depth < 0.25 else None,
+            bbox=_BEHIND_TEXT if colour_depth < 0.25 else None,
             zorder=4,
         )
 
@@ -72,9 +71,9 @@ def _draw_contour(axes: Axes, logs: np.ma.MaskedArray) -> None:
     padded = np.ma.masked_invalid(np.pad(logs.filled(np.nan), 1, mode="edge"))
     across = np.array([0, *np.arange(columns) + 0.5, columns])
     upwards = np.array([0, *np.arange(lines) + 0.5, lines])
-    axes.contour(across, upwards, padded, levels=[0.0], colors="black", linewidths=2.2)
+    axes.contour(across, upwards, padded, levels=[0.0], colors=_DARK, linewidths=2.2)
     axes.legend(
-        handles=[Line2D([], [], color="black", linewidth=2.2, label="equally fast")],
+        handles=[Line2D([], [], color=GREY, linewidth=2.2, label="equally fast")],
         loc="lower right",
         bbox_to_anchor=(1, 1),
         frameon=False,
@@ -101,16 +100,13 @@ def _ratio(ratio: float) -> str:
     return units.significant(ratio, 2)
 
 
-def _power_of_two(log: float) -> str:
-    return f"1/{2**-log:g}" if log < 0 else f"{2**log:g}"
-
-
 def _lines(file: File, grid: Grid) -> list[str]:
     conditions = f"{what(grid.common)}, {grid.common.get('precision', '')}".rstrip(", ")
     return [
         devices(file),
         f"{printable(conditions, 60)}; {printable(grid.gpu_label, 60)} against "
         f"{printable(grid.cpu_label, 60)}",
+        "SPEED UP = CPU time / GPU time; purple: the CPU is faster, orange: the GPU",
     ]
 
 

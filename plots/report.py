@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from plots.crossover import comparisons
 from plots.epoch_table import best_table
 from plots.formats import as_text
 from plots.network import epoch_rows
@@ -52,11 +53,13 @@ def build_report(
     `older` files are only named. Names are made of lower case letters, digits, hyphens and dots
     between them whatever the files hold, so nothing lands outside the folder they are written to.
     """
+    compared = apply(comparisons, files)
     context = Context(
         experiments=tuple(experiments),
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
         stems=_stems(files),
+        compared={file.path: found for file, found in zip(files, compared, strict=True)},
         map=apply,
     )
     built = [module.build(files, context) for module in SECTIONS]
@@ -94,8 +97,9 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
 def summary(file: File) -> str:
     """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
     rows = epoch_rows(file)
+    answer = " ".join(sentences(file, comparisons(file)))
     parts = [
-        f"{printable(file.machine.id)}: {printable(' '.join(sentences(file)), 600)}",
+        f"{printable(file.machine.id)}: {printable(answer, 600)}",
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
     if rows:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.chart_style import Pictures
+from plots.crossover import Comparison
 from plots.parallel import Map, in_process
 from plots.published import Experiment
 from plots.rows import File
@@ -97,7 +98,12 @@ class Context:
     detailed: int = 1
     older: tuple[File, ...] = ()
     stems: dict[Path, str] | None = None
+    compared: dict[Path, list[Comparison]] | None = None
     map: Map = in_process
+
+    def comparisons(self, file: File) -> list[Comparison]:
+        """What plots.crossover.comparisons() says of `file`, made once for all sections."""
+        return (self.compared or {}).get(file.path, [])
 
     def stem(self, file: File, chart: str) -> str:
         """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""

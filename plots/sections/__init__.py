@@ -12,19 +12,23 @@ from types import ModuleType
 from plots.sections import (
     ceilings,
     copies,
+    crossovers,
     doubts,
     epochs,
     products,
     published,
+    reasons,
     record,
+    shi_table,
     verdict,
 )
 
 SECTIONS: tuple[ModuleType, ...] = (
     verdict,
-    # crossover, why
+    crossovers,
     epochs,
-    # shi
+    reasons,
+    shi_table,
     ceilings,
     copies,
     products,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
-from plots.crossover import Comparison, comparisons
+from plots.crossover import Comparison
 from plots.network import best, epoch_rows, networks, on_device
 from plots.rows import File, Row
 from plots.section import Block, Context, Section
@@ -32,7 +32,7 @@ _COMPARED = (
 
 def build(files: Sequence[File], context: Context) -> Section:
     """The section on `files`, one or more."""
-    answers = context.map(sentences, files)
+    answers = [sentences(file, context.comparisons(file)) for file in files]
     blocks = [
         Block(
             machine=file.machine.id,
@@ -68,8 +68,11 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def sentences(file: File) -> list[str]:
-    """What `file` says about the GPU, or without one about the CPU: the answer, then more."""
+def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
+    """What `file` says about the GPU, or without one about the CPU: the answer, then more.
+
+    `compared` are its comparisons().
+    """
     rows = epoch_rows(file)
     if not rows:
         return ["No training epoch was measured, so there is no answer in this file."]
@@ -83,15 +86,8 @@ def sentences(file: File) -> list[str]:
             "CPU and GPU were measured, but no network on both with the same batch size and "
             "precision, so there is nothing to compare."
         ]
-    answers = [_claim(where, one) for where, one in headline(_comparisons(file))]
+    answers = [_claim(where, one) for where, one in headline(compared)]
     return [*answers, _speed_up(*pairs[-1])]
-
-
-def _comparisons(file: File) -> list[Comparison]:
-    try:
-        return comparisons(file)
-    except NotImplementedError:
-        return []
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:

@@ -93,7 +93,7 @@ def test_text_says_it_in_a_line(simple, capsys):
     (line,) = [line.split() for line in lines if line.startswith("epoch ")]
     crossover = comparisons(rows.load_file(simple))[0].crossover
     ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
-    assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "parameters", *ends, "once"]
+    assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
 
 
 def test_the_winner_is_bold(wide):

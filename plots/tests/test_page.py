@@ -36,7 +36,7 @@ function look(width) {
     frame.onload = () => {
       const page = frame.contentDocument, root = page.documentElement;
       page.querySelectorAll("details").forEach(one => { one.open = true; });
-      const heading = page.querySelector("thead tr:last-child th.number");
+      const heading = page.querySelector("#epochs thead tr:last-child th.number");
       const column = [...heading.parentNode.cells].indexOf(heading);
       const body = heading.closest("table").tBodies[0];
       heading.querySelector("button")?.click();
