@@ -39,6 +39,7 @@ void autotune(ProductLibrary& library, const ProductForm& form, const ProductOpe
   // Code is loaded at its first call, which a capture does not allow everywhere.
   std::for_each(products.begin(), products.end(), execute);
   std::vector<std::function<void()>> pieces;
+  pieces.reserve(count);
   for (const Product& product : products) {
     pieces.emplace_back([&execute, &product, times = repeats(form)] {
       for (int time = 0; time < times; ++time) {
