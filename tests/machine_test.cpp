@@ -19,6 +19,13 @@ TEST(ProcessorSlug, KeepsTheNameAndDropsFrequencyAndNoise) {
   EXPECT_EQ(processor_slug(""), "unknown");
 }
 
+TEST(MachineId, TellsGenerationsApartWhereTheNameDoesNot) {
+  EXPECT_EQ(machine_id("AMD EPYC 7763 64-Core Processor", "25", "1", 64), "amd-epyc-7763-64c");
+  EXPECT_EQ(machine_id("AMD EPYC", "25", "1", 2), "amd-epyc-25-1-2c");
+  EXPECT_EQ(machine_id("AMD EPYC", "25", "17", 2), "amd-epyc-25-17-2c");
+  EXPECT_EQ(machine_id("AMD EPYC", "", "", 2), "amd-epyc-2c");
+}
+
 TEST(ThisMachine, IsDescribed) {
   const Machine machine = this_machine();
   EXPECT_FALSE(machine.id.empty());

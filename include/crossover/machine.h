@@ -30,4 +30,10 @@ Machine this_machine();
 /// without trademark signs, frequencies, core counts and words that say nothing.
 std::string processor_slug(const std::string& model);
 
+/// "AMD EPYC 7763 64-Core Processor", 64 cores -> "amd-epyc-7763-64c". Virtual machines often hide
+/// the number; then CPUID's family and model stand in for it, so that generations differ:
+/// "AMD EPYC", "25", "17", 2 cores -> "amd-epyc-25-17-2c".
+std::string machine_id(const std::string& model, const std::string& family,
+                       const std::string& number, int cores);
+
 }  // namespace crossover

@@ -126,6 +126,17 @@ std::string processor_slug(const std::string& model) {
   return slug.empty() ? "unknown" : slug;
 }
 
+std::string machine_id(const std::string& model, const std::string& family,
+                       const std::string& number, int cores) {
+  std::string id = processor_slug(model);
+  const bool hides_its_number =
+      std::none_of(id.begin(), id.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (hides_its_number && !family.empty() && !number.empty()) {
+    id += "-" + processor_slug(family + " " + number);
+  }
+  return id + "-" + std::to_string(cores) + "c";
+}
+
 Machine this_machine() {
   Machine machine;
   machine.cpu_model = value_of("/proc/cpuinfo", "model name").value_or("");
@@ -141,7 +152,8 @@ Machine this_machine() {
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
   machine.os = value_of("/etc/os-release", "PRETTY_NAME").value_or("");
-  machine.id = processor_slug(machine.cpu_model) + "-" + std::to_string(machine.cores) + "c";
+  machine.id = machine_id(machine.cpu_model, value_of("/proc/cpuinfo", "cpu family").value_or(""),
+                          value_of("/proc/cpuinfo", "model\t").value_or(""), machine.cores);
   return machine;
 }
 
