@@ -52,10 +52,12 @@ _CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Where the median epoch of `row` goes: part → seconds, only the parts that were profiled.
+    """Where an epoch of `row` goes: part → seconds, only the parts that were profiled.
 
-    `unexplained` is what the median has beyond their sum, in seconds; negative where the profiled
-    epochs were slower than the timed ones.
+    Each repetition has a profile of its own moment, so medians are taken part by part, and
+    `unexplained` is the median of what the repetitions had beyond their own profiles; negative
+    where the profiled epochs were slower than the timed ones. `total` is the sum of all of them,
+    which is near the row's median and the whole that shares are of.
     """
 
     row: Row
@@ -63,8 +65,14 @@ class Split:
 
     @property
     def unexplained(self) -> float:
-        """Seconds of the median epoch that no part explains."""
-        return self.row.median - sum(self.parts.values())
+        """Seconds of an epoch that no part explains."""
+        stated = self.row.counters.get("seconds_unexplained")
+        return self.row.median - sum(self.parts.values()) if stated is None else stated
+
+    @property
+    def total(self) -> float:
+        """Seconds of all parts and of what is unexplained."""
+        return sum(self.parts.values()) + self.unexplained
 
 
 @dataclass(frozen=True, slots=True)

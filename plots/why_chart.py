@@ -38,7 +38,7 @@ _NAME = 16  # characters of a name
 def draw_why(file: File) -> Pictures | None:
     """The chart of `file`; None where no Epoch row was profiled.
 
-    A bar has the parts of the median epoch in percent of it. What is unexplained stands on top
+    A bar has the parts of an epoch in percent of their total. What is unexplained stands on top
     where it is positive and hangs below zero where it is negative, so that the bar's upper part
     ends above 100. A line across the bar is the row's bound.
     """
@@ -106,7 +106,7 @@ def _name_bars(lowest: Sequence[Axes], used: int, found: Sequence[Split]) -> Non
 
 
 def _percent(split: Split, seconds: float) -> float:
-    return 100 * seconds / split.row.median
+    return 100 * seconds / split.total
 
 
 def _name(split: Split, one_batch: bool) -> str:

@@ -43,7 +43,7 @@ def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
 
 
 def split_table(file: File, rows: Sequence[Row]) -> Table:
-    """Where the time of each of `rows` goes, in percent of its median, and what bounds it."""
+    """Where the time of each of `rows` goes, in percent, and what bounds it."""
     found = {split.row.index: split for split in splits(rows)}
     used = [part for part in PARTS if any(part in split.parts for split in found.values())]
     labels = series_labels(rows)
@@ -197,7 +197,7 @@ def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[C
     seconds = {**split.parts, UNEXPLAINED: split.unexplained}
     cells = []
     for part in shares:
-        percent = 100 * seconds[part] / row.median if part in seconds else None
+        percent = 100 * seconds[part] / split.total if part in seconds else None
         cells.append(NOTHING if percent is None else Cell(f"{percent:.1f}", percent))
     return cells
 
