@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plots import units
-from plots.chart_style import Pictures, drawing, render
+from plots.chart_style import GREY, Pictures, devices, drawing, render
 from plots.rows import File
 from plots.series import series_key, series_labels
 from plots.text import printable
@@ -125,14 +125,14 @@ def _name(split: Split, one_batch: bool) -> str:
 
 
 def _write_title(figure: Figure, file: File) -> None:
-    devices = [file.machine.cpu.model, *([file.machine.gpu] if file.machine.gpu else [])]
     figure.suptitle(
-        "Where the time of an epoch goes, by number of parameters\n"
-        + " · ".join(printable(device, 40) for device in devices),
+        "Where the time of an epoch goes, by number of parameters",
         x=0.01,
         ha="left",
-        fontsize=11,
+        fontsize=13,
+        fontweight="bold",
     )
+    figure.text(0.01, 0.01, devices(file), fontsize=9, color=GREY, va="bottom")
 
 
 def _add_legend(figure: Figure, found: Sequence[Split]) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from bench_runs import (
     DISC,
+    HEART,
     NAMES,
     SHORT,
+    assert_refused,
     bench,
     epoch_name,
     measure,

@@ -114,6 +114,7 @@ def _names(row: Row) -> tuple[Cell, Cell]:
     configuration = row.configuration
     quantity = configuration["quantity"]
     details = [configuration[key] for key in ("precision", "direction") if key in configuration]
+    details += [f"{configuration['size']} rows"] if "size" in configuration else []
     what = ", ".join([_QUANTITIES.get(quantity, quantity), *details])
     where = device_name(row)
     return Cell(what, what), Cell(where, where)

@@ -29,8 +29,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     """The section on `files`, one or more."""
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
-    draw = partial(_draw, experiments=context.experiments)
-    pictures = dict(zip(map(id, with_rows), context.map(draw, with_rows), strict=True))
+    drawn = context.map(partial(draw, experiments=context.experiments), with_rows)
+    pictures = dict(zip(map(id, with_rows), drawn, strict=True))
     both = any(on_device(epoch_rows(file), "cuda") for file in shown)
     return Section(
         title="Training epochs",
@@ -41,7 +41,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def _draw(file: File, experiments: Sequence[Experiment]) -> Pictures:
+def draw(file: File, experiments: Sequence[Experiment]) -> Pictures:
+    """The chart of `file`; of too many lines those of the slower executions are left out."""
     return draw_epochs(file, _drawn(epoch_rows(file)), experiments)
 
 
