@@ -186,19 +186,6 @@ def test_cost_of_a_small_network() -> None:
     assert launches["cuda"]["graph-epoch"] == {"resident": 3 * 7}
 
 
-def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
-    for row in samples(strict(grid)):
-        model, batch = row["configuration"]["model"], row["configuration"]["batch"]
-        cost = strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
-        for field in ("params", "batch", "rows", "steps"):
-            assert cost[field] == row[field]
-        assert cost["optimizer"] == row["label"]
-        assert cost["epoch"]["flops"] == row["flops"]
-        assert cost["epoch"]["bytes"] == row["bytes"]
-        assert cost["epoch"]["products"] == row["products"]
-        assert cost["epoch"]["device_launches"]["cpu"] == row["launches"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -161,3 +161,16 @@ def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
     for model in PARAMETERS:
         row = epoch_name(model, 100, 1).replace(pair[0], f"[{pair[0]} vs. {pair[1]}]")
         assert any(line.startswith(row) for line in lines)
+
+
+def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
+    for row in samples(strict(grid)):
+        model, batch = row["configuration"]["model"], row["configuration"]["batch"]
+        cost = strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
+        for field in ("params", "batch", "rows", "steps"):
+            assert cost[field] == row[field]
+        assert cost["optimizer"] == row["label"]
+        assert cost["epoch"]["flops"] == row["flops"]
+        assert cost["epoch"]["bytes"] == row["bytes"]
+        assert cost["epoch"]["products"] == row["products"]
+        assert cost["epoch"]["device_launches"]["cpu"] == row["launches"]

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from plots import rows  # noqa: E402
-from plots.epoch_table import best_table  # noqa: E402
-from plots.formats import as_markdown  # noqa: E402
 from plots.network import epoch_rows  # noqa: E402
+from plots.tables.epochs import best_table  # noqa: E402
+from plots.tables.formats import as_markdown  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
@@ -36,8 +36,8 @@ def table() -> str:
 
 
 def chart() -> bytes:
+    from plots.page.sections.epochs import draw  # noqa: PLC0415
     from plots.published import load_published  # noqa: PLC0415
-    from plots.sections.epochs import draw  # noqa: PLC0415
 
     return draw(measured(), load_published()).png
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots import rows
+from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.commands.shared import add_format, add_paths, complain, print_tables
-from plots.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
-from plots.table import Table
+from plots.tables.table import Table
 from plots.text import printable
 
 NAME = "advise"
@@ -95,8 +95,8 @@ def _cost(options: argparse.Namespace) -> Cost:
 
 
 def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
-    from plots.advice import advice_table, meeting  # noqa: PLC0415 (scipy takes long to load)
-    from plots.advise import Prediction, fit_series, predict  # noqa: PLC0415
+    from plots.analysis.advise import Prediction, fit_series, predict  # noqa: PLC0415
+    from plots.tables.advice import advice_table, meeting  # noqa: PLC0415 (scipy takes long to load)
 
     if options.threads is not None:
         counts = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}

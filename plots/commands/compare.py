@@ -8,10 +8,11 @@ import re
 import sys
 from pathlib import Path
 
-from plots import mix, rows
+from plots import rows
+from plots.analysis import mix
+from plots.analysis.comparability import obstacles, remarks
 from plots.commands.shared import EXIT_BAD_INPUT, EXIT_SLOWER, add_format, complain, print_tables
-from plots.comparability import obstacles, remarks
-from plots.table import Table
+from plots.tables.table import Table
 from plots.text import printable, slug
 
 NAME = "compare"
@@ -108,8 +109,8 @@ def _refusal(first: rows.File, second: rows.File) -> str:
 
 def _run_comparison(files: list[rows.File], options: argparse.Namespace) -> int:
     # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.compare import Comparison, compare  # noqa: PLC0415
-    from plots.compare_table import compare_tables  # noqa: PLC0415
+    from plots.analysis.compare import Comparison, compare  # noqa: PLC0415
+    from plots.tables.compare import compare_tables  # noqa: PLC0415
 
     baseline, *others = files
     problems: list[str] = []
@@ -167,7 +168,7 @@ def _slower(done: list, fraction: float) -> list[str]:
 def _draw(done: list, folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
-    from plots.compare_chart import alt_text, draw_comparison  # noqa: PLC0415
+    from plots.charts.compare import alt_text, draw_comparison  # noqa: PLC0415
 
     names: list[str] = []
     try:

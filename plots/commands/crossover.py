@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 from plots import rows
+from plots.analysis.crossover import comparisons
+from plots.analysis.curves import is_cpu
+from plots.analysis.speed_up import speed_ups
 from plots.commands.shared import add_format, add_paths, complain, print_tables
-from plots.crossover import comparisons
-from plots.crossover_tables import crossover_table, speed_up_table
-from plots.curves import is_cpu
 from plots.rows import File
-from plots.speed_up import speed_ups
+from plots.tables.crossover import crossover_table, speed_up_table
 from plots.text import printable
 
 NAME = "crossover"
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             print(_nothing_to_compare(file, bool(networks)), file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.crossover_charts import write_charts  # noqa: PLC0415
+        from plots.charts.crossovers import write_charts  # noqa: PLC0415
 
         try:
             for path in write_charts(crossovers, options.charts):

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Writes the report; returns the exit code."""
     # Imported here because matplotlib takes longer to load than `validate` takes to run; and
     # before the pool starts, whose processes share what is loaded.
-    from plots import report  # noqa: PLC0415
+    from plots.page import report  # noqa: PLC0415
 
     with Pool() as pool:
         files, problems = rows.load_files(options.paths, pool.map)

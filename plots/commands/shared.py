@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plots.formats import FORMATS, render
-from plots.table import Table
+from plots.tables.formats import FORMATS, render
+from plots.tables.table import Table
 
 EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for

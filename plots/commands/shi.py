@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 from plots import rows
+from plots.analysis.shi import SHI_PATH, load_shi, shi_table
 from plots.commands.shared import add_format, complain, print_tables
-from plots.shi import SHI_PATH, load_shi, shi_table
 from plots.text import printable
 
 NAME = "shi"

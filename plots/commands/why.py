@@ -34,8 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the tables and draws the charts; returns the exit code."""
-    from plots.crossover import comparisons  # noqa: PLC0415
-    from plots.why_tables import why_tables  # noqa: PLC0415
+    from plots.analysis.crossover import comparisons  # noqa: PLC0415
+    from plots.tables.why import why_tables  # noqa: PLC0415
 
     files, problems = rows.load_files(options.paths)
     tables = []
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes a chart of each file that has one; returns what went wrong."""
-    from plots.why_chart import draw_why  # noqa: PLC0415 (matplotlib takes long to load)
+    from plots.charts.why import draw_why  # noqa: PLC0415 (matplotlib takes long to load)
 
     taken: set[str] = set()
     for file in files:

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import advise, rows
-from plots.advice import advice, meeting
+from plots import rows
+from plots.analysis import advise
+from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost
 from plots.cli import main
 from plots.commands import advise as command
-from plots.cost import BENCH_PATH, Cost, CostError, load_cost
+from plots.tables.advice import advice, meeting
 from plots.tests import synthetic, synthetic_machine
 
 TARGET = "mlp-784-512-10"

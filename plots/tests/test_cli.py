@@ -50,9 +50,13 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
     output = tmp_path / "out" / "report"
     assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 0
     names = sorted(path.name for path in output.iterdir())
-    assert names == ["index.html", "synthetic-machine.epochs.png", "synthetic-machine.epochs.svg"]
+    charts = [f"synthetic-machine.{name}" for name in ("crossover-epoch-100-f32", "epochs")]
+    assert names == [
+        "index.html",
+        *(f"{chart}.{kind}" for chart in charts for kind in ("png", "svg")),
+    ]
     printed = capsys.readouterr().out
-    assert printed == f"wrote {output / 'index.html'}, and 2 files of charts beside it\n"
+    assert printed == f"wrote {output / 'index.html'}, and 4 files of charts beside it\n"
 
 
 def test_report_summary_prints_the_table(small, write, tmp_path, capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plots import rows
-from plots.commandline import again, command
+from plots.page.commandline import again, command
 from plots.rows import Run
 
 ROOT = Path(__file__).parents[2]

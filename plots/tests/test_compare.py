@@ -14,12 +14,12 @@ import pytest
 from matplotlib.image import imread
 
 from plots import rows
+from plots.analysis.compare import Comparison, compare
+from plots.charts.compare import MOST_NAMES, alt_text, draw_comparison
 from plots.cli import main
-from plots.compare import Comparison, compare
-from plots.compare_chart import MOST_NAMES, alt_text, draw_comparison
-from plots.compare_table import compare_tables, headline
-from plots.formats import FORMATS, render
 from plots.row_names import short_names
+from plots.tables.compare import compare_tables, headline
+from plots.tables.formats import FORMATS, render
 from plots.tests import synthetic
 
 ROOT = Path(__file__).parents[2]

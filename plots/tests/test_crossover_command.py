@@ -14,14 +14,14 @@ import pytest
 from matplotlib.image import imread
 
 from plots import rows
+from plots.analysis.crossover import comparisons
+from plots.analysis.speed_up import grids, speed_ups
+from plots.charts.crossover import draw_crossovers
+from plots.charts.crossovers import draw_charts, write_charts
+from plots.charts.heat_map import draw_heat_map
 from plots.cli import main
-from plots.crossover import comparisons
-from plots.crossover_chart import draw_crossovers
-from plots.crossover_charts import draw_charts, write_charts
-from plots.crossover_tables import crossover_table, speed_up_table
-from plots.formats import FORMATS, render
-from plots.heat_map import draw_heat_map
-from plots.speed_up import grids, speed_ups
+from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.formats import FORMATS, render
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs, wide_sweep
 from plots.units import significant

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from plots import rows
-from plots.crossover import comparisons
-from plots.curves import BEST, FAMILIES, NETWORKS, pairings
-from plots.speed_up import grids, speed_ups
+from plots.analysis.crossover import comparisons
+from plots.analysis.curves import BEST, FAMILIES, NETWORKS, pairings
+from plots.analysis.speed_up import grids, speed_ups
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, wide_sweep
 

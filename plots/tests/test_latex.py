@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from plots import rows
-from plots.compare import compare
-from plots.compare_table import compare_tables
-from plots.crossover import comparisons
-from plots.crossover_tables import crossover_table, speed_up_table
-from plots.formats import as_latex
-from plots.shi import load_shi, shi_table
-from plots.speed_up import speed_ups
-from plots.table import NOTHING, Cell, Column, Table
+from plots.analysis.compare import compare
+from plots.analysis.crossover import comparisons
+from plots.analysis.shi import load_shi, shi_table
+from plots.analysis.speed_up import speed_ups
+from plots.tables.compare import compare_tables
+from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.formats import as_latex
+from plots.tables.table import NOTHING, Cell, Column, Table
 from plots.tests import synthetic, synthetic_sweep
 from plots.text import latex
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from plots import mix, rows
+from plots import rows
+from plots.analysis import mix
+from plots.analysis.crossover import comparisons
 from plots.cli import main
-from plots.crossover import comparisons
-from plots.formats import FORMATS
+from plots.tables.formats import FORMATS
 from plots.tests import synthetic
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from plots import report, rows
+from plots import rows
+from plots.page import report
 from plots.published import load_published
 from plots.tests import synthetic, synthetic_probes
 

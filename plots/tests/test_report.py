@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import report, rows, units
+from plots import rows, units
 from plots.network import epoch_rows
+from plots.page import report
+from plots.page.sections import SECTIONS
 from plots.published import PUBLISHED_PATH, load_published
-from plots.sections import SECTIONS
 from plots.series import series_labels, without_slower_executions
 from plots.tests import synthetic, synthetic_probes
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from plots import rows, shi
+from plots import rows
+from plots.analysis import shi
+from plots.analysis.shi import load_shi, shi_table
 from plots.cli import main
-from plots.formats import FORMATS, render
-from plots.shi import load_shi, shi_table
-from plots.table import Table
+from plots.tables.formats import FORMATS, render
+from plots.tables.table import Table
 from plots.tests import synthetic
 
 ROOT = Path(__file__).parents[2]

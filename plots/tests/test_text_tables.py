@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from plots.formats import as_text
-from plots.table import NOTHING, Cell, Column, Table
+from plots.tables.formats import as_text
+from plots.tables.table import NOTHING, Cell, Column, Table
 
 
 def table(width: int, *lines: tuple[Cell, ...]) -> Table:

@@ -10,13 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from plots import crossover, rows, why
+from plots import rows
+from plots.analysis import crossover, why
+from plots.analysis.crossover import Comparison, Crossover, Curve
+from plots.charts.why import draw_why
 from plots.cli import main
-from plots.crossover import Comparison, Crossover, Curve
-from plots.formats import FORMATS, render
+from plots.tables.formats import FORMATS, render
+from plots.tables.why import why_tables
 from plots.tests import synthetic, synthetic_machine
-from plots.why_chart import draw_why
-from plots.why_tables import why_tables
 
 COMMON = {"family": "Epoch", "batch": "100"}
 SIZES = np.array([22.0, 2982.0, 703142.0])

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rows of result files mean: crossovers, speed-ups, reasons, comparisons, predictions."""

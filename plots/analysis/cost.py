@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training a network costs, as `bench --cost` counts it and as rows have counted it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plots.rows import Row
+from plots.text import printable
+
+BENCH_PATH = Path(__file__).parents[2] / "build" / "bench"
+
+_LIMIT_SECONDS = 60
+_COUNTS = ("params", "batch", "rows", "steps")
+_EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
+
+
+class CostError(Exception):
+    """A cost that can't be had; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one epoch asks of a device, counted: bytes in B, all else in counts per epoch.
+
+    `products` and `bytes_to_device` are None where a row of an older file does not say.
+    `launches` are those of one device and one way to use it.
+    """
+
+    params: float
+    batch: float
+    rows: float
+    steps: float
+    flops: float
+    bytes: float
+    products: float | None
+    launches: float
+    bytes_to_device: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One network, batch size and precision, as `bench --cost` prints them."""
+
+    model: str
+    precision: str
+    accumulate: int
+    params: float
+    batch: float
+    fields: dict[str, Any]
+
+    def work(self, configuration: dict[str, str]) -> Work | None:
+        """The epoch as rows of that configuration would compute it; None where there is none."""
+        epoch = self.fields["epoch"]
+        launches = epoch["device_launches"].get(configuration["device"])
+        copied = configuration.get("data", "resident") != "resident"
+        if isinstance(launches, dict):
+            by_data = launches.get(configuration.get("execution"), {})
+            launches = by_data.get(configuration.get("data"))
+        if launches is None:
+            return None
+        return Work(
+            **{name: float(self.fields[name]) for name in _COUNTS},
+            flops=float(epoch["flops"]),
+            bytes=float(epoch["bytes"]),
+            products=float(epoch["products"]),
+            launches=float(launches),
+            bytes_to_device=float(epoch["bytes_to_device"]) if copied else 0.0,
+        )
+
+
+def work_of(row: Row) -> Work | None:
+    """What a measured Epoch row has counted; None where it lacks what a prediction needs."""
+    counters = row.counters
+    if not {"bytes", "launches"} <= counters.keys():
+        return None
+    copied = row.configuration.get("data", "resident") != "resident"
+    return Work(
+        **{name: counters[name] for name in _COUNTS},
+        flops=counters["flops"],
+        bytes=counters["bytes"],
+        products=counters.get("products"),
+        launches=counters["launches"],
+        bytes_to_device=counters.get("bytes_to_device") if copied else 0.0,
+    )
+
+
+def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
+    """What `bench --cost` says of a network. Raises CostError with bench's own sentence."""
+    command = [str(bench), "--cost", *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CostError(
+            f"{printable(str(bench))}: {reason}; build it with ./run, name it with --bench PATH, "
+            "or give its saved output with --cost FILE"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise CostError(
+            f"{printable(str(bench))}: no answer within {_LIMIT_SECONDS} s; "
+            "give a smaller network, or fewer rows"
+        ) from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise CostError(printable(said[-1], 400))
+    return _parse(str(bench), done.stdout)
+
+
+def load_cost(path: Path) -> Cost:
+    """The saved output of `bench --cost`. Raises CostError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CostError(f"{printable(str(path))}: {reason}; check the path") from None
+    return _parse(str(path), text)
+
+
+def _parse(source: str, text: str) -> Cost:
+    try:
+        fields = json.loads(text)
+        epoch = fields["epoch"]
+        numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
+        launches = epoch["device_launches"]
+        numbers += [launches["cpu"]]
+        numbers += [count for modes in launches["cuda"].values() for count in modes.values()]
+        good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
+        good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
+        if good:
+            return Cost(
+                model=str(fields["model"]),
+                precision=str(fields["precision"]),
+                accumulate=int(fields["accumulate"]),
+                params=float(fields["params"]),
+                batch=float(fields["batch"]),
+                fields=fields,
+            )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        pass
+    raise CostError(f"{printable(source)}: is not what bench --cost prints; save its output again")

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which size on the GPU wins, and how sure that is.
+
+docs/method.md, "The crossover and its interval", defines every word used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from plots import units
+from plots.analysis import statistics
+from plots.analysis.curves import BEST, FAMILIES, Curve, pairings
+from plots.rows import File
+
+__all__ = ["BEST", "Comparison", "Crossover", "Curve", "comparisons", "find_crossover"]
+
+Kind = Literal["always", "never", "once", "several", "ambiguous"]
+
+_CPU, _GPU = 0, 1  # names the random numbers of each side
+_CPU_WINS, _GPU_WINS = -1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """The answer for one pair of curves.
+
+    `size` is the smallest size from which the GPU wins at all larger measured sizes, interpolated
+    on logarithmic axes; None where there is none, or where `kind` is "ambiguous". [`low`, `high`]
+    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where it reaches beyond
+    the largest size or that size is undecided, `low` where it reaches below the smallest or no size
+    is the CPU's, and both for the kinds without an interval and with fewer than 3 repetitions
+    (`words` says so then). `crossings` are all sizes where the faster device changes, in
+    order. "several" is every sequence of winners that is sure and is none of the others: also a
+    GPU that wins at small sizes only. `words` is the answer as people read it: "from 703,000
+    parameters (500,000 to 900,000)", "GPU always".
+    """
+
+    kind: Kind
+    size: float | None
+    low: float | None
+    high: float | None
+    crossings: tuple[float, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One pair of curves over the sizes that both have, and its crossover.
+
+    `common` is what both have in common: family, batch, precision and whatever else the family
+    has. Its precision is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names the
+    sizes: "parameters", "size" (of a square product), "width".
+    """
+
+    common: dict[str, str]
+    measure: str
+    cpu: Curve
+    gpu: Curve
+    crossover: Crossover
+
+
+def find_crossover(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover:
+    """Compares two curves at the sizes that both have; the same input gives the same answer.
+
+    Raises ValueError where no size is common.
+    """
+    return _find(cpu, gpu, measure, log_replicates(cpu, _CPU), log_replicates(gpu, _GPU))
+
+
+def comparisons(file: File) -> list[Comparison]:
+    """Every CPU curve of `file` (each thread count, and the best of all) against every GPU curve
+    that computes the same, in the order of the file. Curves need two sizes in common."""
+    found = []
+    replicates: dict[Curve, np.ndarray] = {}  # each curve is in many comparisons
+    for pairing in pairings(file, FAMILIES):
+        gpu = pairing.gpu
+        replicates[gpu] = log_replicates(gpu, _GPU)
+        for cpu in pairing.sides:
+            if len(np.intersect1d(cpu.sizes, gpu.sizes)) < 2:
+                continue
+            if cpu not in replicates:
+                replicates[cpu] = log_replicates(cpu, _CPU)
+            crossover = _find(cpu, gpu, pairing.measure, replicates[cpu], replicates[gpu])
+            found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
+    return found
+
+
+def log_replicates(curve: Curve, side: int) -> np.ndarray:
+    """Logarithms of the resampled medians of `curve`: one line a replicate, one column a size.
+
+    For the best of several thread counts each replicate takes its own best. `side` is 0 for a
+    CPU, 1 for a GPU, so that the two are independent.
+    """
+    columns = []
+    for place, candidates in enumerate(_candidates(curve)):
+        medians = [
+            statistics.resampled_medians(samples, side, place, number)
+            for number, samples in enumerate(candidates)
+        ]
+        columns.append(np.min(medians, axis=0))
+    return np.log(np.stack(columns, axis=1))
+
+
+def log_medians(curve: Curve) -> np.ndarray:
+    """Logarithms of the medians of `curve`, one a size."""
+    return np.log([np.median(samples) for samples in curve.samples])
+
+
+def _candidates(curve: Curve) -> Sequence[tuple[np.ndarray, ...]]:
+    return curve.candidates or [(samples,) for samples in curve.samples]
+
+
+def fewest_samples(curve: Curve, places: Iterable[int] | None = None) -> int:
+    """The smallest number of repetitions at the sizes of `curve`, or at some `places` of them."""
+    candidates = _candidates(curve)
+    chosen = range(len(candidates)) if places is None else places
+    return min(len(samples) for place in chosen for samples in candidates[place])
+
+
+def _find(
+    cpu: Curve,
+    gpu: Curve,
+    measure: str,
+    cpu_replicates: np.ndarray,
+    gpu_replicates: np.ndarray,
+) -> Crossover:
+    sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    if not len(sizes):
+        raise ValueError("the curves have no size in common")
+    # Logarithm of the speed-up CPU time / GPU time: the GPU wins where it is positive.
+    medians = log_medians(cpu)[cpu_places] - log_medians(gpu)[gpu_places]
+    replicates = cpu_replicates[:, cpu_places] - gpu_replicates[:, gpu_places]
+    fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
+    return _answer(sizes, medians, replicates, measure, fewest)
+
+
+def _answer(
+    sizes: np.ndarray, medians: np.ndarray, replicates: np.ndarray, measure: str, fewest: int
+) -> Crossover:
+    logs = np.log(sizes)
+    winners = _winners(replicates)
+    kind = _kind(winners)
+    crosses = kind in ("once", "several")
+    answer = Crossover(
+        kind=kind,
+        size=_start(medians, logs) if crosses and winners[-1] == _GPU_WINS else None,
+        low=None,
+        high=None,
+        crossings=_crossings(medians, logs, winners) if crosses else (),
+        words="",
+    )
+    if fewest < statistics.FEWEST_SAMPLES:
+        medians_say = _words(answer, sizes, measure, winners)
+        words = f"ambiguous: fewer than {statistics.FEWEST_SAMPLES} repetitions; {medians_say}"
+        return Crossover("ambiguous", None, None, None, (), words)
+    if answer.size or kind == "ambiguous":
+        low, high = statistics.interval(_log_starts(replicates, logs))
+        # At many undecided sizes the GPU loses somewhere by noise alone, in nearly all replicates.
+        low_known = _CPU_WINS in winners and low > -np.inf
+        high_known = winners[-1] == _GPU_WINS and high < np.inf
+        answer = replace(
+            answer,
+            low=float(min(np.exp(low), answer.size or sizes[-1])) if low_known else None,
+            high=float(max(np.exp(high), answer.size or sizes[0])) if high_known else None,
+        )
+    return replace(answer, words=_words(answer, sizes, measure, winners))
+
+
+def _winners(replicates: np.ndarray) -> np.ndarray:
+    """The faster device at each size: undecided where too few replicates agree on it.
+
+    Bonferroni's correction keeps the chance that any of equal sizes is decided at 5 %.
+    """
+    gpu_share = np.mean(replicates > 0, axis=0) + np.mean(replicates == 0, axis=0) / 2
+    outside = (1 - statistics.CONFIDENCE) / 2 / len(gpu_share)
+    return np.select([gpu_share >= 1 - outside, gpu_share <= outside], [_GPU_WINS, _CPU_WINS], 0)
+
+
+def _kind(winners: np.ndarray) -> Kind:
+    decided = winners[winners != 0]
+    changes = np.count_nonzero(np.diff(decided))
+    if np.all(winners == _GPU_WINS):
+        return "always"
+    if winners[-1] == _CPU_WINS and changes == 0:
+        return "never"
+    if winners[-1] == 0 or changes == 0:
+        return "ambiguous"
+    return "once" if changes == 1 and winners[-1] == _GPU_WINS else "several"
+
+
+def _log_starts(differences: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """For each line of `differences` the logarithm of the size from which on the GPU wins.
+
+    -inf where it wins at all sizes, inf where it does not win at the largest.
+    """
+    last = len(logs) - 1
+    loses = differences <= 0
+    lost = last - np.argmax(loses[:, ::-1], axis=1)  # the largest size at which the GPU loses
+    left = np.minimum(lost, last - 1)
+    lines = np.arange(len(differences))
+    below, above = differences[lines, left], differences[lines, left + 1]
+    crossed = (below <= 0) & (above > 0)
+    share = np.where(crossed, -below, 0.0) / np.where(crossed, above - below, 1.0)
+    inside = logs[left] + share * (logs[left + 1] - logs[left])
+    return np.select([~loses.any(axis=1), lost == last], [-np.inf, np.inf], inside)
+
+
+def _start(medians: np.ndarray, logs: np.ndarray) -> float:
+    return float(np.exp(_log_starts(medians[None, :], logs)[0]))
+
+
+def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tuple[float, ...]:
+    """Where the faster device changes, between the sizes at which it is decided."""
+    decided = np.flatnonzero(winners)
+    found = []
+    for left, right in pairwise(decided):
+        if winners[left] != winners[right]:
+            part = slice(left, right + 1)
+            found.append(_start(medians[part] * winners[right], logs[part]))
+    if winners[-1] == _GPU_WINS:
+        found[-1] = _start(medians, logs)
+    return tuple(found)
+
+
+def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray) -> str:
+    largest = _amount(sizes[-1], measure, exact=True)
+    if answer.kind == "always":
+        return "GPU always"
+    if answer.kind == "never":
+        return f"never up to {largest}"
+    if answer.kind == "once" and answer.size:
+        return f"from {_amount(answer.size, measure)}{_interval_words(answer)}"
+    if answer.kind == "several":
+        return _several_words(answer, measure, winners)
+    equal = np.count_nonzero(winners == 0)
+    either = f"equal within noise at {equal} of {len(sizes)} sizes"
+    if answer.low:
+        either = f"from {_amount(answer.low, measure)} at the earliest, or never up to {largest}"
+    elif answer.high:
+        either = f"GPU always, or from {_amount(answer.high, measure)} at the latest"
+    return f"ambiguous: {either}"
+
+
+def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
+    first = winners[np.flatnonzero(winners)[0]]
+    devices = ("GPU", "CPU") if first == _CPU_WINS else ("CPU", "GPU")
+    count = len(answer.crossings)
+    parts = [
+        f"{devices[place % 2]} from {units.significant(crossing)}"
+        for place, crossing in enumerate(answer.crossings)
+    ]
+    times = "once" if count == 1 else f"{count} times"
+    over, unit = ("", " parameters") if measure == "parameters" else (f" over {measure}", "")
+    return f"crosses {times}{over}: {', '.join(parts)}{unit}{_interval_words(answer)}"
+
+
+def _interval_words(answer: Crossover) -> str:
+    if answer.low is None or answer.high is None:
+        return ""
+    low, high = units.significant(answer.low), units.significant(answer.high)
+    return f" ({low} to {high})"
+
+
+def _amount(size: float, measure: str, exact: bool = False) -> str:
+    number = units.count(size) if exact else units.significant(size)
+    return f"{number} parameters" if measure == "parameters" else f"{measure} {number}"

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes sections out as one HTML file that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from itertools import count
+
+from markupsafe import Markup
+
+from plots.page import svg
+from plots.page.html import TEMPLATES, environment
+from plots.page.section import Picture, Section
+
+
+def render_page(sections: Sequence[Section]) -> str:
+    """The page with `sections`, in their order; see plots/page/html.py for what becomes of text."""
+    several = any(sum(bool(block.machine) for block in section.blocks) > 1 for section in sections)
+    script = _text("sort.js")
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            sections=sections,
+            several=several,
+            draw=partial(_inline, count(1)),
+            style=Markup(_text("report.css")),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
+    )
+
+
+def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
+    # ElementTree writes every character that means something to HTML as an entity.
+    prefix = f"s{next(numbers)}-"
+    title, _, description = picture.alt.partition(". ")
+    return Markup(svg.inline(picture.pictures.svg, prefix, title, description))
+
+
+@cache
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8").strip()
+
+
+def _hash(script: str) -> str:
+    """What a Content-Security-Policy knows an inline script by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

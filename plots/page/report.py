@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles the report: one HTML page, and its charts as files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from plots.analysis.crossover import comparisons
+from plots.network import epoch_rows
+from plots.page.page import render_page
+from plots.page.section import Context, Section
+from plots.page.sections import SECTIONS
+from plots.page.sections.doubts import missing_table
+from plots.page.sections.verdict import measured, sentences
+from plots.parallel import Map, in_process
+from plots.published import Experiment
+from plots.rows import File
+from plots.tables.epochs import best_table
+from plots.tables.formats import as_text
+from plots.text import printable, slug
+
+PAGE = "index.html"
+
+
+def newest_first(files: Iterable[File]) -> list[File]:
+    """`files` by date, the latest first."""
+    return sorted(files, key=lambda file: (file.date, str(file.path)), reverse=True)
+
+
+def newest_per_machine(files: Iterable[File]) -> tuple[list[File], list[File]]:
+    """Of each machine the file with the latest date, and all others; both latest first."""
+    newest: dict[str, File] = {}
+    older = []
+    for file in newest_first(files):
+        if newest.setdefault(file.machine.id, file) is not file:
+            older.append(file)
+    return list(newest.values()), older
+
+
+def build_report(
+    files: Sequence[File],
+    experiments: Sequence[Experiment],
+    older: Sequence[File] = (),
+    detailed: int | None = None,
+    apply: Map = in_process,
+) -> dict[str, bytes]:
+    """The report on `files`, one or more: file name → content, ready to be written.
+
+    The first `detailed` files (None: all) are shown in full, the others as lines of a table;
+    `older` files are only named. Names are made of lower case letters, digits, hyphens and dots
+    between them whatever the files hold, so nothing lands outside the folder they are written to.
+    """
+    compared = apply(comparisons, files)
+    context = Context(
+        experiments=tuple(experiments),
+        detailed=len(files) if detailed is None else detailed,
+        older=tuple(older),
+        stems=_stems(files),
+        compared={file.path: found for file, found in zip(files, compared, strict=True)},
+        map=apply,
+    )
+    built = [module.build(files, context) for module in SECTIONS]
+    sections = [section for section in built if section is not None]
+    contents = {PAGE: render_page(sections).encode()}
+    for section in sections:
+        contents |= _charts(section)
+    return contents
+
+
+def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
+    """Writes `contents` into `folder`, which it makes; returns the paths. Raises OSError.
+
+    Files of these names are replaced, also where they are links to elsewhere; others stay.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, content in contents.items():
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".partial")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        paths.append(path)
+    return paths
+
+
+def summary(file: File) -> str:
+    """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
+    rows = epoch_rows(file)
+    answer = " ".join(sentences(file, comparisons(file)))
+    parts = [
+        f"{printable(file.machine.id)}: {printable(answer, 600)}",
+        f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
+    ]
+    if rows:
+        parts += ["", as_text(best_table(rows)).rstrip()]
+    missing = missing_table(file)
+    if missing.lines:
+        parts += ["", as_text(missing).rstrip()]
+    return "\n".join(parts)
+
+
+def _stems(files: Sequence[File]) -> dict[Path, str]:
+    """A part of file names for each file, from its machine's name; no two alike."""
+    stems: dict[Path, str] = {}
+    taken: set[str] = set()
+    for file in files:
+        stem = candidate = slug(file.machine.id)
+        number = 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate)
+        stems[file.path] = candidate
+    return stems
+
+
+def _charts(section: Section) -> dict[str, bytes]:
+    contents = {}
+    for block in section.blocks:
+        for picture in block.pictures:
+            contents[f"{picture.stem}.svg"] = picture.pictures.svg
+            contents[f"{picture.stem}.png"] = picture.pictures.png
+    return contents
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the figures come from: the machine, what is timed, how to measure a row again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.page.commandline import again, command, template
+from plots.page.section import Block, Context, Fold, Section
+from plots.rows import File, Row
+from plots.tables.table import NOTHING, Cell, Column, Table
+
+_METHOD = (
+    (
+        "Epoch",
+        "One training epoch over the whole data, by the wall clock: forward, loss, backward and "
+        "update of every batch, from data in memory. Not timed: reading data, creating primitives, "
+        "allocating, and the first epoch.",
+    ),
+    ("Peak", "What a device does at best: a probe for each ceiling. The best repetition counts."),
+    (
+        "Copy",
+        "One copy between host and device, or within one of them, wall clock and the wait for its "
+        "end included.",
+    ),
+    (
+        "Gemm, Layer",
+        "The same matrix product, or the same layer, many times one behind the other, then one "
+        "wait; the time of one of them.",
+    ),
+    (
+        "Verification",
+        "Every row is compared with a float64 reference before it is timed; where it is off by "
+        "more than its tolerance, it is an error and not a number.",
+    ),
+    (
+        "Samples",
+        "Each repetition is one, and all are kept. The median and the range of all of them are "
+        "shown; nothing is removed.",
+    ),
+    ("Bounds", "A row is held against the ceilings measured in the same file."),
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section:
+    """The section on `files`, one or more."""
+    blocks = [_block(file) for file in files[: context.detailed]]
+    blocks.append(
+        Block(
+            title="What is timed",
+            facts=_METHOD,
+            notes=("docs/method.md in the repository says the same in full.",),
+        )
+    )
+    tables = (_older(context.older),) if context.older else ()
+    return Section(
+        title="How it was measured",
+        anchor="record",
+        blocks=tuple(blocks),
+        tables=tables,
+    )
+
+
+def _block(file: File) -> Block:
+    checkout = (f"git checkout {file.software.commit}",) if file.software.commit else ()
+    notes = (
+        ["With uncommitted changes, which the commit does not have."] if file.software.dirty else []
+    )
+    return Block(
+        machine=file.machine.id,
+        facts=_facts(file),
+        commands=(*checkout, "./run --setup-only", command(file.run)),
+        notes=tuple(notes),
+        folds=(
+            Fold(
+                f"Every row, how it was verified, and how to measure it again ({len(file.rows)})",
+                (_rows(file),),
+                commands=(template(file.run),),
+            ),
+        ),
+    )
+
+
+def _facts(file: File) -> tuple[tuple[str, str], ...]:
+    machine, software, cpu = file.machine, file.software, file.machine.cpu
+    libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
+    commit = software.commit or "unknown"
+    facts = {
+        "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
+        f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
+        f"governor: {cpu.governor or 'none'}",
+        "GPU": machine.gpu or machine.gpu_reason,
+        "Memory": f"{machine.memory_bytes / 1e9:.1f} GB",
+        "System": f"{machine.os}, kernel {machine.kernel}",
+        "Commit": commit + (" with uncommitted changes" if software.dirty else ""),
+        "Compiler": f"{software.compiler}, {software.build_type}, {software.flags.strip()}",
+        "Libraries": libraries,
+        "Data": file.run.data,
+        "Sweep": f"{file.run.sweep}, {file.run.repetitions} repetitions",
+        "Date": file.date.isoformat(),
+        "File": file.path.name,
+    }
+    return tuple((name, fact) for name, fact in facts.items() if fact)
+
+
+def _rows(file: File) -> Table:
+    columns = (
+        Column("row", "row"),
+        Column("seconds", "median of one iteration", numeric=True),
+        Column("repetitions", "repetitions", numeric=True),
+        Column("verified", "verified"),
+        Column("command", "measure it again"),
+    )
+    lines = []
+    for row in file.rows:
+        again_command = again(file.run, row)
+        timed = row.failure is None
+        lines.append(
+            (
+                Cell(row.name, row.name),
+                Cell(units.seconds(row.median), row.median) if timed else NOTHING,
+                Cell(str(len(row.samples)), len(row.samples)),
+                _verified(row),
+                Cell(again_command, again_command),
+            )
+        )
+    return Table("Every row", columns, tuple(lines))
+
+
+def _verified(row: Row) -> Cell:
+    checked = row.verification
+    if checked is None:
+        return NOTHING
+    amounts = (
+        (checked.steps, checked.steps_of, "steps"),
+        (checked.entries, checked.entries_of, "entries"),
+    )
+    counted = [f"{some:,} of {every:,} {what}, " for some, every, what in amounts if some and every]
+    text = f"{''.join(counted)}error {checked.relative_error:.1e} ≤ {checked.tolerance:.1e}"
+    return Cell(text, checked.relative_error)
+
+
+def _older(files: Sequence[File]) -> Table:
+    columns = (
+        Column("machine", "machine"),
+        Column("file", "file"),
+        Column("measured", "measured"),
+        Column("rows", "rows", numeric=True),
+    )
+    lines = tuple(
+        (
+            Cell(file.machine.id, file.machine.id),
+            Cell(file.path.name, file.path.name),
+            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            Cell(units.count(len(file.rows)), len(file.rows)),
+        )
+        for file in files
+    )
+    return Table("Older files of the same machines, not shown", columns, lines)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The crossovers and the speed-ups of result files as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from plots import units
+from plots.analysis.crossover import Comparison, Crossover
+from plots.analysis.curves import Curve
+from plots.analysis.speed_up import SpeedUp
+from plots.rows import File
+from plots.tables.table import NOTHING, Cell, Column, Table
+
+_WHICH = (Column("machine", "machine"), Column("file", "file"))
+_HOW = (
+    Column("batch", "batch", numeric=True),
+    Column("precision", "precision"),
+    Column("cpu_threads", "threads", group="CPU"),
+)
+_GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
+_INTERVAL = (
+    Column("low", "from", numeric=True, group="95 %"),
+    Column("high", "to", numeric=True, group="95 %"),
+)
+_NAMES = {"Epoch": "epoch", "Gemm": "product", "Layer": "layer"}
+_SAID = {"family", "batch", "precision"}  # these have a place of their own
+
+
+def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+    """One line for each comparison: the size from which the GPU wins, and its interval.
+
+    The best of all thread counts has a line where there are several. Machine and file are columns
+    where there are several files.
+    """
+    flags: dict[str, int] = {}
+    lines = []
+    for file, comparisons in found:
+        for comparison in comparisons:
+            cpu, gpu = comparison.cpu, comparison.gpu
+            if _is_best_of_one(cpu):
+                continue
+            crossover = comparison.crossover
+            lines.append(
+                (
+                    *_which(file, found),
+                    Cell(what(comparison.common), what(comparison.common)),
+                    *_how(comparison.common, cpu, gpu, flags),
+                    Cell(_answer(crossover), crossover.kind),
+                    Cell(comparison.measure, comparison.measure),
+                    _size(crossover.size),
+                    _size(crossover.low),
+                    _size(crossover.high),
+                )
+            )
+    columns = (
+        *_which_columns(found),
+        Column("what", "time of"),
+        *_HOW,
+        *_GPU,
+        Column("kind", "answer"),
+        Column("measure", "over"),
+        Column("crossover", "GPU wins from", numeric=True),
+        *_INTERVAL,
+    )
+    return Table(f"Crossover{_on(found)}", columns, tuple(lines), tuple(flags))
+
+
+def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
+    """One line for each network and GPU configuration; the CPU is at its best thread count.
+
+    The faster device's time is bold where the interval of the speed-up does not hold 1.
+    """
+    flags: dict[str, int] = {}
+    lines = []
+    for file, speed_ups in found:
+        for speed_up in speed_ups:
+            cpu, gpu = speed_up.cpu, speed_up.gpu
+            batch, precision, threads, *how = _how(speed_up.common, cpu, gpu, flags)
+            model = speed_up.common["model"]
+            lines.append(
+                (
+                    *_which(file, found),
+                    Cell(model, model),
+                    Cell(units.count(speed_up.parameters), int(speed_up.parameters)),
+                    batch,
+                    precision,
+                    threads,
+                    _time(cpu, speed_up.winner == "cpu"),
+                    *how,
+                    _time(gpu, speed_up.winner == "gpu"),
+                    _ratio(speed_up.ratio),
+                    _ratio(speed_up.low),
+                    _ratio(speed_up.high),
+                )
+            )
+    columns = (
+        *_which_columns(found),
+        Column("model", "network"),
+        Column("params", "parameters", numeric=True),
+        *_HOW,
+        Column("cpu_seconds", "time", numeric=True, group="CPU"),
+        *_GPU,
+        Column("gpu_seconds", "time", numeric=True, group="GPU"),
+        Column("speed_up", "SPEED UP", numeric=True),
+        *_INTERVAL,
+    )
+    title = f"SPEED UP = CPU time / GPU time of one epoch{_on(found)}"
+    return Table(title, columns, tuple(lines), tuple(flags))
+
+
+def what(common: dict[str, str]) -> str:
+    """What is timed, in words: "epoch", "product, nn, warm", "layer, relu, forward, fused"."""
+    family = common["family"]
+    known = {"transpose", "cache", "activation", "pass", "form"}
+    rest = [
+        value if key in known else f"{key} {value}"
+        for key, value in common.items()
+        if key not in _SAID and key != "model"
+    ]
+    return ", ".join([_NAMES.get(family, family), *rest])
+
+
+def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
+    return _WHICH if len(found) > 1 else ()
+
+
+def _which(file: File, found: Sequence[object]) -> tuple[Cell, ...]:
+    if len(found) == 1:
+        return ()
+    return (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
+
+
+def _on(found: Sequence[tuple[File, object]]) -> str:
+    return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
+
+
+def _is_best_of_one(cpu: Curve) -> bool:
+    return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
+
+
+def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
+    """Batch, precision, threads, and the GPU's execution and data, with marks for the flags."""
+    execution = gpu.configuration.get("execution")
+    if execution and "loss" in gpu.configuration and "loss" not in common:
+        execution += f", loss {gpu.configuration['loss']}"
+    return (
+        _given(common.get("batch")),
+        _given(common.get("precision")),
+        _given(cpu.configuration.get("cpu_threads"), _marks(cpu.flags, flags)),
+        _given(execution, _marks(gpu.flags, flags)),
+        _given(gpu.configuration.get("data")),
+    )
+
+
+def _given(text: str | None, marks: tuple[int, ...] = ()) -> Cell:
+    if text is None:
+        return NOTHING
+    number = text.isascii() and text.isdigit() and len(text) < 10
+    return Cell(text, int(text) if number else text, marks=marks)
+
+
+def _marks(own: Iterable[str], flags: dict[str, int]) -> tuple[int, ...]:
+    return tuple(flags.setdefault(flag, len(flags) + 1) for flag in own)
+
+
+def _answer(crossover: Crossover) -> str:
+    return "once" if crossover.kind == "once" else crossover.words
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size), size)
+
+
+def _time(curve: Curve, bold: bool) -> Cell:
+    seconds = float(np.median(curve.samples[0]))
+    return Cell(units.seconds(seconds), seconds, bold=bold)
+
+
+def _ratio(ratio: float | None) -> Cell:
+    return NOTHING if ratio is None else Cell(units.significant(ratio), ratio)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `why`: where the time goes, bounds, threads, what changes the crossover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.analysis.crossover import Comparison
+from plots.analysis.why import (
+    PARTS,
+    UNEXPLAINED,
+    Split,
+    counterfactuals,
+    epoch_rows,
+    missing_gpu,
+    repayments,
+    splits,
+    threads,
+)
+from plots.rows import File, Row
+from plots.series import series_key, series_labels
+from plots.tables.table import NOTHING, Cell, Column, Table
+
+_NETWORK = (
+    Column("model", "model"),
+    Column("params", "parameters", numeric=True),
+    Column("batch", "batch", numeric=True),
+)
+
+
+def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
+    """All that `why` says of `file`; `compared` are its comparisons(). Tables without a line are
+    left out."""
+    rows = epoch_rows(file)
+    tables = [
+        split_table(file, rows),
+        thread_table(file, rows),
+        counterfactual_table(file, compared),
+        repayment_table(file, rows),
+    ]
+    return [table for table in tables if table.lines]
+
+
+def split_table(file: File, rows: Sequence[Row]) -> Table:
+    """Where the time of each of `rows` goes, in percent, and what bounds it."""
+    found = {split.row.index: split for split in splits(rows)}
+    used = [part for part in PARTS if any(part in split.parts for split in found.values())]
+    labels = series_labels(rows)
+    shares = [*used, UNEXPLAINED] if found else []
+    columns = (
+        *_NETWORK,
+        Column("on", "on"),
+        Column("epoch_seconds", "epoch", numeric=True),
+        *(
+            Column(f"{part}_percent", PARTS.get(part, part), numeric=True, group="%")
+            for part in shares
+        ),
+        Column("bound", "by", group="bound"),
+        Column("bound_seconds", "at least", numeric=True, group="bound"),
+        Column("bound_percent", "reached", numeric=True, group="bound"),
+    )
+    notes: dict[str, int] = {}
+    lines = [
+        (
+            *_network_cells(row),
+            _text(labels[series_key(row)]),
+            _seconds(row.median),
+            *_share_cells(row, found.get(row.index), shares),
+            *_bound_cells(row, notes),
+        )
+        for row in rows
+    ]
+    closing = [missing] if (missing := missing_gpu(file)) else []
+    return Table(
+        title=f"Where the time of an epoch goes, on {file.machine.id}",
+        columns=columns,
+        lines=tuple(lines),
+        notes=(*notes, *closing),
+    )
+
+
+def thread_table(file: File, rows: Sequence[Row]) -> Table:
+    """What more CPU threads bring to each network."""
+    found = threads(rows)
+    counts = sorted({count for item in found for count in item.rows})
+    columns = (
+        *_NETWORK,
+        *(
+            Column(f"seconds_{count}", _threads(count), numeric=True, group="time")
+            for count in counts
+        ),
+        *(
+            Column(f"speed_up_{count}", _threads(count), numeric=True, group="speed-up")
+            for count in counts[1:]
+        ),
+    )
+    lines = []
+    for item in found:
+        times = [
+            _seconds(item.rows[count].median) if count in item.rows else NOTHING for count in counts
+        ]
+        speed_ups = [
+            Cell(
+                f"{item.speed_ups[count]:.2f}",
+                item.speed_ups[count],
+                marks=(1,) if count in item.unsure else (),
+            )
+            if count in item.speed_ups
+            else NOTHING
+            for count in counts[1:]
+        ]
+        lines.append((*_network_cells(next(iter(item.rows.values()))), *times, *speed_ups))
+    unsure = any(item.unsure for item in found)
+    note = "The repetitions of both thread counts overlap: the difference may be chance."
+    return Table(
+        title=f"What more threads bring, on {file.machine.id}",
+        columns=columns,
+        lines=tuple(lines),
+        notes=(note,) if unsure else (),
+    )
+
+
+def counterfactual_table(file: File, compared: Sequence[Comparison]) -> Table:
+    """What would change the crossover; each line's note says it as a sentence."""
+    found = counterfactuals(file, compared)
+    columns = (
+        Column("change", "change"),
+        Column("held", "all else"),
+        Column("before", "crossover before", numeric=True),
+        Column("after", "after", numeric=True),
+        Column("from", "from"),
+    )
+    lines = tuple(
+        (
+            Cell(item.change, item.change, marks=(number,)),
+            _text(item.held),
+            Cell(item.before.words, item.before.size),
+            Cell(item.after.words, item.after.size),
+            _text("measured" if item.measured else "the profile"),
+        )
+        for number, item in enumerate(found, 1)
+    )
+    return Table(
+        title=f"What changes the crossover, on {file.machine.id}",
+        columns=columns,
+        lines=lines,
+        notes=tuple(item.sentence[0].upper() + item.sentence[1:] + "." for item in found),
+    )
+
+
+def repayment_table(file: File, rows: Sequence[Row]) -> Table:
+    """After how many epochs the start-up of each GPU row is repaid."""
+    labels = series_labels(rows)
+    columns = (
+        *_NETWORK,
+        Column("gpu", "GPU"),
+        Column("cpu", "against"),
+        Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
+        Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
+        Column("gpu_epoch_seconds", "GPU", numeric=True, group="epoch"),
+        Column("cpu_epoch_seconds", "CPU", numeric=True, group="epoch"),
+        Column("epochs", "repaid after epochs", numeric=True),
+    )
+    lines = tuple(
+        (
+            *_network_cells(item.gpu),
+            _text(labels[series_key(item.gpu)]),
+            _text(labels[series_key(item.cpu)]),
+            _seconds(item.gpu.counters["first_call_seconds"]),
+            _seconds(item.cpu.counters["first_call_seconds"]),
+            _seconds(item.gpu.median),
+            _seconds(item.cpu.median),
+            Cell("never") if item.epochs is None else Cell(units.count(item.epochs), item.epochs),
+        )
+        for item in repayments(rows)
+    )
+    return Table(
+        title=f"When the GPU's start-up is repaid, on {file.machine.id}",
+        columns=columns,
+        lines=lines,
+    )
+
+
+def _network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
+    params, batch = row.counters["params"], row.counters["batch"]
+    return (
+        _text(row.configuration["model"]),
+        Cell(units.count(params), params),
+        Cell(units.count(batch), batch),
+    )
+
+
+def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
+    if split is None:
+        return [NOTHING] * len(shares)
+    seconds = {**split.parts, UNEXPLAINED: split.unexplained}
+    cells = []
+    for part in shares:
+        percent = 100 * seconds[part] / split.total if part in seconds else None
+        cells.append(NOTHING if percent is None else Cell(f"{percent:.1f}", percent))
+    return cells
+
+
+def _bound_cells(row: Row, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
+    """What bounds `row`; `notes` gets the reason where it is not known."""
+    bound = row.bound
+    if bound is None:
+        return NOTHING, NOTHING, NOTHING
+    if bound.name is None or bound.seconds is None or bound.percent is None:
+        mark = notes.setdefault(f"No bound: {bound.reason}.", len(notes) + 1)
+        return Cell("–", marks=(mark,)), NOTHING, NOTHING
+    percent = Cell(f"{units.significant(bound.percent, 2)} %", bound.percent)
+    return _text(bound.name), _seconds(bound.seconds), percent
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _seconds(value: float) -> Cell:
+    return Cell(units.seconds(value), value)
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread" if count == 1 else f"{count} threads"
