@@ -114,13 +114,17 @@ void derive(benchmark::UserCounters& counters, double seconds) {
 }
 
 nlohmann::ordered_json verification_json(const Verification& verification) {
-  return {{"reference", "float64 interpreter"},
-          {"steps", verification.steps},
-          {"steps_of", verification.steps_of},
-          {"tolerance", verification.tolerance.loss},
-          {"relative_error", verification.loss_error},
-          {"parameter_tolerance", verification.tolerance.parameters},
-          {"parameter_error", verification.parameter_error}};
+  nlohmann::ordered_json json = {{"reference", "float64 interpreter"},
+                                 {"steps", verification.steps},
+                                 {"steps_of", verification.steps_of},
+                                 {"tolerance", verification.tolerance.loss},
+                                 {"relative_error", verification.loss_error},
+                                 {"parameter_tolerance", verification.tolerance.parameters},
+                                 {"parameter_error", verification.parameter_error}};
+  if (verification.undetermined > 0) {
+    json["undetermined_updates"] = verification.undetermined;
+  }
+  return json;
 }
 
 /// A network as it is trained, on whatever device.
@@ -206,6 +210,7 @@ class EpochFamily {
   void require_memory(const Plan& plan, const Side& side) const;
   const Dataset& dataset_for(const Task& task);
   const Trajectory& trajectory_for(const Plan& plan);
+  Verification verified(Program& program, const Workload& workload, const Plan& plan);
 
   const Arguments arguments_;
   Devices& devices_;
@@ -306,8 +311,7 @@ Row EpochFamily::row(const Plan& plan, const Side& side) const {
 
 std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) {
   require_memory(plan, side);
-  const Trajectory& trajectory = trajectory_for(plan);
-  const auto verified = static_cast<std::int64_t>(trajectory.losses.size());
+  const auto steps = std::ssize(trajectory_for(plan).losses);
   const Workload epoch = plan.epoch();
   Workload workload = arranged(epoch, side.device == &devices_.cpu);
   const Dataset& dataset = dataset_for(plan.task);
@@ -318,15 +322,14 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   Program& program = row->program();
   set_data(program, row->workload(), dataset);
   restart(program, row->workload());
-  program.enqueue(0, verified);
+  program.enqueue(0, steps);
   program.wait();
   double first_call_seconds = seconds_since(start);
 
-  row->verification =
-      verification_json(verify(program, row->workload(), trajectory, plan.training.precision));
+  row->verification = verification_json(verified(program, row->workload(), plan));
 
   start = std::chrono::steady_clock::now();
-  program.enqueue(verified, row->steps() - verified);
+  program.enqueue(steps, row->steps() - steps);
   program.wait();
   first_call_seconds += seconds_since(start);
 
@@ -380,6 +383,23 @@ const Dataset& EpochFamily::dataset_for(const Task& task) {
     at->second = task.generate(task.rows);
   }
   return at->second;
+}
+
+/// `program` has just run the trajectory's steps from the start, and has in the end.
+Verification EpochFamily::verified(Program& program, const Workload& workload, const Plan& plan) {
+  const Trajectory& trajectory = trajectory_for(plan);
+  try {
+    return verify(program, workload, trajectory, plan.training.precision);
+  } catch (const Mismatch& mismatch) {
+    try {
+      Reference reference(plan.epoch());
+      set_data(reference, dataset_for(plan.task));
+      return verify_between_kinks(program, workload, reference, std::ssize(trajectory.losses),
+                                  plan.training.precision);
+    } catch (const Mismatch&) {
+      throw Mismatch(mismatch);  // what was found first is what is wrong
+    }
+  }
 }
 
 const Trajectory& EpochFamily::trajectory_for(const Plan& plan) {

@@ -104,13 +104,15 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Verification:
     """What was compared: of an epoch, `steps` of its `steps_of` steps; of the results of one
-    operation, `entries` of their `entries_of`."""
+    operation, `entries` of their `entries_of`. The updates of `undetermined_updates` of the steps
+    hang on rounding, and were not compared."""
 
     reference: str
     tolerance: float
     relative_error: float
     steps: int | None = None
     steps_of: int | None = None
+    undetermined_updates: int | None = None
     entries: int | None = None
     entries_of: int | None = None
 

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <numeric>
+#include <set>
+
 #include "crossover/catalogue.h"
 #include "crossover/start.h"
 #include "support.h"
@@ -64,6 +68,85 @@ TEST(Verify, FindsAChangedParameterThatNoLossShows) {
   values[1] += 0.01;
   upload(*program, right.workload, bias, values);
   EXPECT_THROW(verify(*program, right.workload, trajectory), Mismatch);
+}
+
+/// A right program whose update of one step goes astray.
+class Astray : public Program {
+ public:
+  Astray(std::unique_ptr<Program> program, const Workload& workload, std::int64_t step)
+      : program_(std::move(program)), workload_(workload), step_(step) {}
+
+  void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
+  void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    if (first <= step_ && step_ < first + count) {
+      program_->enqueue(first, step_ + 1 - first);
+      const Id bias = find(workload_, "layer 0 bias");
+      std::vector<double> values = crossover::download(*this, workload_, bias);
+      values[0] += 0.01;
+      crossover::upload(*this, workload_, bias, values);
+      count -= step_ + 1 - first;
+      first = step_ + 1;
+    }
+    program_->enqueue(first, count);
+  }
+  void wait() override { program_->wait(); }
+  [[nodiscard]] std::int64_t launches() const override { return program_->launches(); }
+  Profile profile() override { return program_->profile(); }
+
+ private:
+  std::unique_ptr<Program> program_;
+  const Workload& workload_;
+  std::int64_t step_;
+};
+
+/// What verify_between_kinks() says of three steps, of which those in `kinks` have an input of a
+/// ReLU within rounding of zero, by a program that goes astray in the update of step `astray`.
+std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astray) {
+  constexpr std::int64_t batch = 4;
+  const Workload epoch =
+      training_epoch(mlp("m", {3, 8, 2}, Activation::relu), {.rows = 3 * batch, .batch = batch});
+  Dataset data = uniform_rows({3}, 3 * batch, 2);
+  Reference reference(epoch);
+  set_data(reference, data);
+  restart(reference);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    if (kinks.contains(step)) {
+      // The first row of the batch such that w x + b of the first neuron all but vanishes.
+      const auto w = reference[find(epoch, "layer 0 weight")].first(3);
+      const double b = reference[find(epoch, "layer 0 bias")][0];
+      const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
+      for (std::size_t i = 0; i < 3; ++i) {
+        data.inputs[static_cast<std::size_t>(step * batch * 3) + i] =
+            static_cast<float>(-b * w[i] / square);
+      }
+      set_data(reference, data);
+    }
+    reference.run(step, 1);
+  }
+  const Workload workload = fuse(epoch);
+  const auto backend = make_cpu_backend();
+  Astray program(backend->compile(workload, {.threads = 1}), workload, astray);
+  set_data(program, workload, data);
+  try {
+    const Verification result = verify_between_kinks(program, workload, reference, 3);
+    EXPECT_EQ(result.steps, 3);
+    return std::to_string(result.undetermined) + " undetermined";
+  } catch (const Mismatch& mismatch) {
+    return mismatch.what();
+  }
+}
+
+TEST(VerifyBetweenKinks, LeavesOutNoUpdateButThatOfAKink) {
+  EXPECT_EQ(between_kinks({1}, 1), "1 undetermined");
+  EXPECT_TRUE(between_kinks({1}, 0).starts_with("the loss of step 2 differs"));
+  EXPECT_TRUE(between_kinks({1}, 2).starts_with("tensor 'layer 0 bias' after 3 steps differs"));
+}
+
+TEST(VerifyBetweenKinks, RefusesWhereNoKinkExplainsOrTooManyDo) {
+  constexpr std::int64_t nowhere = 99;
+  EXPECT_TRUE(between_kinks({}, nowhere).starts_with("the updates of 0 of 3 steps"));
+  EXPECT_TRUE(between_kinks({0, 1}, nowhere).starts_with("the updates of 2 of 3 steps"));
 }
 
 TEST(Verify, TakesNotANumberForAnError) {

@@ -48,8 +48,9 @@ struct Verification {
   std::int64_t steps = 0;     ///< verified
   std::int64_t steps_of = 0;  ///< of the epoch
   Tolerance tolerance;
-  double loss_error = 0;       ///< largest of all steps
-  double parameter_error = 0;  ///< largest of all tensors
+  double loss_error = 0;          ///< largest of all steps
+  double parameter_error = 0;     ///< largest of all tensors
+  std::int64_t undetermined = 0;  ///< steps whose update was not verified: verify_between_kinks()
 };
 
 /// The program computes something else than the reference. what() names the step or the tensor.
@@ -61,6 +62,16 @@ struct Mismatch : std::runtime_error {
 /// tensors. `precision` as in tolerance_for().
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
+
+/// For a training that verify() refuses, though every operation is right: where an input of a ReLU
+/// lies within rounding of zero, float32 may see it on the other side, take another gradient, and
+/// be as right as float64. Runs both anew, step by step; behind each step with such an input the
+/// program goes on from the reference's parameters and states. So every loss is verified, and every
+/// update but those of such steps, of which `undetermined` counts. Throws Mismatch where something
+/// differs in spite of that, where there is no such step, and where more than half of them are.
+/// `reference` has its data, and its Workload's activations stand by themselves (not fuse()d).
+Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
+                                  std::int64_t steps, Precision precision = Precision::f32);
 
 struct TensorVerification {
   std::int64_t entries = 0;  ///< of the tensors compared, all of them

@@ -235,6 +235,13 @@ def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
     assert "With one from a machine" not in answer
 
 
+def test_updates_that_were_not_verified_are_told(small, write):
+    for entry in small["benchmarks"]:
+        entry["verification"]["undetermined_updates"] = 3
+    text = shown(page_of(build(rows.load_file(write(small)))).text)
+    assert "updates of 3 undetermined" in text
+
+
 def test_failures_flags_notes_and_record_are_told(write):
     document = synthetic.sweep(threads=(1, 4), gpu=False)
     document["context"]["crossover"]["complete"] = False

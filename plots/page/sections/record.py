@@ -137,6 +137,8 @@ def _verified(row: Row) -> Cell:
         (checked.entries, checked.entries_of, "entries"),
     )
     counted = [f"{some:,} of {every:,} {what}, " for some, every, what in amounts if some and every]
+    if checked.undetermined_updates:
+        counted.append(f"updates of {checked.undetermined_updates:,} undetermined, ")
     text = f"{''.join(counted)}error {checked.relative_error:.1e} ≤ {checked.tolerance:.1e}"
     return Cell(text, checked.relative_error)
 
