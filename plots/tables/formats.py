@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from plots.tables.table import NOTHING, Cell, Column, Table
@@ -32,7 +33,8 @@ def as_text(table: Table) -> str:
     """Aligned columns for a terminal; what is bold elsewhere has an asterisk.
 
     A table wider than a terminal is cut between groups of columns, and each part repeats the
-    columns before the first group. A part leaves out lines whose figures are in other parts alone.
+    columns before the first group; where they do not tell all lines apart, lines have numbers. A
+    part leaves out lines whose figures are in other parts alone.
     """
     texts = [[_plain(cell) for cell in line] for line in table.lines]
     widths = [
@@ -48,6 +50,10 @@ def as_text(table: Table) -> str:
     text = [printable(table.title, _LONGEST_NOTE)]
     rest = runs[1:] if stub else runs
     parts = _parts(rest, stub, widths)
+    if len(parts) > 1 and len({tuple(line[place] for place in stub) for line in texts}) < len(
+        texts
+    ):
+        return as_text(_numbered(table))
     for part in parts:
         lines = [line for line in texts if len(parts) == 1 or _belongs(line, part, rest)]
         text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
@@ -55,6 +61,15 @@ def as_text(table: Table) -> str:
         f"[{mark}] {printable(note, _LONGEST_NOTE)}" for mark, note in enumerate(table.notes, 1)
     ]
     return "\n".join(text) + "\n"
+
+
+def _numbered(table: Table) -> Table:
+    numbers = (Cell(str(number), number) for number in range(1, len(table.lines) + 1))
+    return replace(
+        table,
+        columns=(Column("line", "#", numeric=True), *table.columns),
+        lines=tuple((number, *line) for number, line in zip(numbers, table.lines, strict=True)),
+    )
 
 
 _Run = tuple[str, tuple[int, ...]]  # a group of columns and their places

@@ -72,3 +72,16 @@ def test_columns_behind_the_groups_may_be_a_part():
 def test_a_table_without_groups_or_lines_is_whole():
     bare = Table("t", tuple(Column(k, k * 60) for k in "ab"), ())
     assert as_text(bare) == f"t\n\n{'a' * 60}  {'b' * 60}\n"
+
+
+def test_lines_that_look_alike_in_each_part_have_numbers():
+    alike = (Cell("x"), Cell("1"), Cell("2"), Cell("3"), Cell("4"))
+    wide = Table(
+        "t",
+        (Column("n", "n"), *(Column(g, g * 70, True, g) for g in "abc"), Column("d", "d")),
+        (FULL, alike),
+    )
+    _, *parts = as_text(wide).split("\n\n")
+    assert [[line.split()[:2] for line in part.splitlines()[1:]] for part in parts] == [
+        [["#", "n"], ["1", "x"], ["2", "x"]]
+    ] * 3
