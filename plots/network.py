@@ -14,8 +14,9 @@ _OWN_COLUMN = frozenset({"model", "batch"})
 
 
 def epoch_rows(file: File) -> list[Row]:
-    """The Epoch rows of `file` that have a result."""
-    return [row for row in file.rows if row.family == "Epoch" and row.failure is None]
+    """The Epoch rows of `file` that have a result, by size of the network."""
+    rows = [row for row in file.rows if row.family == "Epoch" and row.failure is None]
+    return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
 
 
 def on_device(rows: Sequence[Row], device: str) -> list[Row]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from plots.rows import Row
-from plots.text import printable
+from plots.text import printable, whole
 
 SeriesKey = tuple[tuple[str, str], ...]
 
@@ -79,7 +79,7 @@ def _rank(key: str) -> int:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return whole(text) or 0
 
 
 def _spelled(key: SeriesKey) -> str:

@@ -30,6 +30,11 @@ def markdown(text: str, limit: int = 160) -> str:
     return _AUTOLINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", escaped)
 
 
+def whole(text: str, digits: int = 9) -> int | None:
+    """The number that `text` spells in at most `digits` decimal digits, and nothing else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 def slug(text: str, limit: int = 60) -> str:
     """A file name made from `text`: lower case letters, digits and hyphens, never empty."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:limit].strip("-") or "unnamed"

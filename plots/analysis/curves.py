@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plots.rows import File, Row
+from plots.text import whole
 
 BEST = "best"
 
@@ -86,8 +87,7 @@ def _disc_parameters(row: Row) -> float | None:
 
 
 def _whole(text: str) -> float | None:
-    number = text.isascii() and text.isdigit() and len(text) < 10
-    return float(text) if number and int(text) > 0 else None
+    return float(whole(text) or 0) or None
 
 
 def _edge(row: Row) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from plots.rows import Row
 from plots.series import device_name
+from plots.text import whole
 
 _DEVICE = ("device", "cpu_threads")
 
@@ -80,8 +81,7 @@ def _point(row: Row, size: float, counter: str) -> Point:
     return Point(size, amount / row.median, amount / row.maximum, amount / row.minimum, row)
 
 
-def _order(key: tuple[tuple[str, str], ...]) -> tuple[bool, float, tuple[tuple[str, str], ...]]:
+def _order(key: tuple[tuple[str, str], ...]) -> tuple[bool, int, tuple[tuple[str, str], ...]]:
     configuration = dict(key)
-    threads = configuration.get("cpu_threads", "0")
-    number = float(threads) if threads.isascii() and threads.isdigit() and len(threads) < 10 else 0
-    return configuration.get("device") != "cpu", number, key
+    threads = whole(configuration.get("cpu_threads", "")) or 0
+    return configuration.get("device") != "cpu", threads, key

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from plots.analysis.crossover import Comparison, Crossover, Curve, find_crossover
+from plots.network import epoch_rows
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key
 from plots.units import significant
@@ -134,12 +135,6 @@ class Threads:
             for threads, row in others
             if row.minimum <= base.maximum and base.minimum <= row.maximum
         )
-
-
-def epoch_rows(file: File) -> list[Row]:
-    """The Epoch rows of `file` that have a result, by size of the network."""
-    rows = [row for row in file.rows if row.family == "Epoch" and row.failure is None]
-    return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
 
 
 def splits(rows: Iterable[Row]) -> list[Split]:
@@ -305,12 +300,13 @@ def _by_profile(file: File, pairs: Sequence[Comparison]) -> list[Counterfactual]
         ("data", "resident", ("copy_to_device",), "without copies to the GPU"),
         ("execution", "graph", ("launch",), "without the time of launches"),
     )
+    profiled = splits(epoch_rows(file))
     found = []
     for key, best, parts, change in asked:
         if any(configuration.get(key) == best for configuration in configurations):
             continue
         for pair in pairs:
-            curve = _without(file, pair, parts)
+            curve = _without(profiled, pair, parts)
             if curve is not None:
                 found.append(
                     Counterfactual(
@@ -325,11 +321,11 @@ def _by_profile(file: File, pairs: Sequence[Comparison]) -> list[Counterfactual]
     return found
 
 
-def _without(file: File, pair: Comparison, parts: Sequence[str]) -> Curve | None:
+def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
     """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
     batch = pair.common.get("batch")
     seconds = {}
-    for split in splits(epoch_rows(file)):
+    for split in profiled:
         row = split.row
         same = dict(series_key(row)) == pair.gpu.configuration
         if same and batch in (None, row.configuration["batch"]):

@@ -24,6 +24,7 @@ from plots.charts.style import (
     chart,
     devices,
     render,
+    repetitions,
     set_logarithmic_axes,
     write_titles,
 )
@@ -141,13 +142,12 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _lines(file: File, comparisons: Sequence[Comparison]) -> list[str]:
-    counts = {
+    count = repetitions(
         len(samples)
         for each in comparisons
         for curve in (each.cpu, each.gpu)
         for samples in curve.samples
-    }
-    count = str(max(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    )
     lines = [
         devices(file),
         f"{_conditions(comparisons[0])}; points: median of {count} repetitions",

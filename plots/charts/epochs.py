@@ -20,6 +20,7 @@ from plots.charts.style import (
     devices,
     line_style,
     render,
+    repetitions,
     set_logarithmic_axes,
     write_titles,
 )
@@ -180,9 +181,7 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> None:
 
 
 def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
-    fewest = min(len(row.samples) for row in rows)
-    most = max(len(row.samples) for row in rows)
-    count = str(most) if fewest == most else f"{fewest} to {most}"
+    count = repetitions(len(row.samples) for row in rows)
     lines = [
         devices(file),
         f"points: median of {count} repetitions; shading and bars: range of all of them",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -171,3 +171,10 @@ def devices(file: File) -> str:
     if file.machine.gpu:
         names.append(printable(file.machine.gpu, 40))
     return " · ".join(names)
+
+
+def repetitions(counts: Iterable[int]) -> str:
+    """How many repetitions the points of a chart have: "9", "3 to 9"."""
+    known = set(counts)
+    fewest, most = min(known), max(known)
+    return str(most) if fewest == most else f"{fewest} to {most}"

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plots import units
-from plots.analysis.why import PARTS, UNEXPLAINED, Split, epoch_rows, splits
+from plots.analysis.why import PARTS, UNEXPLAINED, Split, splits
 from plots.charts.style import GREY, Pictures, devices, drawing, render
+from plots.network import epoch_rows
 from plots.rows import File
 from plots.series import series_key, series_labels
 from plots.text import printable

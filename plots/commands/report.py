@@ -10,7 +10,7 @@ from plots import rows
 from plots.commands.shared import add_paths, complain
 from plots.parallel import Pool
 from plots.published import PUBLISHED_PATH, load_published
-from plots.text import printable
+from plots.text import printable, whole
 
 NAME = "report"
 HELP = "write one HTML page with everything, and its charts"
@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
 def _detail(text: str) -> int | None:
     if text == "all":
         return None
-    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
-        return int(text)
+    if number := whole(text):
+        return number
     raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on, or all, is needed")
 
 

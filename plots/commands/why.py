@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
     files, problems = rows.load_files(options.paths)
     tables = []
     for file in files:
-        on_gpu = any(row.configuration.get("device") != "cpu" for row in file.rows)
-        own = why_tables(file, comparisons(file) if on_gpu else [])
+        own = why_tables(file, comparisons(file))
         if not own:
             problems.append(f"{printable(str(file.path))}: no Epoch row has a result")
         tables += own

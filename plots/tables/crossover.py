@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.curves import Curve
 from plots.analysis.speed_up import SpeedUp
 from plots.rows import File
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.text import whole
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
 _HOW = (
@@ -149,21 +150,17 @@ def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) 
     return (
         _given(common.get("batch")),
         _given(common.get("precision")),
-        _given(cpu.configuration.get("cpu_threads"), _marks(cpu.flags, flags)),
-        _given(execution, _marks(gpu.flags, flags)),
+        _given(cpu.configuration.get("cpu_threads"), marks(cpu.flags, flags)),
+        _given(execution, marks(gpu.flags, flags)),
         _given(gpu.configuration.get("data")),
     )
 
 
-def _given(text: str | None, marks: tuple[int, ...] = ()) -> Cell:
+def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
     if text is None:
         return NOTHING
-    number = text.isascii() and text.isdigit() and len(text) < 10
-    return Cell(text, int(text) if number else text, marks=marks)
-
-
-def _marks(own: Iterable[str], flags: dict[str, int]) -> tuple[int, ...]:
-    return tuple(flags.setdefault(flag, len(flags) + 1) for flag in own)
+    number = whole(text)
+    return Cell(text, text if number is None else number, marks=flagged)
 
 
 def _answer(crossover: Crossover) -> str:

@@ -9,7 +9,7 @@ from plots import units
 from plots.network import NetworkKey, best, network_label, networks, on_device
 from plots.rows import Row
 from plots.series import device_label
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table, marks
 
 _NETWORK = (
     Column("network", "network"),
@@ -112,8 +112,8 @@ def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> l
 
 
 def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
-    marks = tuple(flags.setdefault(flag, len(flags) + 1) for flag in row.quality)
-    return Cell(units.seconds(row.median), row.median, bold, marks)
+    flagged = marks(row.quality, flags)
+    return Cell(units.seconds(row.median), row.median, bold, flagged)
 
 
 def _range(row: Row) -> Cell:

@@ -6,6 +6,7 @@ Text in it is still as the result file has it; each format escapes it in its own
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -37,6 +38,11 @@ class Cell:
 
 
 NOTHING = Cell("–")
+
+
+def marks(texts: Iterable[str], notes: dict[str, int]) -> tuple[int, ...]:
+    """The numbers of `texts` among `notes`, a table's notes so far, which new ones join."""
+    return tuple(notes.setdefault(text, len(notes) + 1) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

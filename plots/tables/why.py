@@ -12,12 +12,12 @@ from plots.analysis.why import (
     UNEXPLAINED,
     Split,
     counterfactuals,
-    epoch_rows,
     missing_gpu,
     repayments,
     splits,
     threads,
 )
+from plots.network import epoch_rows
 from plots.rows import File, Row
 from plots.series import series_key, series_labels
 from plots.tables.table import NOTHING, Cell, Column, Table

@@ -15,6 +15,7 @@ from plots.analysis import crossover, why
 from plots.analysis.crossover import Comparison, Crossover, Curve
 from plots.charts.why import draw_why
 from plots.cli import main
+from plots.network import epoch_rows
 from plots.tables.formats import FORMATS, render
 from plots.tables.why import why_tables
 from plots.tests import synthetic, synthetic_machine
@@ -62,8 +63,8 @@ def sentences(file: rows.File, *compared: Comparison) -> list[str]:
 
 def test_the_parts_add_up_to_the_median(load):
     file = load(noise=0.5)
-    found = why.splits(why.epoch_rows(file))
-    assert len(found) == len(why.epoch_rows(file)) == 14 * 4
+    found = why.splits(epoch_rows(file))
+    assert len(found) == len(epoch_rows(file)) == 14 * 4
     for split in found:
         total = sum(split.parts.values()) + split.unexplained
         assert total == pytest.approx(split.row.median)
@@ -73,7 +74,7 @@ def test_the_parts_add_up_to_the_median(load):
 
 def test_a_row_without_profile_has_no_split(small, write):
     file = rows.load_file(write(small))
-    assert why.splits(why.epoch_rows(file)) == []
+    assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
     assert "unexplained_percent" not in table.records()[0]
     assert draw_why(file) is None

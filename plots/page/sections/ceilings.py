@@ -9,7 +9,7 @@ from plots import units
 from plots.page.section import Block, Context, Section
 from plots.rows import File, Row
 from plots.series import device_name
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table, marks
 
 _QUANTITIES = {
     "fma": "multiply-adds on registers",
@@ -68,11 +68,11 @@ def _rates(title: str, rows: Sequence[Row], counter: str, unit: str) -> Table:
     for row in rows:
         amount = row.counters[counter]
         best, median = amount / row.minimum, amount / row.median
-        marks = tuple(flags.setdefault(flag, len(flags) + 1) for flag in row.quality)
+        flagged = marks(row.quality, flags)
         lines.append(
             (
                 *_names(row),
-                Cell(units.rate(best, unit), best, bold=True, marks=marks),
+                Cell(units.rate(best, unit), best, bold=True, marks=flagged),
                 Cell(units.rate(median, unit), median),
                 Cell(str(len(row.samples)), len(row.samples)),
             )
@@ -96,10 +96,10 @@ def _latencies(rows: Sequence[Row]) -> Table:
         count = row.counters["count"]
         best, median = row.minimum / count, row.median / count
         device = row.counters.get("device_seconds")
-        marks = tuple(flags.setdefault(flag, len(flags) + 1) for flag in row.quality)
+        flagged = marks(row.quality, flags)
         cells = [
             *_names(row),
-            Cell(units.seconds(best), best, bold=True, marks=marks),
+            Cell(units.seconds(best), best, bold=True, marks=flagged),
             Cell(units.seconds(median), median),
             Cell(units.seconds(device), device) if device else NOTHING,
             Cell(str(len(row.samples)), len(row.samples)),

@@ -12,7 +12,7 @@ from plots.charts.style import Pictures
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File, Row
 from plots.series import device_name
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table, marks
 
 _DIRECTIONS = {
     "h2d": "host to device",
@@ -135,7 +135,7 @@ def _every(rows: Sequence[Row]) -> Table:
         direction = _DIRECTIONS.get(fields["direction"], fields["direction"])
         model = fields.get("model")
         seconds, bandwidth = row.median / count, rate(row, "bytes")
-        marks = tuple(flags.setdefault(flag, len(flags) + 1) for flag in row.quality)
+        flagged = marks(row.quality, flags)
         network = f"{model}, {fields.get('batch', '')}" if model else ""
         table.append(
             (
@@ -147,7 +147,7 @@ def _every(rows: Sequence[Row]) -> Table:
                 Cell(device_name(row), device_name(row)),
                 Cell(network, network) if model else NOTHING,
                 Cell(units.binary_bytes(_size(row)), _size(row)),
-                Cell(units.seconds(seconds), seconds, marks=marks),
+                Cell(units.seconds(seconds), seconds, marks=flagged),
                 Cell(
                     units.seconds_range(row.minimum / count, row.maximum / count),
                     (row.maximum - row.minimum) / count,

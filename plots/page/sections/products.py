@@ -12,7 +12,8 @@ from plots.charts.style import Pictures
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File, Row
 from plots.series import device_name
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.text import whole
 
 _GEMM_SIZES = ("m", "n", "k")
 
@@ -159,12 +160,12 @@ def _every(title: str, rows: Sequence[Row]) -> Table:
     for row in rows:
         count = row.counters["count"]
         seconds, speed = row.median / count, rate(row, "flops")
-        marks = tuple(flags.setdefault(flag, len(flags) + 1) for flag in row.quality)
+        flagged = marks(row.quality, flags)
         table.append(
             (
                 *(_field(row.configuration.get(name)) for name in names),
                 Cell(device_name(row), device_name(row)),
-                Cell(units.seconds(seconds), seconds, marks=marks),
+                Cell(units.seconds(seconds), seconds, marks=flagged),
                 Cell(
                     units.seconds_range(row.minimum / count, row.maximum / count),
                     (row.maximum - row.minimum) / count,
@@ -178,5 +179,5 @@ def _every(title: str, rows: Sequence[Row]) -> Table:
 def _field(text: str | None) -> Cell:
     if text is None:
         return NOTHING
-    whole = text.isascii() and text.isdigit() and len(text) < 16
-    return Cell(text, int(text) if whole else text)
+    number = whole(text, digits=15)
+    return Cell(text, text if number is None else number)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots.analysis.crossover import Comparison
-from plots.analysis.why import counterfactuals, epoch_rows, splits
+from plots.analysis.why import counterfactuals, splits
 from plots.charts.why import draw_why
+from plots.network import epoch_rows
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File
 from plots.tables.why import repayment_table, split_table, thread_table
