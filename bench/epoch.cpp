@@ -57,27 +57,28 @@ bool is_finite(Program& program, const Workload& workload) {
   return true;
 }
 
-constexpr std::array kinds{Kind::product, Kind::elementwise,    Kind::loss,
-                           Kind::update,  Kind::copy_to_device, Kind::copy_from_device,
-                           Kind::launch,  Kind::synchronization};
+constexpr std::array kinds{OpCategory::product,        OpCategory::elementwise,
+                           OpCategory::loss,           OpCategory::update,
+                           OpCategory::copy_to_device, OpCategory::copy_from_device,
+                           OpCategory::launch,         OpCategory::synchronization};
 
-const char* counter_of(Kind kind) {
+const char* counter_of(OpCategory kind) {
   switch (kind) {
-    case Kind::product:
+    case OpCategory::product:
       return "seconds_product";
-    case Kind::elementwise:
+    case OpCategory::elementwise:
       return "seconds_elementwise";
-    case Kind::loss:
+    case OpCategory::loss:
       return "seconds_loss";
-    case Kind::update:
+    case OpCategory::update:
       return "seconds_update";
-    case Kind::copy_to_device:
+    case OpCategory::copy_to_device:
       return "seconds_copy_to_device";
-    case Kind::copy_from_device:
+    case OpCategory::copy_from_device:
       return "seconds_copy_from_device";
-    case Kind::launch:
+    case OpCategory::launch:
       return "seconds_launch";
-    case Kind::synchronization:
+    case OpCategory::synchronization:
       return "seconds_synchronization";
   }
   return "";
@@ -103,7 +104,7 @@ Profile median_profile(Program& program, double seconds) {
 
 void derive(benchmark::UserCounters& counters, double seconds) {
   double explained = 0;
-  for (const Kind kind : kinds) {
+  for (const OpCategory kind : kinds) {
     const auto counter = counters.find(counter_of(kind));
     explained += counter != counters.end() ? counter->second.value : 0;
   }
@@ -372,7 +373,7 @@ void EpochFamily::require_memory(const Plan& plan, const Side& side) const {
   require(2 * (data + order));
   const Workload workload = plan.epoch();
   const bool on_cpu = side.device == &devices_.cpu;  // a GPU tells of its own memory
-  const auto program = on_cpu ? side.device->backend->bytes_needed(workload) : 0;
+  const auto program = on_cpu ? side.device->backend->plan(workload, side.options)->bytes() : 0;
   require(static_cast<double>(program) + static_cast<double>(reference_bytes(workload)) +
           2 * (data + order));
 }

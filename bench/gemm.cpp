@@ -151,7 +151,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
   Workload workload = product_workload(size, sets, plan.cold ? sets : repeats(one));
   const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
   const double program =
-      on_cpu ? static_cast<double>(side.device->backend->bytes_needed(workload)) : 0;
+      on_cpu ? static_cast<double>(side.device->backend->plan(workload, side.options)->bytes()) : 0;
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
   require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),

@@ -100,7 +100,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
   const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
-  const auto program = on_cpu ? side.device->backend->bytes_needed(workload) : 0;
+  const auto program = on_cpu ? side.device->backend->plan(workload, side.options)->bytes() : 0;
   const auto largest =
       static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
   constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared

@@ -56,7 +56,8 @@ TEST(Program, ProfilesTheSameComputation) {
   const auto backend = make_cpu_backend();
   const auto program = started(*backend, training, 1);
   const Profile profile = program->profile();
-  for (const Kind kind : {Kind::product, Kind::elementwise, Kind::loss, Kind::update}) {
+  for (const OpCategory kind :
+       {OpCategory::product, OpCategory::elementwise, OpCategory::loss, OpCategory::update}) {
     ASSERT_TRUE(profile.contains(kind));
     EXPECT_GT(profile.at(kind), 0);
   }

@@ -65,7 +65,7 @@ struct CompileOptions {
 };
 
 /// What a Program spends its time on.
-enum class Kind {
+enum class OpCategory {
   product,
   elementwise,
   loss,
@@ -77,7 +77,7 @@ enum class Kind {
 };
 
 /// Seconds of one pass over the whole order, by kind.
-using Profile = std::map<Kind, double>;
+using Profile = std::map<OpCategory, double>;
 
 /// A compiled Workload: all memory allocated, nothing left to decide.
 class Program {
@@ -106,6 +106,24 @@ class Program {
   virtual Profile profile() = 0;
 };
 
+/// A Workload as a device will run it: everything decided and counted, no memory taken yet.
+class Plan {
+ public:
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  virtual ~Plan() = default;
+
+  /// Bytes of device memory that the Program takes, scratch space included.
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
+
+  /// What Program::launches() will say.
+  [[nodiscard]] virtual std::int64_t launches() const = 0;
+
+  /// Once. Throws OutOfMemory.
+  [[nodiscard]] virtual std::unique_ptr<Program> instantiate() = 0;
+};
+
 struct Description {
   std::string device;                            ///< "cpu", "cuda": as in the names of rows
   std::int64_t cache_bytes = 0;                  ///< of the last level on a GPU; 0: not told
@@ -124,12 +142,20 @@ class Backend {
   /// What is missing for matrix products of that precision, in words; empty where they can be had.
   [[nodiscard]] virtual std::string missing_for(Precision precision) const = 0;
 
-  /// Bytes of device memory that a Program for the Workload takes.
-  [[nodiscard]] virtual std::int64_t bytes_needed(const Workload& workload) const = 0;
+  /// The same computation in the operations that this device runs best: fuse(), and fuse_update()
+  /// where that pays. Tensors keep their numbers.
+  [[nodiscard]] virtual Workload optimize(Workload workload) const = 0;
 
-  /// Throws Unsupported, OutOfMemory; std::invalid_argument on a Workload that does not check().
-  [[nodiscard]] virtual std::unique_ptr<Program> compile(const Workload& workload,
-                                                         const CompileOptions& options) const = 0;
+  /// Runs the operations as they are. Throws Unsupported; std::invalid_argument on a Workload that
+  /// does not check().
+  [[nodiscard]] virtual std::unique_ptr<Plan> plan(const Workload& workload,
+                                                   const CompileOptions& options) const = 0;
+
+  /// plan() and instantiate() in one.
+  [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
+                                                 const CompileOptions& options) const {
+    return plan(workload, options)->instantiate();
+  }
 
   /// Throws Unsupported where the device has no such thing, OutOfMemory; std::invalid_argument on a
   /// spec that does not check().

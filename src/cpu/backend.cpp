@@ -15,8 +15,9 @@
 #include "../step/overload.h"
 #include "block.h"
 #include "crossover/backend.h"
-#include "crossover/cost.h"
+#include "crossover/launches.h"
 #include "crossover/memory.h"
+#include "crossover/training.h"
 #include "loops.h"
 #include "probes.h"
 #include "product.h"
@@ -34,7 +35,7 @@ struct Position {
 
 /// One call of the step's list, and the number of threads that it runs on.
 struct Kernel {
-  Kind kind;
+  OpCategory kind;
   int threads;
   std::function<void(const Position&, int threads)> call;
 };
@@ -189,7 +190,7 @@ class CpuProgram : public Program {
 
   [[nodiscard]] int threads_for(Id id) const { return threads_for_bytes(bytes(workload_[id])); }
 
-  void add_kernel(Kind kind, int threads, std::function<void(const Position&, int)> call) {
+  void add_kernel(OpCategory kind, int threads, std::function<void(const Position&, int)> call) {
     kernels_.back().push_back({kind, threads, std::move(call)});
   }
 
@@ -202,10 +203,11 @@ class CpuProgram : public Program {
     const int threads = flops >= flops_worth_threads ? options_.threads : 1;
     const Threads made_for(threads);
     products_.push_back(std::make_shared<Product>(engine_, stream_, shape));
-    add_kernel(Kind::product, threads, [=, product = products_.back()](const Position& now, int) {
-      product->execute(a.at<const void>(now), b.at<const void>(now), bias.at<const void>(now),
-                       c.at<void>(now));
-    });
+    add_kernel(OpCategory::product, threads,
+               [=, product = products_.back()](const Position& now, int) {
+                 product->execute(a.at<const void>(now), b.at<const void>(now),
+                                  bias.at<const void>(now), c.at<void>(now));
+               });
   }
 
   void add_kernels(const Linear& op) {
@@ -245,7 +247,7 @@ class CpuProgram : public Program {
     if (op.dbias != none) {
       with_float(type(op.dy), [&](auto zero) {
         using T = decltype(zero);
-        add_kernel(Kind::elementwise, threads_for(op.dy),
+        add_kernel(OpCategory::elementwise, threads_for(op.dy),
                    [=, dbias = operand(op.dbias), accumulate = op.accumulate](const Position& now,
                                                                               int threads) {
                      column_sums(threads, dy.at<const T>(now), batch, out, accumulate,
@@ -270,7 +272,7 @@ class CpuProgram : public Program {
       with_float(type(op.y), [&](auto to) {
         using To = decltype(to);
         if constexpr (std::is_same_v<From, float> || std::is_same_v<To, float>) {
-          add_kernel(Kind::elementwise, threads_for(op.x),
+          add_kernel(OpCategory::elementwise, threads_for(op.x),
                      [x = operand(op.x), y = operand(op.y), n = count(op.x)](const Position& now,
                                                                              int threads) {
                        cast(threads, x.at<const From>(now), y.at<To>(now), n);
@@ -283,7 +285,7 @@ class CpuProgram : public Program {
   void add_kernels(const Activate& op) {
     with_float(type(op.x), [&](auto zero) {
       using T = decltype(zero);
-      add_kernel(Kind::elementwise, threads_for(op.x),
+      add_kernel(OpCategory::elementwise, threads_for(op.x),
                  [x = operand(op.x), y = operand(op.y), activation = op.activation,
                   n = count(op.x)](const Position& now, int threads) {
                    cpu::activate(threads, activation, x.at<const T>(now), y.at<T>(now), n);
@@ -294,7 +296,7 @@ class CpuProgram : public Program {
   void add_kernels(const ActivateGrad& op) {
     with_float(type(op.y), [&](auto zero) {
       using T = decltype(zero);
-      add_kernel(Kind::elementwise, threads_for(op.y),
+      add_kernel(OpCategory::elementwise, threads_for(op.y),
                  [y = operand(op.y), dy = operand(op.dy), dx = operand(op.dx),
                   activation = op.activation, n = count(op.y)](const Position& now, int threads) {
                    activate_grad(threads, activation, y.at<const T>(now), dy.at<const T>(now),
@@ -306,7 +308,7 @@ class CpuProgram : public Program {
   void add_kernels(const Add& op) {
     with_float(type(op.y), [&](auto zero) {
       using T = decltype(zero);
-      add_kernel(Kind::elementwise, threads_for(op.y),
+      add_kernel(OpCategory::elementwise, threads_for(op.y),
                  [a = operand(op.a), b = operand(op.b), y = operand(op.y), n = count(op.y)](
                      const Position& now, int threads) {
                    cpu::add(threads, a.at<const T>(now), b.at<const T>(now), y.at<T>(now), n);
@@ -317,7 +319,7 @@ class CpuProgram : public Program {
   void add_kernels(const SoftmaxCrossEntropy& op) {
     with_float(type(op.dlogits), [&](auto zero) {
       using T = decltype(zero);
-      add_kernel(Kind::loss, threads_for(op.logits),
+      add_kernel(OpCategory::loss, threads_for(op.logits),
                  [logits = operand(op.logits), labels = operand(op.labels), loss = operand(op.loss),
                   dlogits = operand(op.dlogits), batch = workload_[op.logits].shape[0],
                   classes = workload_[op.logits].shape[1],
@@ -373,7 +375,7 @@ class CpuProgram : public Program {
 
   void add_kernels(const Sgd& op) {
     for (const Span& span : spans_of({&op.parameters, &op.gradients}, {})) {
-      add_kernel(Kind::update, threads_for_floats(span.count),
+      add_kernel(OpCategory::update, threads_for_floats(span.count),
                  [=, rate = static_cast<float>(op.learning_rate * op.gradient_factor)](
                      const Position&, int threads) {
                    cpu::sgd(threads, span.arrays[0], span.arrays[1], span.count, rate);
@@ -383,14 +385,15 @@ class CpuProgram : public Program {
 
   void add_kernels(const AdamW& op) {
     auto* step = operand(op.step).at<std::int32_t>({});
-    add_kernel(Kind::update, 1, [=](const Position&, int) { ++*step; });
+    add_kernel(OpCategory::update, 1, [=](const Position&, int) { ++*step; });
     for (const Span& span :
          spans_of({&op.parameters, &op.gradients, &op.m, &op.v}, op.weight_decay)) {
-      add_kernel(Kind::update, threads_for_floats(span.count), [=](const Position&, int threads) {
-        const auto factors = adamw_factors<float>(op, span.weight_decay, *step);
-        cpu::adamw(threads, span.arrays[0], span.arrays[1], span.arrays[2], span.arrays[3],
-                   span.count, factors);
-      });
+      add_kernel(OpCategory::update, threads_for_floats(span.count),
+                 [=](const Position&, int threads) {
+                   const auto factors = adamw_factors<float>(op, span.weight_decay, *step);
+                   cpu::adamw(threads, span.arrays[0], span.arrays[1], span.arrays[2],
+                              span.arrays[3], span.count, factors);
+                 });
     }
   }
 
@@ -425,6 +428,30 @@ class CpuProgram : public Program {
   std::vector<std::shared_ptr<Product>> products_;
 };
 
+class CpuPlan : public Plan {
+ public:
+  CpuPlan(Workload workload, const CompileOptions& options)
+      : workload_(std::move(workload)), options_(options) {}
+
+  [[nodiscard]] std::int64_t bytes() const override { return plan_memory(workload_).bytes; }
+  [[nodiscard]] std::int64_t launches() const override { return cpu_launches(workload_); }
+
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    try {
+      return std::make_unique<CpuProgram>(workload_, options_);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) {
+        throw OutOfMemory(error.what());
+      }
+      throw Unsupported(std::string("oneDNN: ") + error.what());
+    }
+  }
+
+ private:
+  const Workload workload_;
+  const CompileOptions options_;
+};
+
 class CpuBackend : public Backend {
  public:
   [[nodiscard]] Description describe() const override {
@@ -441,12 +468,12 @@ class CpuBackend : public Backend {
     return missing_for_products(precision);
   }
 
-  [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
-    return plan_memory(workload).bytes;
+  [[nodiscard]] Workload optimize(Workload workload) const override {
+    return fuse_update(fuse(std::move(workload)));
   }
 
-  [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
-                                                 const CompileOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
+                                           const CompileOptions& options) const override {
     if (options.threads < 1) {
       throw std::invalid_argument("a CPU program needs at least one thread");
     }
@@ -455,14 +482,7 @@ class CpuBackend : public Backend {
     }
     allow_threads(options.threads);
     check(workload, options.precision);
-    try {
-      return std::make_unique<CpuProgram>(workload, options);
-    } catch (const dnnl::error& error) {
-      if (error.status == dnnl_out_of_memory) {
-        throw OutOfMemory(error.what());
-      }
-      throw Unsupported(std::string("oneDNN: ") + error.what());
-    }
+    return std::make_unique<CpuPlan>(workload, options);
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "crossover/backend.h"
+#include "crossover/launches.h"
+#include "crossover/training.h"
 #include "plan.h"
 #include "probes.h"
 #include "product.h"
@@ -16,6 +18,33 @@ namespace cuda {
 namespace {
 
 std::string text(const char* characters) { return characters; }
+
+class GpuPlan : public crossover::Plan {
+ public:
+  GpuPlan(Workload workload, const CompileOptions& options)
+      : workload_(std::move(workload)), options_(options) {}
+
+  /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
+  /// asked here which epilogues it has.
+  [[nodiscard]] std::int64_t bytes() const override {
+    const auto all = [](const ProductForm&) { return true; };
+    const auto plain = [](const ProductForm& form) { return form.epilogue == Epilogue::none; };
+    return std::max(make_plan(workload_, options_, all).bytes,
+                    make_plan(workload_, options_, plain).bytes);
+  }
+
+  [[nodiscard]] std::int64_t launches() const override {
+    return cuda_launches(workload_, options_);
+  }
+
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    return std::make_unique<CudaProgram>(workload_, options_);
+  }
+
+ private:
+  const Workload workload_;
+  const CompileOptions options_;
+};
 
 class GpuBackend : public Backend {
  public:
@@ -40,21 +69,18 @@ class GpuBackend : public Backend {
     return missing_for_products(device_, precision);
   }
 
-  /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
-  /// asked here which epilogues it has.
-  [[nodiscard]] std::int64_t bytes_needed(const Workload& workload) const override {
-    const auto all = [](const ProductForm&) { return true; };
-    const auto plain = [](const ProductForm& form) { return form.epilogue == Epilogue::none; };
-    return std::max(make_plan(workload, {}, all).bytes, make_plan(workload, {}, plain).bytes);
+  /// Not fuse_update(): a product that accumulates loses cuBLASLt's bias-gradient epilogue.
+  [[nodiscard]] Workload optimize(Workload workload) const override {
+    return fuse(std::move(workload));
   }
 
-  [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
-                                                 const CompileOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<crossover::Plan> plan(
+      const Workload& workload, const CompileOptions& options) const override {
     check(workload, options.precision);
     if (const std::string missing = missing_for(options.precision); !missing.empty()) {
       throw Unsupported(missing);
     }
-    return std::make_unique<CudaProgram>(workload, options);
+    return std::make_unique<GpuPlan>(workload, options);
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

@@ -580,14 +580,14 @@ const char* name_of(Epilogue epilogue) {
 
 }  // namespace
 
-Kind kind_of(const Launch& launch) {
+OpCategory category_of(const Launch& launch) {
   return std::visit(Overload{
-                        [](const ProductLaunch&) { return Kind::product; },
-                        [](const LossLaunch&) { return Kind::loss; },
-                        [](const SgdLaunch&) { return Kind::update; },
-                        [](const AdamWTimeLaunch&) { return Kind::update; },
-                        [](const AdamWLaunch&) { return Kind::update; },
-                        [](const auto&) { return Kind::elementwise; },
+                        [](const ProductLaunch&) { return OpCategory::product; },
+                        [](const LossLaunch&) { return OpCategory::loss; },
+                        [](const SgdLaunch&) { return OpCategory::update; },
+                        [](const AdamWTimeLaunch&) { return OpCategory::update; },
+                        [](const AdamWLaunch&) { return OpCategory::update; },
+                        [](const auto&) { return OpCategory::elementwise; },
                     },
                     launch);
 }

@@ -152,7 +152,7 @@ using Launch = std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, Activ
                             AdvanceLaunch, SgdLaunch, AdamWTimeLaunch, AdamWLaunch>;
 
 /// What the launch's time counts as in a profile.
-Kind kind_of(const Launch& launch);
+OpCategory category_of(const Launch& launch);
 
 /// Rows of the data set that a step reads, as they come into a staging buffer.
 struct StagedInput {

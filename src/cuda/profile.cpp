@@ -31,9 +31,9 @@ Profile combine(const RunSeconds& run, Placement placement, bool wait_every_step
       copy = std::max(0.0, copy - computing);
     }
     if (placement != Placement::resident) {
-      whole[Kind::copy_to_device] += times * copy;
+      whole[OpCategory::copy_to_device] += times * copy;
     } else if (copy > 0) {
-      whole[Kind::elementwise] += times * copy;  // within the device: a pass over memory
+      whole[OpCategory::elementwise] += times * copy;  // within the device: a pass over memory
     }
     // A pageable copy holds the CPU as long as it lasts, so that launches hide behind the
     // computation alone; any other copy is work like the computation's.
@@ -47,8 +47,8 @@ Profile combine(const RunSeconds& run, Placement placement, bool wait_every_step
     runs += step.runs;
   }
   launch += std::max(0.0, host - device);
-  whole[Kind::launch] = launch;
-  whole[Kind::synchronization] = run.wait * static_cast<double>(wait_every_step ? runs : 1);
+  whole[OpCategory::launch] = launch;
+  whole[OpCategory::synchronization] = run.wait * static_cast<double>(wait_every_step ? runs : 1);
   return whole;
 }
 

@@ -48,7 +48,8 @@ CudaProgram::CudaProgram(Workload workload, const CompileOptions& options)
     steps_.emplace_back();
     for (const Launch& launch : step.launches) {
       steps_.back().calls.push_back(
-          {kind_of(launch), std::visit([this](const auto& what) { return bind(what); }, launch)});
+          {category_of(launch),
+           std::visit([this](const auto& what) { return bind(what); }, launch)});
     }
   }
   if (options_.execution != Execution::eager) {

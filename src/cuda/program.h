@@ -21,7 +21,7 @@ namespace crossover::cuda {
 using Call = std::function<void(const Position&)>;
 
 struct BoundCall {
-  Kind kind;
+  OpCategory kind;
   Call call;
 };
 

@@ -47,14 +47,14 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   const int buffer = runs_in_place() || epoch_ ? Position::in_place : 0;
   const Position position{.first_row = what(run).first_row, .buffer = buffer};
   std::vector<std::function<void()>> pieces;
-  std::vector<Kind> kinds;
+  std::vector<OpCategory> kinds;
   for (const BoundCall& bound : step.calls) {
     pieces.emplace_back([&bound, &position] { bound.call(position); });
     kinds.push_back(bound.kind);
   }
   if (options_.loss_every_step) {
     pieces.emplace_back([this, run] { copy_loss(run); });
-    kinds.push_back(Kind::copy_from_device);
+    kinds.push_back(OpCategory::copy_from_device);
   }
   const bool staged = plan_.buffers > 0 && buffer >= 0;
   const bool staged_on_stream = staged && options_.placement != Placement::pageable;

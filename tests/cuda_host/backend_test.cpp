@@ -243,12 +243,13 @@ TEST_P(EmulatedMode, ProfilesEveryKindAndCanGoOn) {
   set_data(*program, training.workload, training.data);
   restart(*program, training.workload);
   Profile profile = program->profile();
-  for (const Kind kind : {Kind::product, Kind::elementwise, Kind::loss, Kind::update, Kind::launch,
-                          Kind::synchronization}) {
+  for (const OpCategory kind :
+       {OpCategory::product, OpCategory::elementwise, OpCategory::loss, OpCategory::update,
+        OpCategory::launch, OpCategory::synchronization}) {
     EXPECT_TRUE(profile.contains(kind)) << static_cast<int>(kind);
   }
-  EXPECT_EQ(profile.contains(Kind::copy_to_device), placement != Placement::resident);
-  EXPECT_EQ(profile.contains(Kind::copy_from_device), loss_every_step);
+  EXPECT_EQ(profile.contains(OpCategory::copy_to_device), placement != Placement::resident);
+  EXPECT_EQ(profile.contains(OpCategory::copy_from_device), loss_every_step);
   EXPECT_TRUE(std::all_of(profile.begin(), profile.end(),
                           [](const auto& part) { return part.second >= 0; }));
   restart(*program, training.workload);
@@ -348,7 +349,7 @@ TEST(EmulatedProgram, TakesNoMoreMemoryThanItSays) {
   const auto backend = gpu();
   const auto program = backend->compile(training.workload, {});
   EXPECT_LE(static_cast<std::int64_t>(cuda_host::live_device_bytes()),
-            backend->bytes_needed(training.workload));
+            backend->plan(training.workload, {})->bytes());
 }
 
 }  // namespace
