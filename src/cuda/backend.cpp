@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "backend.h"
 #include "crossover/backend.h"
 #include "crossover/launches.h"
 #include "crossover/training.h"
+#include "cublaslt_library.h"
 #include "plan.h"
 #include "probes.h"
-#include "product.h"
 #include "program.h"
 #include "runtime.h"
 
@@ -21,8 +22,8 @@ std::string text(const char* characters) { return characters; }
 
 class GpuPlan : public crossover::Plan {
  public:
-  GpuPlan(Workload workload, const CompileOptions& options)
-      : workload_(std::move(workload)), options_(options) {}
+  GpuPlan(Workload workload, const CompileOptions& options, MakeProductLibrary make_library)
+      : workload_(std::move(workload)), options_(options), make_library_(std::move(make_library)) {}
 
   /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
   /// asked here which epilogues it has.
@@ -38,17 +39,19 @@ class GpuPlan : public crossover::Plan {
   }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
-    return std::make_unique<CudaProgram>(workload_, options_);
+    return make_program(workload_, options_, make_library_(options_.precision));
   }
 
  private:
   const Workload workload_;
   const CompileOptions options_;
+  const MakeProductLibrary make_library_;
 };
 
 class GpuBackend : public Backend {
  public:
-  explicit GpuBackend(const cudaDeviceProp& device) : device_(device) {}
+  GpuBackend(const cudaDeviceProp& device, MakeProductLibrary make_library)
+      : device_(device), make_library_(std::move(make_library)) {}
 
   [[nodiscard]] Description describe() const override {
     int driver = 0;
@@ -80,7 +83,7 @@ class GpuBackend : public Backend {
     if (const std::string missing = missing_for(options.precision); !missing.empty()) {
       throw Unsupported(missing);
     }
-    return std::make_unique<GpuPlan>(workload, options);
+    return std::make_unique<GpuPlan>(workload, options, make_library_);
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
@@ -89,9 +92,16 @@ class GpuBackend : public Backend {
 
  private:
   cudaDeviceProp device_;
+  MakeProductLibrary make_library_;
 };
 
 }  // namespace
+
+std::unique_ptr<Backend> make_backend(const cudaDeviceProp& device,
+                                      MakeProductLibrary make_library) {
+  return std::make_unique<GpuBackend>(device, std::move(make_library));
+}
+
 }  // namespace cuda
 
 CudaBackend make_cuda_backend() {
@@ -99,7 +109,7 @@ CudaBackend make_cuda_backend() {
   if (!found.reason.empty()) {
     return {.reason = found.reason};
   }
-  return {.backend = std::make_unique<cuda::GpuBackend>(found.device)};
+  return {.backend = cuda::make_backend(found.device, cuda::make_cublaslt_library)};
 }
 
 }  // namespace crossover

@@ -25,13 +25,13 @@ HostData::HostData(std::int64_t bytes, Placement placement) {
   }
 }
 
-CudaProgram::CudaProgram(Workload workload, const CompileOptions& options)
+CudaProgram::CudaProgram(Workload workload, const CompileOptions& options,
+                         std::shared_ptr<Products> products)
     : workload_(std::move(workload)),
       options_(options),
-      products_(options.precision, workspace_for_products,
-                options.products == ProductChoice::autotuned ? most_candidates : 1),
+      products_(std::move(products)),
       plan_(make_plan(workload_, options_,
-                      [this](const ProductForm& form) { return products_.supports(form); })),
+                      [this](const ProductForm& form) { return products_->supports(form); })),
       memory_(allocate_device(std::max<std::int64_t>(plan_.bytes, 1))),
       host_(plan_.host_bytes, options.placement),
       host_loss_(options.loss_every_step ? allocate_pinned(sizeof(float)) : PinnedMemory()),
@@ -41,9 +41,8 @@ CudaProgram::CudaProgram(Workload workload, const CompileOptions& options)
     buffers_.push_back({make_event(), make_event()});
   }
   clear();
-  if (options_.products == ProductChoice::autotuned) {
-    autotune_products();
-  }
+  choose_products();
+  clear();
   for (const StepPlan& step : plan_.steps) {
     steps_.emplace_back();
     for (const Launch& launch : step.launches) {
@@ -56,6 +55,18 @@ CudaProgram::CudaProgram(Workload workload, const CompileOptions& options)
     capture_graphs();
   }
   finish();
+}
+
+std::unique_ptr<Program> make_program(const Workload& workload, const CompileOptions& options,
+                                      std::unique_ptr<ProductLibrary> library) {
+  const auto products = std::make_shared<Products>(std::move(library));
+  for (;;) {
+    try {
+      return std::make_unique<CudaProgram>(workload, options, products);
+    } catch (const NoneRuns&) {
+      // The next plan does without that form; where it can't, it throws Unsupported.
+    }
+  }
 }
 
 void CudaProgram::upload(Id id, std::span<const std::byte> from) {

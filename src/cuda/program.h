@@ -4,14 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "autotune.h"
 #include "crossover/backend.h"
 #include "kernels.cuh"
 #include "plan.h"
-#include "product.h"
+#include "products.h"
 #include "profile.h"
 #include "runtime.h"
 
@@ -45,7 +45,7 @@ class HostData {
 class CudaProgram : public Program {
  public:
   /// Throws Unsupported, OutOfMemory. The Workload must have been check()ed.
-  CudaProgram(Workload workload, const CompileOptions& options);
+  CudaProgram(Workload workload, const CompileOptions& options, std::shared_ptr<Products> products);
 
   void upload(Id id, std::span<const std::byte> from) override;
   void download(Id id, std::span<std::byte> to) override;
@@ -55,8 +55,6 @@ class CudaProgram : public Program {
   Profile profile() override;  // program_profile.cpp
 
  private:
-  static constexpr int most_candidates = 8;  ///< that are timed for each form of product
-
   struct Buffer {
     Event full, read;  ///< behind the copy into it, and behind the step that read it
   };
@@ -111,8 +109,8 @@ class CudaProgram : public Program {
     return [this, operand](const Position& now) { return address_as<T>(operand.at(now)); };
   }
   [[nodiscard]] ProductOperands operands(const ProductLaunch& l, const Position& now) const;
-  /// Before anything is uploaded: on zeros, and it leaves zeros behind.
-  void autotune_products();
+  /// Before anything is uploaded: on zeros, and it leaves zeros behind. Throws NoneRuns.
+  void choose_products();
   Call bind(const ProductLaunch& l);
   Call bind(const BiasActivateLaunch& l);
   Call bind(const CastLaunch& l);
@@ -131,7 +129,7 @@ class CudaProgram : public Program {
 
   const Workload workload_;
   const CompileOptions options_;
-  ProductLibrary products_;
+  const std::shared_ptr<Products> products_;
   const Plan plan_;
   // Streams are destroyed first: they wait for what still uses the members before them.
   const DeviceMemory memory_;
@@ -143,5 +141,10 @@ class CudaProgram : public Program {
   int next_filled_ = 0, next_read_ = 0;  ///< staging buffers, in turn
   const Stream compute_, copies_;
 };
+
+/// Plans without what the library then fails to run, until a program can be had. Throws
+/// Unsupported, OutOfMemory.
+std::unique_ptr<Program> make_program(const Workload& workload, const CompileOptions& options,
+                                      std::unique_ptr<ProductLibrary> library);
 
 }  // namespace crossover::cuda

@@ -4,10 +4,26 @@
 #include <array>
 #include <memory>
 #include <variant>
+#include <vector>
 
 #include "program.h"
 
 namespace crossover::cuda {
+namespace {
+
+std::vector<ProductLaunch> products_of(const Plan& plan) {
+  std::vector<ProductLaunch> products;
+  for (const StepPlan& step : plan.steps) {
+    for (const Launch& launch : step.launches) {
+      if (const auto* product = std::get_if<ProductLaunch>(&launch)) {
+        products.push_back(*product);
+      }
+    }
+  }
+  return products;
+}
+
+}  // namespace
 
 ProductOperands CudaProgram::operands(const ProductLaunch& l, const Position& now) const {
   const auto maybe = [&](const Operand& o) { return o.exists() ? address(o.at(now)) : nullptr; };
@@ -20,20 +36,16 @@ ProductOperands CudaProgram::operands(const ProductLaunch& l, const Position& no
           .workspace_bytes = plan_.workspace_bytes};
 }
 
-void CudaProgram::autotune_products() {
-  for (const StepPlan& step : plan_.steps) {
-    for (const Launch& launch : step.launches) {
-      if (const auto* product = std::get_if<ProductLaunch>(&launch)) {
-        autotune(products_, product->form, operands(*product, {.buffer = 0}), compute_.get());
-      }
-    }
+void CudaProgram::choose_products() {
+  for (const ProductLaunch& product : products_of(plan_)) {
+    products_->choose(product.form, operands(product, {.buffer = 0}), compute_.get(),
+                      options_.products);
   }
-  clear();
 }
 
 Call CudaProgram::bind(const ProductLaunch& l) {
   const ProductOperands fixed = operands(l, {.buffer = 0});
-  auto product = std::make_shared<Product>(products_, l.form, fixed.vector, fixed.mask);
+  const std::shared_ptr<Product> product = products_->make(l.form, fixed.vector, fixed.mask);
   return [this, product, l](const Position& now) {
     product->execute(compute_.get(), address(l.a.at(now)), address(l.b.at(now)),
                      address(l.d.at(now)), address(plan_.workspace), plan_.workspace_bytes);

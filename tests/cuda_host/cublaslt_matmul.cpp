@@ -279,6 +279,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   // Without one the library asks its heuristic, which may take none of the workspace then.
   const std::size_t number = algo == nullptr ? 1 : algo->data[number_of];
+  if ((state().device.failing_algorithms >> number & 1U) != 0) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   ++state().products_by_algorithm[number];
   const std::size_t scribbled = algorithm_workspaces.at(number);
   std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},

@@ -23,6 +23,7 @@ struct Device {
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
+  unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
   std::array<double, 4> product_microseconds{3, 2, 4, 1};
