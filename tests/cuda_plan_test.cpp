@@ -105,6 +105,32 @@ TEST(CudaPlan, SumsBiasGradientsWhereTheLibraryCan) {
                          Epilogue::b_sum}));
 }
 
+TEST(CudaPlan, TakesGradientsOfALineFromOwnKernels) {
+  struct Case {
+    std::vector<std::int64_t> widths;
+    std::int64_t rows;
+    std::size_t steps;
+  };
+  // A batch of one row, a last batch of one row, a layer of width one.
+  for (const Case& c :
+       {Case{{4, 8, 6, 2}, 1, 1}, Case{{4, 8, 6, 2}, 6, 2}, Case{{4, 1, 6, 2}, 5, 1}}) {
+    const Plan plan =
+        make_plan(epoch(mlp("m", c.widths, Activation::relu), c.rows), {}, everything);
+    ASSERT_EQ(plan.steps.size(), c.steps);
+    bool has_line = false;
+    for (const cuda::StepPlan& step : plan.steps) {
+      for (const ProductLaunch& product : launches_of<ProductLaunch>(step)) {
+        const ProductForm& form = product.form;
+        const bool is_line = std::min({form.m, form.n, form.k}) == 1;
+        has_line = has_line || is_line;
+        EXPECT_FALSE(is_line && (writes_vector(form.epilogue) || form.epilogue == Epilogue::drelu))
+            << to_string(form);
+      }
+    }
+    EXPECT_TRUE(has_line);
+  }
+}
+
 TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
   const Plan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
   const cuda::StepPlan& step = plan.steps[0];

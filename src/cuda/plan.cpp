@@ -554,6 +554,16 @@ class Planner {
   std::optional<std::size_t> last_loss_;
 };
 
+/// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
+/// 1 for ReLU's derivative, those before 12.3.4 bias gradients. Own kernels cost such products
+/// little.
+bool is_gradient_of_a_line(const ProductForm& form) {
+  const bool of_gradient = form.epilogue == Epilogue::drelu ||
+                           form.epilogue == Epilogue::drelu_bias_sum ||
+                           form.epilogue == Epilogue::b_sum;
+  return of_gradient && std::min({form.m, form.n, form.k}) == 1;
+}
+
 const char* name_of(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::none:
@@ -627,7 +637,10 @@ std::int64_t mask_bytes(std::int64_t m, std::int64_t n) {
 }
 
 Plan make_plan(const Workload& workload, const CompileOptions& options, const Supports& supports) {
-  return Planner(workload, options, supports).run();
+  const Supports allowed = [&](const ProductForm& form) {
+    return !is_gradient_of_a_line(form) && supports(form);
+  };
+  return Planner(workload, options, allowed).run();
 }
 
 }  // namespace crossover::cuda
