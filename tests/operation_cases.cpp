@@ -343,4 +343,18 @@ void expect_operation(const Case& c, Program& program, Precision precision) {
   }
 }
 
+std::string expect_operation_or_refusal(const Case& c, const Backend& backend,
+                                        const CompileOptions& options) {
+  std::unique_ptr<Program> program;
+  try {
+    program = backend.compile(c.workload, options);
+  } catch (const Unsupported& refusal) {
+    EXPECT_NE(stored_precision(c.workload), Precision::f32) << refusal.what();
+    EXPECT_NE(std::string(refusal.what()), "");
+    return refusal.what();
+  }
+  expect_operation(c, *program, options.precision);
+  return "";
+}
+
 }  // namespace crossover::test

@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
+#include "operation_cases.h"
 #include "refusing_library.h"
 #include "support.h"
 
@@ -171,6 +172,30 @@ TEST(EmulatedRefusal, OfAPlainProductNamesItsForm) {
   EXPECT_EQ(refusal(odd, Precision::bf16),
             "cuBLASLt has no algorithm for a product of m=6 n=2 k=5, bf16 to f32, B transposed, "
             "epilogue: none");
+}
+
+TEST(EmulatedRefusal, Of16BitsLeavesTheOtherOperationsRight) {
+  const auto gpu =
+      gpu_with({.name = "odd_16_bits",
+                .proposes_none =
+                    [](const ProductForm& form) {
+                      return form.factors != Type::f32 && has_odd_leading_dimension(form);
+                    },
+                .fails = {}});
+  int refused = 0;
+  int right = 0;
+  for (const OperationCase& c : operation_cases()) {
+    SCOPED_TRACE(c.name);
+    const std::string refusal =
+        expect_operation_or_refusal(c, *gpu, {.precision = stored_precision(c.workload)});
+    if (!refusal.empty()) {
+      EXPECT_THAT(refusal, testing::MatchesRegex("cuBLASLt has no algorithm for a product of "
+                                                 "m=[0-9]+ n=[0-9]+ k=[0-9]+, b?f16 to .*"));
+    }
+    ++(refusal.empty() ? right : refused);
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_GT(right, 100);
 }
 
 TEST(EmulatedRefusal, OfEveryAlgorithmWhenRunIsUnsupported) {
