@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "arithmetic.h"
 #include "arranged.h"
 #include "crossover/cost.h"
 #include "crossover/dataset.h"
@@ -328,6 +329,7 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   double first_call_seconds = seconds_since(start);
 
   row->verification = verification_json(verified(program, row->workload(), plan));
+  tell_arithmetic(program.arithmetic(), plan.training.precision, row->verification);
 
   start = std::chrono::steady_clock::now();
   program.enqueue(steps, row->steps() - steps);

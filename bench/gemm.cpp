@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "arithmetic.h"
 #include "crossover/product.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -172,9 +173,10 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
-    const ProductVerification of_set = verify_product(
-        size, values(product.a), values(product.b), values(product.c),
-        rounding_of(side.options.precision), multiplications / static_cast<double>(sets));
+    const ProductVerification of_set =
+        verify_product(size, values(product.a), values(product.b), values(product.c),
+                       rounding_of(side.options.precision, row->program().arithmetic()),
+                       multiplications / static_cast<double>(sets));
     verified.entries += of_set.entries;
     verified.entries_of += of_set.entries_of;
     verified.tolerance = of_set.tolerance;
@@ -185,6 +187,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
                        {"entries_of", verified.entries_of},
                        {"tolerance", verified.tolerance},
                        {"relative_error", verified.error}};
+  tell_arithmetic(row->program().arithmetic(), side.options.precision, row->verification);
   row->label = plan.label;
   row->count(one, side, static_cast<double>(verified.entries));
   row->counters["operand_sets"] = static_cast<double>(sets);

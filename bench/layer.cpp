@@ -120,6 +120,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
                        {"entries_of", verified.entries},
                        {"tolerance", verified.tolerance},
                        {"relative_error", verified.error}};
+  tell_arithmetic(row->program().arithmetic(), plan.precision, row->verification);
   row->count(one, side, static_cast<double>(verified.entries));
   row->counters["batch"] = static_cast<double>(plan.batch);
   row->counters["width"] = static_cast<double>(plan.width);

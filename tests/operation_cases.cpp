@@ -294,11 +294,11 @@ namespace {
 /// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; a
 /// sigmoid or its derivative behind a product finds that rounded as well. tf32: both factors are
 /// rounded.
-double tolerance_of(Type type, Precision precision) {
+double tolerance_of(Type type, Precision precision, const Arithmetic& arithmetic) {
   if (type == Type::bf16 || type == Type::f16) {
     return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);
   }
-  return precision == Precision::tf32 ? 2 * unit_roundoff(precision) : 2e-6;
+  return precision == Precision::tf32 ? 2 * unit_roundoff(precision, arithmetic) : 2e-6;
 }
 
 }  // namespace
@@ -338,7 +338,7 @@ void expect_operation(const Case& c, Program& program, Precision precision) {
 
   for (Id id = 0; id < count; ++id) {  // what is not written must be left alone, too
     EXPECT_LE(relative_error(download(program, c.workload, id), copy(reference[id])),
-              tolerance_of(c.workload[id].type, precision))
+              tolerance_of(c.workload[id].type, precision, program.arithmetic()))
         << "tensor '" << c.workload[id].name << "'";
   }
 }

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "crossover/arithmetic.h"
 #include "crossover/probe.h"
 #include "crossover/step.h"
 
@@ -100,6 +101,9 @@ class Program {
 
   /// What the device starts one by one in a pass over the whole order: products, passes, copies.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
+
+  /// Of the kernels that this Program runs.
+  [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
 
   /// Runs the whole order once more, taking the time of each piece. The clock between the pieces
   /// costs time as well, so this is never the run that is measured.

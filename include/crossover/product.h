@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "crossover/arithmetic.h"
 #include "crossover/step.h"
 
 namespace crossover {
@@ -51,7 +52,7 @@ struct Rounding {
 };
 
 /// What hardware may round in a product of that precision. Sums are float32 in all of them.
-Rounding rounding_of(Precision precision);
+Rounding rounding_of(Precision precision, const Arithmetic& arithmetic = {});
 
 struct ProductVerification {
   std::int64_t entries = 0;     ///< compared

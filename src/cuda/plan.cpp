@@ -611,9 +611,13 @@ bool writes_vector(Epilogue epilogue) {
   return epilogue == Epilogue::drelu_bias_sum || epilogue == Epilogue::b_sum;
 }
 
+bool writes_mask(Epilogue epilogue) {
+  return epilogue == Epilogue::relu_mask || epilogue == Epilogue::relu_mask_bias;
+}
+
 bool uses_mask(Epilogue epilogue) {
-  return epilogue == Epilogue::relu_mask || epilogue == Epilogue::relu_mask_bias ||
-         epilogue == Epilogue::drelu || epilogue == Epilogue::drelu_bias_sum;
+  return writes_mask(epilogue) || epilogue == Epilogue::drelu ||
+         epilogue == Epilogue::drelu_bias_sum;
 }
 
 std::string to_string(const ProductForm& form) {

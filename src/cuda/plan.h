@@ -30,6 +30,7 @@ enum class Epilogue {
 bool reads_vector(Epilogue epilogue);
 bool writes_vector(Epilogue epilogue);
 bool uses_mask(Epilogue epilogue);
+bool writes_mask(Epilogue epilogue);
 
 /// D (+)= A B in cuBLASLt's column-major terms, everything dense: our row-major [rows, columns] is
 /// its [columns, rows]. A is stored as [m, k], or as [k, m] where it is transposed; B likewise.

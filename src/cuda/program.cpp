@@ -42,6 +42,7 @@ CudaProgram::CudaProgram(Workload workload, const CompileOptions& options,
   }
   clear();
   choose_products();
+  arithmetic_ = measured_arithmetic();
   clear();
   for (const StepPlan& step : plan_.steps) {
     steps_.emplace_back();

@@ -51,6 +51,7 @@ class CudaProgram : public Program {
   void download(Id id, std::span<std::byte> to) override;
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { finish(); }
+  [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   [[nodiscard]] std::int64_t launches() const override;
   Profile profile() override;  // program_profile.cpp
 
@@ -111,6 +112,7 @@ class CudaProgram : public Program {
   [[nodiscard]] ProductOperands operands(const ProductLaunch& l, const Position& now) const;
   /// Before anything is uploaded: on zeros, and it leaves zeros behind. Throws NoneRuns.
   void choose_products();
+  [[nodiscard]] Arithmetic measured_arithmetic();
   Call bind(const ProductLaunch& l);
   Call bind(const BiasActivateLaunch& l);
   Call bind(const CastLaunch& l);
@@ -138,6 +140,7 @@ class CudaProgram : public Program {
   std::vector<BoundStep> steps_;
   GraphExec epoch_;
   std::vector<Buffer> buffers_;
+  Arithmetic arithmetic_;
   int next_filled_ = 0, next_read_ = 0;  ///< staging buffers, in turn
   const Stream compute_, copies_;
 };

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <variant>
 #include <vector>
 
+#include "measure_arithmetic.h"
 #include "program.h"
 
 namespace crossover::cuda {
@@ -41,6 +43,27 @@ void CudaProgram::choose_products() {
     products_->choose(product.form, operands(product, {.buffer = 0}), compute_.get(),
                       options_.products);
   }
+}
+
+Arithmetic CudaProgram::measured_arithmetic() {
+  Arithmetic found{.tf32 = Tf32Factors::exact};
+  std::set<ProductForm> measured;
+  for (const ProductLaunch& launch : products_of(plan_)) {
+    if (!measured.insert(launch.form).second) {
+      continue;
+    }
+    const ProductOperands its = operands(launch, {.buffer = 0});
+    const auto product = products_->make(launch.form, its.vector, its.mask);
+    if (options_.precision == Precision::tf32) {
+      found.tf32 =
+          std::max(found.tf32, measure_tf32_factors(*product, launch.form, its, compute_.get()));
+    }
+    if (writes_mask(launch.form.epilogue)) {
+      found.relu_passes_zero = measure_mask_at_zero(*product, launch.form, its, compute_.get()) ||
+                               found.relu_passes_zero;
+    }
+  }
+  return found;
 }
 
 Call CudaProgram::bind(const ProductLaunch& l) {

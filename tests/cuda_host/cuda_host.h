@@ -12,6 +12,9 @@
 
 namespace cuda_host {
 
+/// What a product in tf32 makes of a factor that has more bits.
+enum class Tf32 { exact, rounded, truncated };
+
 /// The made-up device and its driver; a test changes what it needs, reset() makes it new.
 struct Device {
   int count = 1;
@@ -23,6 +26,8 @@ struct Device {
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
+  Tf32 tf32 = Tf32::rounded;
+  bool mask_at_zero = false;        ///< relu's mask has its bit set where the input is 0
   unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
