@@ -9,7 +9,7 @@
 
 #include "autotune.h"
 #include "crossover/backend.h"
-#include "kernels.cuh"
+#include "kernels/optimizer.cuh"
 #include "plan.h"
 #include "product.h"
 #include "profile.h"

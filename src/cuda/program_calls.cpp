@@ -5,6 +5,10 @@
 #include <memory>
 #include <variant>
 
+#include "kernels/cast.cuh"
+#include "kernels/elementwise.cuh"
+#include "kernels/loss.cuh"
+#include "kernels/reduction.cuh"
 #include "program.h"
 
 namespace crossover::cuda {
