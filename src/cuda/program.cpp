@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/loss.cuh"
+
 namespace crossover::cuda {
 
 HostData::HostData(std::int64_t bytes, Placement placement) {

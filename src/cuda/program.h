@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crossover/backend.h"
-#include "kernels.cuh"
+#include "kernels/optimizer.cuh"
 #include "plan.h"
 #include "products.h"
 #include "profile.h"

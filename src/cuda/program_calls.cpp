@@ -7,6 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/cast.cuh"
+#include "kernels/elementwise.cuh"
+#include "kernels/loss.cuh"
+#include "kernels/reduction.cuh"
 #include "measure_arithmetic.h"
 #include "program.h"
 

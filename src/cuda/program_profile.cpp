@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/loss.cuh"
 #include "program.h"
 #include "timing.h"
 

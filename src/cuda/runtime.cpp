@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "crossover/backend.h"
-#include "kernels.cuh"
+#include "kernels/elementwise.cuh"
 
 namespace crossover::cuda {
 namespace {
