@@ -60,19 +60,20 @@ __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane
     largest = std::fmax(largest, logits[c]);
   }
   largest = group_max<lanes>(largest);
-  float sum = 0;
+  float others = 0;
   for (std::int64_t c = lane; c < of.classes; c += lanes) {
-    sum += std::exp(logits[c] - largest);
+    others += c == label ? 0.0F : std::exp(logits[c] - largest);
   }
-  sum = group_sum<lanes>(sum);
+  others = group_sum<lanes>(others);
+  const float sum = others + std::exp(at_label - largest);
   const float normalized = of.factor / sum;
   for (std::int64_t c = lane; c < of.classes; c += lanes) {
     gradient[c] =
         narrow<T>(std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F));
   }
-  // A small loss is the difference of large numbers: taken in double, as on the CPU.
-  return static_cast<float>(static_cast<double>(largest - at_label) +
-                            std::log(static_cast<double>(sum)));
+  // Both terms are positive: nothing cancels. Where the label leads, sum is 1 + others, of which
+  // rounding to float would leave little. In float: some GPUs have 64 times less of double.
+  return at_label == largest ? std::log1p(others) : (largest - at_label) + std::log(sum);
 }
 
 /// By one thread.

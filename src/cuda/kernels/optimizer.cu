@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimizer.cuh"
 
+#include <cmath>
+
 #include "../grid.cuh"
 
 namespace crossover::cuda {
@@ -17,10 +19,11 @@ __global__ void sgd_kernel(UpdateSpans spans, float learning_rate) {
   }
 }
 
-__global__ void adamw_time_kernel(AdamWConstants constants, std::int32_t* time,
-                                  AdamWFactors<float>* factors) {
+__global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock,
+                                  std::int32_t* time, AdamWFactors<float>* factors) {
   *time += 1;
-  *factors = adamw_factors<float>(constants, 0.0, *time);
+  set_time(f, clock, *time);
+  *factors = f;
 }
 
 __global__ void adamw_kernel(UpdateSpans spans, const AdamWFactors<float>* factors) {
@@ -48,7 +51,12 @@ void sgd(cudaStream_t stream, const UpdateSpans& spans, float learning_rate) {
 
 void adamw_time(cudaStream_t stream, const AdamWConstants& constants, std::int32_t* time,
                 AdamWFactors<float>* factors) {
-  launch(adamw_time_kernel, {1, 1}, stream, constants, time, factors);
+  // All that is the same at any time is taken from double here, and not on the device.
+  const AdamWClock<float> clock{.learning_rate = static_cast<float>(constants.learning_rate),
+                                .log_beta1 = static_cast<float>(std::log(constants.beta1)),
+                                .log_beta2 = static_cast<float>(std::log(constants.beta2))};
+  launch(adamw_time_kernel, {1, 1}, stream, adamw_factors<float>(constants, 0.0, 1), clock, time,
+         factors);
 }
 
 void adamw(cudaStream_t stream, const UpdateSpans& spans, const AdamWFactors<float>* factors) {
