@@ -66,9 +66,21 @@ Preference make_preference(const ProductForm& form, std::int64_t workspace_bytes
   return preference;
 }
 
+/// The library has no word for a full GPU here: it says that it is not initialized.
 cublasLtHandle_t make_handle() {
+  constexpr std::size_t enough = std::size_t{256} << 20;  // bytes, by far
   cublasLtHandle_t handle = nullptr;
-  CROSSOVER_CUDA_CHECK(cublasLtCreate(&handle));
+  const cublasStatus_t status = cublasLtCreate(&handle);
+  if (status == CUBLAS_STATUS_NOT_INITIALIZED) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    CROSSOVER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    if (free < enough) {
+      throw OutOfMemory("the GPU's memory does not hold cuBLASLt: " + std::to_string(free) +
+                        " of " + std::to_string(total) + " bytes are free");
+    }
+  }
+  CROSSOVER_CUDA_CHECK(status);
   return handle;
 }
 

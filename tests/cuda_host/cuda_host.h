@@ -24,6 +24,7 @@ struct Device {
   bool has_code = true;  ///< the program holds kernels for it
   std::size_t bytes = std::size_t{1} << 30U;
   std::size_t bytes_of_others = 0;  ///< taken by other processes
+  std::size_t library_bytes = 0;    ///< that cublasLtCreate must find free
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
   Tf32 tf32 = Tf32::rounded;

@@ -222,6 +222,30 @@ TEST(EmulatedRefusal, ByCublasLtItselfTakesTheNextAlgorithm) {
   EXPECT_GT(cuda_host::products_by(1), before);
 }
 
+TEST(EmulatedLibrary, ThatTheMemoryDoesNotHoldIsNoFailure) {
+  const Workload workload = epoch(networks().front(), Precision::f32);
+  const CudaBackend made = make_cuda_backend();
+  cuda_host::device().bytes = std::size_t{100} << 20U;
+  cuda_host::device().library_bytes = std::size_t{101} << 20U;
+  try {
+    static_cast<void>(made.backend->compile(workload, {}));
+    ADD_FAILURE() << "compiled without a library";
+  } catch (const OutOfMemory& error) {
+    EXPECT_THAT(error.what(), HasSubstr("does not hold cuBLASLt: 104857600 of 104857600 bytes"));
+  }
+  cuda_host::device().bytes = std::size_t{1} << 30U;  // enough, and it fails all the same
+  cuda_host::device().library_bytes = std::size_t{2} << 30U;
+  EXPECT_THROW(
+      {
+        try {
+          static_cast<void>(made.backend->compile(workload, {}));
+        } catch (const OutOfMemory&) {
+          ADD_FAILURE() << "taken for a want of memory";
+        }
+      },
+      std::runtime_error);
+}
+
 TEST(EmulatedRefusal, StopsWhereTheDeviceHasFailed) {
   const Refusals lost{.name = "lost", .proposes_none = {}, .fails = {}};
   const Workload workload = epoch(networks().front(), Precision::f32);
