@@ -34,10 +34,11 @@ pytestmark = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has 
 
 
 def emulated(
-    folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None
+    folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None, **variables: str
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     path = folder / "gpu.json"
-    variables = {} if failing_call is None else {"EMULATED_FAILING_CALL": str(failing_call)}
+    if failing_call is not None:
+        variables["EMULATED_FAILING_CALL"] = str(failing_call)
     done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)
     assert done.returncode == code, done.stderr
     validate(path)
@@ -172,6 +173,39 @@ def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -
     first = rows.index(lost[0])
     assert all("error_message" not in row for row in rows[:first])
     assert not re.search("emulated GPU:", done.stderr), "something leaked"
+
+
+def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path,
+        "--family=Gemm",
+        "--model=disc-2",
+        "--threads=1",
+        "--precision=f16",
+        "--benchmark_filter=m:3[23]/n:3[23]/.*transpose:nn/.*device:cuda",
+        *SHORT,
+        code=1,
+        EMULATED_NO_ODD_16_BITS="1",
+    )
+    by_size = {row["configuration"]["m"]: row for row in document["benchmarks"]}
+    assert by_size.keys() == {"32", "33"}
+    assert by_size["32"]["verification"]["relative_error"] > 0
+    assert by_size["33"]["outcome"] == "skipped"
+    assert by_size["33"]["error_message"] == (
+        "cuBLASLt has no algorithm for a product of m=33 n=33 k=33, f16 to f16, epilogue: none"
+    )
+
+
+@pytest.mark.parametrize(("truncated", "said"), [("", "rounded"), ("1", "truncated")])
+def test_a_row_says_what_becomes_of_the_factors_of_tf32(
+    tmp_path: Path, truncated: str, said: str
+) -> None:
+    arguments = ("--family=Epoch,Gemm,Layer", "--model=disc-2", "--threads=1", "--precision=tf32")
+    only = "--benchmark_filter=(Epoch.*eager|m:32/.*nn.*|width:16/.*)device:cuda"
+    document, _ = emulated(tmp_path, *arguments, only, *SHORT, EMULATED_TRUNCATION=truncated)
+    rows = on("cuda", document)
+    assert {row["configuration"]["family"] for row in rows} == {"Epoch", "Gemm", "Layer"}
+    assert {row["verification"]["tf32_factors"] for row in rows} == {said}
 
 
 def test_compare_py_pairs_cpu_and_gpu_rows(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For bench on the emulated GPU: EMULATED_FAILING_CALL=n loses the device at the n-th call of CUDA,
 // and what is left over or was not allowed is told at the end, with exit code 70.
+// EMULATED_TRUNCATION: factors of tf32 are truncated; EMULATED_NO_ODD_16_BITS: products of 16 bits
+// at odd extents are refused.
 #include <cstdlib>
 #include <iostream>
 
@@ -14,6 +16,11 @@ class Watch {
  public:
   Watch() {
     cuda_host::reset(1, cuda_host::Order::eager);
+    cuda_host::device().no_odd_16_bits = std::getenv("EMULATED_NO_ODD_16_BITS") != nullptr;
+    const char* truncation = std::getenv("EMULATED_TRUNCATION");
+    if (truncation != nullptr && *truncation != '\0') {
+      cuda_host::device().tf32 = cuda_host::Tf32::truncated;
+    }
     if (const char* call = std::getenv("EMULATED_FAILING_CALL")) {
       cuda_host::fail_call(std::atoll(call), cudaErrorECCUncorrectable);
     }

@@ -216,6 +216,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  const bool is_odd = (product.a.ld | product.b.ld | product.c.ld | product.d.ld) % 2 != 0;
+  if (state().device.no_odd_16_bits && product.a.type != CUDA_R_32F && is_odd) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   const cudaDataType_t types[] = {product.a.type, product.b.type, product.c.type, product.d.type};
   for (std::size_t i = 0; i < std::size(types); ++i) {
     if (preference->alignment[i] < cuda_host::bytes_of(types[i])) {

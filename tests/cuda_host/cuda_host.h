@@ -28,6 +28,7 @@ struct Device {
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
   Tf32 tf32 = Tf32::rounded;
+  bool no_odd_16_bits = false;      ///< no product of 16 bits at an odd leading dimension
   bool mask_at_zero = false;        ///< relu's mask has its bit set where the input is 0
   unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
