@@ -260,6 +260,14 @@ std::vector<Case> plain_cases() {
       gemm(129, 257, 100, "nt"),
       gemm(129, 257, 100, "tn"),
       gemm(129, 257, 100, "tt"),
+      // Several blocks of a GPU's kernel, and the last one not full.
+      activate_case({31, 41}, sigmoid, "Activate_blocks"),
+      activate_grad_case({31, 41}, relu, "ActivateGrad_blocks"),
+      add_case({31, 41}, "Add_blocks"),
+      loss_case(2001, 2, 1, "SoftmaxCrossEntropy_blocks_of_threads"),
+      loss_case(301, 41, 1, "SoftmaxCrossEntropy_blocks_of_warps"),
+      sgd_case(31, 41, "Sgd_blocks"),
+      adamw_case(31, 41, "AdamW_blocks"),
       sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
       adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
   };
@@ -274,6 +282,8 @@ std::vector<Case> operation_cases() {
     all.push_back(cast_case({3, 5}, Type::f32, type, "Cast_to_" + name));
     all.push_back(cast_case({513, 1023}, Type::f32, type, "Cast_to_" + name + "_large"));
     all.push_back(cast_case({513, 1023}, type, Type::f32, "Cast_from_" + name));
+    all.push_back(cast_case({31, 41}, Type::f32, type, "Cast_to_" + name + "_blocks"));
+    all.push_back(cast_case({31, 41}, type, Type::f32, "Cast_from_" + name + "_blocks"));
     all.push_back(cast_back_case(type, "Cast_to_" + name + "_and_back"));
     for (const Case& plain : plain_cases()) {
       const Op& op = plain.workload.steps[0].ops[0];

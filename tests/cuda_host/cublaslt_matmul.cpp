@@ -190,7 +190,7 @@ bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operan
          promised(product.desc) >= data[align_vector] &&
          (workspace_of(algo) == 0 ||
           (workspace != nullptr && workspace_bytes >= workspace_of(algo) &&
-           alignment_of(workspace) >= 16));
+           alignment_of(workspace) >= 256));  // as the manual demands
 }
 
 }  // namespace
