@@ -172,7 +172,12 @@ TEST_P(EmulatedPrecision, IsVerified) {
   }
   for (const unsigned refused : {0U, all_epilogues}) {
     cuda_host::device().refused_epilogues = refused;
-    expect_verified(golden, form, *gpu(), {.precision = precision});
+    for (const auto factors : {cuda_host::Tf32::rounded, cuda_host::Tf32::truncated}) {
+      if (precision == Precision::tf32 || factors == cuda_host::Tf32::rounded) {
+        cuda_host::device().tf32 = factors;
+        expect_verified(golden, form, *gpu(), {.precision = precision});
+      }
+    }
   }
 }
 
