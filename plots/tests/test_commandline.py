@@ -62,16 +62,28 @@ def test_what_is_special_in_a_pattern_is_escaped(small, write):
     assert re.search(pattern, NAME) and not re.search(pattern, NAME.replace("a.b", "aab"))
 
 
+def listed(command: str) -> list[str]:
+    """The rows that this machine's bench would measure with `command`."""
+    done = subprocess.run(
+        ["sh", "-c", f"{command} --benchmark_list_tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
 def test_bench_knows_the_rows_of_a_committed_file():
     if not BENCH.exists():
         pytest.skip("bench is not built; ./run --setup-only builds it")
     file = rows.load_file(sorted((ROOT / "results").glob("amd-*/*.json"))[0])
-    for row in file.rows[:3]:
-        listed = subprocess.run(
-            ["sh", "-c", f"{again(file.run, row)} --benchmark_list_tests"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert listed.stdout.split() == [row.name]
+    # Another processor may have fewer cores, or lack the instructions for some of the rows.
+    planned = set(listed(command(file.run)))
+    first: dict[str, rows.Row] = {}
+    for row in file.rows:
+        if row.name in planned:
+            first.setdefault(row.family, row)
+    assert first.keys() >= {"Peak", "Copy", "Gemm", "Layer", "Epoch"}
+    for row in first.values():
+        assert listed(again(file.run, row)) == [row.name]
