@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import rows
+from plots import loading
 from plots.analysis.compare import Comparison, compare
 from plots.charts.compare import MOST_NAMES, alt_text, draw_comparison
 from plots.cli import main
@@ -49,7 +49,10 @@ def compared(write):
     """Compares two documents."""
 
     def run(first: dict[str, Any], second: dict[str, Any], **options: Any) -> Comparison:
-        files = [rows.load_file(write(first, "a.json")), rows.load_file(write(second, "b.json"))]
+        files = [
+            loading.load_file(write(first, "a.json")),
+            loading.load_file(write(second, "b.json")),
+        ]
         return compare(*files, **options)
 
     return run
@@ -351,7 +354,7 @@ def test_hostile_names_stay_text(compared):
 
 
 def test_short_names_are_unique_and_say_the_rest_once(write):
-    file = rows.load_file(write(synthetic.sweep()))
+    file = loading.load_file(write(synthetic.sweep()))
     names, common = short_names(file.rows)
     assert len(set(names.values())) == len(file.rows)
     assert names[file.rows[0].name] == "Epoch disc-2, batch 100, CPU, eager, 1 thread"
@@ -362,7 +365,7 @@ def test_the_committed_files_are_compared(capsys):
     files = sorted(RESULTS.glob("*.json"))
     if len(files) < 2:
         pytest.skip("there is only one committed file")
-    first, second = map(rows.load_file, files[:2])
+    first, second = map(loading.load_file, files[:2])
     result = compare(first, second)
     seen = {pair.baseline.name for pair in result.pairs} | {
         unmatched.row.name for unmatched in result.unmatched
