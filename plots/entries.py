@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plots.axes import Axes
 from plots.refusal import bad, entry_words, shown
 from plots.rows import Bound, Failure, Row, Verification
 from plots.text import printable
@@ -31,7 +32,7 @@ _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
 _OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
 
 
-def rows_of(path: Path, entries: list[dict[str, Any]]) -> tuple[Row, ...]:
+def rows_of(path: Path, entries: list[dict[str, Any]], axes: Axes) -> tuple[Row, ...]:
     """The rows of the file `path`, in the order of their first entries; raises BadFileError."""
     repetitions: dict[str, dict[int | None, int]] = {}  # name → repetition → place in the file
     aggregated: dict[str, int] = {}
@@ -57,16 +58,17 @@ def rows_of(path: Path, entries: list[dict[str, Any]]) -> tuple[Row, ...]:
                 "--benchmark_report_aggregates_only",
             )
     return tuple(
-        _row(path, [(index, entries[index]) for index in sorted(places.values())])
+        _row(path, [(index, entries[index]) for index in sorted(places.values())], axes)
         for places in repetitions.values()
     )
 
 
-def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]]) -> Row:
+def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]], axes: Axes) -> Row:
     first_index, first = repetitions[0]
     configuration = first["configuration"]
     name = first["name"]
     _check_name(path, first_index, name, configuration)
+    _check_axes(path, first_index, name, configuration, axes)
     failure = None
     samples = []
     for index, entry in repetitions:
@@ -103,6 +105,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]]) -> Row:
         ),
         bound=_bound(samples),
         failure=failure,
+        axes=axes,
     )
 
 
@@ -134,6 +137,20 @@ def _check_name(path: Path, index: int, name: str, configuration: dict[str, str]
                 entry_words(index, name),
                 f'field "configuration.{printable(key, 40)}" is {shown(value)}, which the name '
                 "does not say; measure again with bench",
+            )
+
+
+def _check_axes(
+    path: Path, index: int, name: str, configuration: dict[str, str], axes: Axes
+) -> None:
+    for key in configuration:
+        if key not in axes:
+            raise bad(
+                path,
+                entry_words(index, name),
+                f'field "configuration.{printable(key, 40)}" is an axis that neither this program '
+                'nor the file\'s "context.crossover.axes" knows; read the file with the Crossover '
+                "version that wrote it",
             )
 
 

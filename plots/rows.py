@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from plots.axes import BUILT_IN, Axes
+
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
@@ -109,7 +111,7 @@ class Row:
 
     `index` is the place of its first repetition in the file, counted from 0. `samples` are
     seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
-    the median over the repetitions, in the unit their names give.
+    the median over the repetitions, in the unit their names give. `axes` are those of the file.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Row:
     verification: Verification | None
     bound: Bound | None
     failure: Failure | None
+    axes: Axes = BUILT_IN
 
     @property
     def family(self) -> str:

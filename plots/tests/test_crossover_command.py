@@ -297,7 +297,9 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
                     }
                     for entry in synthetic.samples(side, quality=[HOSTILE])
                 ]
-    file = loading.load_file(write(synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE)))
+    axes = ({**synthetic.LAYOUT, "values": [HOSTILE], "description": HOSTILE},)
+    document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)
+    file = loading.load_file(write(document))
     found = comparisons(file)
     assert len(found) == 4
     tables = [crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])]

@@ -450,7 +450,7 @@ def test_labels_name_precision_and_execution_where_they_differ(write):
     entries = []
     for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"layout": "blocked"}):
         entries += synthetic.samples({**base, **changes})
-    file = loading.load_file(write(synthetic.document(entries)))
+    file = loading.load_file(write(synthetic.document(entries, axes=(synthetic.LAYOUT,))))
     assert sorted(series_labels(file.rows).values()) == [
         "CPU, bf16, eager, 1 thread",
         "CPU, f32, eager, 1 thread",

@@ -143,8 +143,7 @@ def _earliest(one: Comparison) -> tuple[int, float]:
 
 
 def _claim(where: str, one: Comparison) -> str:
-    fields = one.gpu.configuration
-    way = ", ".join(fields[name] for name in ("execution", "data") if name in fields)
+    way = ", ".join(one.gpu.axes.words(one.gpu.configuration, roles=["how"], without=["device"]))
     claim = _CLAIMS.get(one.crossover.kind, "compares with the CPU so: {}")
     return f"{where} ({way}), the GPU {claim.format(one.crossover.words)}."
 
