@@ -105,6 +105,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]], axes: Axes) 
         ),
         bound=_bound(samples),
         failure=failure,
+        workload=first.get("workload"),
         axes=axes,
     )
 

@@ -111,7 +111,8 @@ class Row:
 
     `index` is the place of its first repetition in the file, counted from 0. `samples` are
     seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
-    the median over the repetitions, in the unit their names give. `axes` are those of the file.
+    the median over the repetitions, in the unit their names give. `workload` is the fingerprint of
+    the computation with its optimizer, rows and data, None in older files. `axes` are the file's.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Row:
     verification: Verification | None
     bound: Bound | None
     failure: Failure | None
+    workload: str | None = None
     axes: Axes = BUILT_IN
 
     @property

@@ -198,6 +198,11 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
     mixed = mix.mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
     notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
+    if left_out := mix.misnamed(cpu_file, gpu_file):
+        notes.append(
+            f"{len(left_out)} of the GPU's rows left out, as they train differently (optimizer, "
+            "data or size) than the CPU's of the same network."
+        )
     table = mix.crossovers_of_mix(mixed, notes)
     if table is None:
         return complain(

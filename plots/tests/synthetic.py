@@ -174,6 +174,7 @@ def document(
     date: str = "2020-01-01T00:00:00+00:00",
     complete: bool = True,
     gpu: str | None = None,
+    *,
     axes: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
     """A whole result file around `entries`; `axes` are those that it describes."""

@@ -98,6 +98,35 @@ def test_verdicts(compared, first, second, verdict):
     assert back.verdict == {"slower": "faster", "faster": "slower"}.get(verdict, verdict)
 
 
+def test_rows_that_train_differently_are_counted_and_not_compared(command, write):
+    first, second = (
+        document(t1=times(), t2=times(), t4=times()),
+        document(t1=times(2.0), t2=times(2.0), t4=times(2.0)),
+    )
+    trained = {"1": ("a" * 16, "b" * 16), "2": ("c" * 16, "c" * 16), "4": ("d" * 16, None)}
+    for place, content in enumerate((first, second)):
+        for entry in content["benchmarks"]:
+            if workload := trained[entry["configuration"]["cpu_threads"]][place]:
+                entry["workload"] = workload
+    code, printed, _ = command(first, second)
+    assert code == 0
+    assert "2 rows compared" in printed  # a file that does not say may hold the same
+    assert (
+        "1 row has the same name but trains differently (optimizer, data or size), and is not "
+        "compared." in printed
+    )
+    code, printed, errors = command(first, second, "--fail-on-slower=5%")
+    assert code == 1 and "2 rows are slower" in errors
+
+
+@pytest.mark.parametrize("value", ["a" * 15, "A" * 16, 7])
+def test_a_workload_is_16_hexadecimal_digits(write, value):
+    content = document(t1=times())
+    content["benchmarks"][0]["workload"] = value
+    with pytest.raises(loading.BadFileError, match='field "workload"'):
+        loading.load_file(write(content))
+
+
 def test_the_minimum_effect_is_a_choice(compared):
     first, second = document(t1=times()), document(t1=times(1.10))
     assert compared(first, second, minimum_effect=0.2).pairs[0].verdict == "same"
@@ -345,6 +374,8 @@ def test_hostile_names_stay_text(compared):
         entry["configuration"] = {**entry["configuration"], "evil": evil}
         entry["name"] = entry["run_name"] = f"{entry['name']}/evil:{evil}"
         entry["quality"] = [evil]
+    axis = {"key": "evil", "role": "how", "description": evil}
+    content["context"]["crossover"]["axes"] = [axis]
     result = compared(content, content)
     for name in FORMATS:
         text = render(compare_tables(result), name)

@@ -52,6 +52,20 @@ def test_one_machine_with_itself_is_itself(files):
     assert {row.name for row in mixed.rows} == {row.name for row in new.rows}
 
 
+def test_gpu_rows_that_train_differently_are_left_out(write, capsys):
+    old, new = document("old", None), document("new", "shiny")
+    for content, digit in ((old, "a"), (new, "b")):
+        for entry in content["benchmarks"]:
+            if entry.get("configuration", {}).get("model") == "disc-3":
+                entry["workload"] = digit * 16
+    paths = write(old, "old.json"), write(new, "new.json")
+    mixed = mix.mix(*map(loading.load_file, paths))
+    models = {row.configuration["model"] for row in mixed.rows if "data" in row.configuration}
+    assert models and "disc-3" not in models
+    assert main(["compare", "--cpu-of", str(paths[0]), "--gpu-of", str(paths[1])]) == 0
+    assert "1 of the GPU's rows left out, as they train differently" in capsys.readouterr().out
+
+
 def test_a_slower_processor_moves_the_crossover(write):
     # The CPU of "slow" takes four times as long; the GPU's rows of "old" must not matter.
     new = loading.load_file(write(document("new", "shiny"), "new.json"))
