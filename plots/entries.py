@@ -10,7 +10,7 @@ import numpy as np
 
 from plots.axes import Axes
 from plots.refusal import bad, entry_words, shown
-from plots.rows import Bound, Failure, Row, Verification
+from plots.rows import Bound, Failure, MinimumWork, Row, Verification
 from plots.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -29,6 +29,7 @@ _NOT_COUNTERS = frozenset(
 # `seconds_per_epoch` and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
+_LEAST = tuple(MinimumWork.__dataclass_fields__)
 _OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
 
 
@@ -92,6 +93,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]], axes: Axes) 
             "them; measure the row again",
         )
     checked = samples[0].get("verification") if samples else None
+    least = samples[0].get("minimum_work") if samples else None
     return Row(
         name=name,
         index=first_index,
@@ -106,6 +108,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]], axes: Axes) 
         bound=_bound(samples),
         failure=failure,
         workload=first.get("workload"),
+        minimum_work=least and MinimumWork(**{field: least[field] for field in _LEAST}),
         axes=axes,
     )
 

@@ -83,8 +83,23 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
+class MinimumWork:
+    """What one iteration of a row takes at least, counted, not measured.
+
+    `memory_bytes` are those that no cache can save. `graph`: the launches are nodes of CUDA graphs.
+    """
+
+    flops: float = 0.0
+    memory_bytes: float = 0.0
+    bytes_to_device: float = 0.0
+    bytes_from_device: float = 0.0
+    launches: float = 0.0
+    graph: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
-    """What a row can't be faster than, by the ceilings of its file.
+    """What a row can't be faster than, by the ceilings of its file (plots/analysis/bounds.py).
 
     `name` is compute, memory, copy or launch; `seconds` are of one iteration; `percent` is
     what they are of the measured time, the median over the repetitions. Where ceilings are
@@ -112,7 +127,8 @@ class Row:
     `index` is the place of its first repetition in the file, counted from 0. `samples` are
     seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
     the median over the repetitions, in the unit their names give. `workload` is the fingerprint of
-    the computation with its optimizer, rows and data, None in older files. `axes` are the file's.
+    the computation with its optimizer, rows and data, None in older files; those have a `bound` in
+    place of a `minimum_work`. `axes` are the file's.
     """
 
     name: str
@@ -125,6 +141,7 @@ class Row:
     bound: Bound | None
     failure: Failure | None
     workload: str | None = None
+    minimum_work: MinimumWork | None = None
     axes: Axes = BUILT_IN
 
     @property
