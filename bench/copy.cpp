@@ -44,15 +44,15 @@ std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
 }
 
 /// Of one run.
-Demand demand_of(const CopyProbe& probe, const Device& device) {
+MinimumWork minimum_work_of(const CopyProbe& probe, const Device& device) {
   const Work counted = work(probe);
-  Demand demand{.device = device.name(), .threads = device.name() == "cpu" ? 1 : 0};
+  MinimumWork least{.device = device.name(), .threads = device.name() == "cpu" ? 1 : 0};
   switch (probe.direction) {
     case Direction::host_to_device:
-      demand.bytes_to_device = counted.bytes;
+      least.bytes_to_device = counted.bytes;
       break;
     case Direction::device_to_host:
-      demand.bytes_from_device = counted.bytes;
+      least.bytes_from_device = counted.bytes;
       break;
     case Direction::both:
       return {};  // at once: neither sum nor maximum is a bound that was measured
@@ -61,11 +61,11 @@ Demand demand_of(const CopyProbe& probe, const Device& device) {
       if (2 * probe.bytes <= device.cache_bytes) {
         return {};  // caches have no ceiling here
       }
-      demand.memory_bytes =
+      least.memory_bytes =
           static_cast<double>((2 * probe.bytes - device.cache_bytes) * counted.pieces);
       break;
   }
-  return demand;
+  return least;
 }
 
 void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
@@ -87,7 +87,7 @@ void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way,
   if (device.name() == "cpu") {
     name.emplace_back("cpu_threads", "1");
   }
-  rows.add(probe_row(arguments, device, std::move(name), probe, demand_of(probe, device)));
+  rows.add(probe_row(arguments, device, std::move(name), probe, minimum_work_of(probe, device)));
 }
 
 void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 
-#include "arranged.h"
 #include "crossover/cost.h"
 #include "crossover/dataset.h"
 #include "crossover/product.h"
@@ -16,8 +15,9 @@
 #include "crossover/training.h"
 #include "crossover/verify.h"
 #include "families.h"
+#include "optimizer_label.h"
 #include "require_memory.h"
-#include "side.h"
+#include "target.h"
 #include "workload_demand.h"
 
 namespace crossover::bench {
@@ -140,7 +140,7 @@ struct Plan {
   }
 };
 
-class PreparedEpoch : public Prepared {
+class PreparedEpoch : public PreparedBenchmark {
  public:
   PreparedEpoch(Workload workload, std::unique_ptr<Program> program)
       : workload_(std::move(workload)),
@@ -202,13 +202,13 @@ class EpochFamily {
   }
 
   [[nodiscard]] std::vector<Plan> plans() const;
-  [[nodiscard]] std::vector<Side> sides(Precision precision) const;
-  [[nodiscard]] Row row(const Plan& plan, const Side& side) const;
-  std::unique_ptr<Prepared> make(const Plan& plan, const Side& side);
+  [[nodiscard]] std::vector<Target> targets(Precision precision) const;
+  [[nodiscard]] Row row(const Plan& plan, const Target& target) const;
+  std::unique_ptr<PreparedBenchmark> make(const Plan& plan, const Target& target);
 
  private:
   void read_data();
-  void require_memory(const Plan& plan, const Side& side) const;
+  void require_memory(const Plan& plan, const Target& target) const;
   const Dataset& dataset_for(const Task& task);
   const Trajectory& trajectory_for(const Plan& plan);
   Verification verified(Program& program, const Workload& workload, const Plan& plan);
@@ -258,22 +258,22 @@ std::vector<Plan> EpochFamily::plans() const {
   return plans;
 }
 
-std::vector<Side> EpochFamily::sides(Precision precision) const {
-  std::vector<Side> sides;
+std::vector<Target> EpochFamily::targets(Precision precision) const {
+  std::vector<Target> targets;
   for (const int threads : thread_counts(arguments_)) {
-    sides.push_back(cpu_side(devices_, threads, precision));
+    targets.push_back(cpu_target(devices_, threads, precision));
   }
   for (const GpuMode& mode : arguments_.gpu_modes) {
-    const auto of_mode =
-        gpu_sides(arguments_, devices_,
-                  {.precision = precision,
-                   .execution = mode.execution,
-                   .placement = mode.placement,
-                   .loss_every_step = arguments_.loss_every_step},
-                  {{"execution", to_string(mode.execution)}, {"data", to_string(mode.placement)}});
-    sides.insert(sides.end(), of_mode.begin(), of_mode.end());
+    const auto of_mode = gpu_targets(
+        arguments_, devices_,
+        {.precision = precision,
+         .execution = mode.execution,
+         .placement = mode.placement,
+         .loss_every_step = arguments_.loss_every_step},
+        {{"execution", to_string(mode.execution)}, {"data", to_string(mode.placement)}});
+    targets.insert(targets.end(), of_mode.begin(), of_mode.end());
   }
-  return sides;
+  return targets;
 }
 
 /// Of an epoch, from one full batch: the list of all steps may be too long to make.
@@ -285,13 +285,13 @@ double approximate_flops(const Plan& plan) {
          static_cast<double>(plan.training.rows) / static_cast<double>(one_batch.rows);
 }
 
-Row EpochFamily::row(const Plan& plan, const Side& side) const {
+Row EpochFamily::row(const Plan& plan, const Target& target) const {
   Row row{.configuration = {{"family", "Epoch"},
                             {"model", plan.task.model.name},
                             {"batch", std::to_string(plan.training.batch)},
                             {"precision", to_string(plan.training.precision)}},
-          .device = side.device,
-          .quality = side.quality,
+          .device = target.device,
+          .quality = target.quality,
           .derive = derive};
   if (plan.training.accumulate > 1) {
     row.configuration.emplace_back("accumulate", std::to_string(plan.training.accumulate));
@@ -299,26 +299,26 @@ Row EpochFamily::row(const Plan& plan, const Side& side) const {
   if (arguments_.loss_every_step) {
     row.configuration.emplace_back("loss", "step");
   }
-  row.configuration.insert(row.configuration.end(), side.configuration.begin(),
-                           side.configuration.end());
+  row.configuration.insert(row.configuration.end(), target.configuration.begin(),
+                           target.configuration.end());
   try {
     row.expected_seconds =
-        expected_seconds(arguments_, approximate_flops(plan), side.options.threads);
+        expected_seconds(arguments_, approximate_flops(plan), target.options.threads);
   } catch (const std::overflow_error& error) {
     throw UsageError(plan.task.model.name + ": " + error.what());
   }
   return row;
 }
 
-std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) {
-  require_memory(plan, side);
+std::unique_ptr<PreparedBenchmark> EpochFamily::make(const Plan& plan, const Target& target) {
+  require_memory(plan, target);
   const auto steps = std::ssize(trajectory_for(plan).losses);
   const Workload epoch = plan.epoch();
-  Workload workload = arranged(epoch, side.device == &devices_.cpu);
+  Workload workload = target.device->backend->optimize(epoch);
   const Dataset& dataset = dataset_for(plan.task);
 
   auto start = std::chrono::steady_clock::now();
-  std::unique_ptr<Program> compiled = side.device->backend->compile(workload, side.options);
+  std::unique_ptr<Program> compiled = target.device->backend->compile(workload, target.options);
   auto row = std::make_unique<PreparedEpoch>(std::move(workload), std::move(compiled));
   Program& program = row->program();
   set_data(program, row->workload(), dataset);
@@ -337,8 +337,9 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   const std::vector<double> losses =
       download(program, row->workload(), find(row->workload(), "loss"));
   const Cost counted = cost(epoch);  // of the computation, however a backend arranges it
-  row->demand = demand_of(row->workload(), counted, program, side.options, *side.device);
-  row->label = description(plan.training.optimizer);
+  row->minimum_work =
+      minimum_work_of(row->workload(), counted, program, target.options, *target.device);
+  row->label = optimizer_label(plan.training.optimizer);
   row->counters = {{"params", static_cast<double>(parameter_count(row->workload()))},
                    {"batch", static_cast<double>(plan.training.batch)},
                    {"rows", static_cast<double>(plan.training.rows)},
@@ -350,17 +351,17 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
                    {"first_call_seconds", first_call_seconds},
                    {"loss_first_epoch", std::accumulate(losses.begin(), losses.end(), 0.0) /
                                             static_cast<double>(losses.size())}};
-  if (side.device == &devices_.cpu) {
-    row->counters["cpu_threads"] = side.options.threads;
+  if (target.device == &devices_.cpu) {
+    row->counters["cpu_threads"] = target.options.threads;
   }
-  if (row->demand.bytes_to_device > 0) {
-    row->counters["bytes_to_device"] = row->demand.bytes_to_device;
+  if (row->minimum_work.bytes_to_device > 0) {
+    row->counters["bytes_to_device"] = row->minimum_work.bytes_to_device;
   }
   row->profile(0);
   return row;
 }
 
-void EpochFamily::require_memory(const Plan& plan, const Side& side) const {
+void EpochFamily::require_memory(const Plan& plan, const Target& target) const {
   const auto require = [&](double needed) {
     bench::require_memory(arguments_, needed, "to train and verify " + plan.task.model.name);
   };
@@ -372,8 +373,8 @@ void EpochFamily::require_memory(const Plan& plan, const Side& side) const {
   // way to the program.
   require(2 * (data + order));
   const Workload workload = plan.epoch();
-  const bool on_cpu = side.device == &devices_.cpu;  // a GPU tells of its own memory
-  const auto program = on_cpu ? side.device->backend->plan(workload, side.options)->bytes() : 0;
+  const bool on_cpu = target.device == &devices_.cpu;  // a GPU tells of its own memory
+  const auto program = on_cpu ? target.device->backend->plan(workload, target.options)->bytes() : 0;
   require(static_cast<double>(program) + static_cast<double>(reference_bytes(workload)) +
           2 * (data + order));
 }
@@ -419,9 +420,9 @@ void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
   // Rows of one network share its data and its reference.
   const auto family = std::make_shared<EpochFamily>(arguments, devices);
   for (const Plan& plan : family->plans()) {
-    for (const Side& side : family->sides(plan.training.precision)) {
-      Row row = family->row(plan, side);
-      row.make = [family, plan, side] { return family->make(plan, side); };
+    for (const Target& target : family->targets(plan.training.precision)) {
+      Row row = family->row(plan, target);
+      row.make = [family, plan, target] { return family->make(plan, target); };
       rows.add(std::move(row));
     }
   }

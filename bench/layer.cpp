@@ -67,7 +67,7 @@ Workload layer(const Plan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const Plan& plan, const Side& side) {
+Configuration configuration(const Plan& plan, const Target& target) {
   Configuration all{{"family", "Layer"},
                     {"width", std::to_string(plan.width)},
                     {"batch", std::to_string(plan.batch)},
@@ -75,7 +75,7 @@ Configuration configuration(const Plan& plan, const Side& side) {
                     {"pass", plan.backward ? "backward" : "forward"},
                     {"form", plan.fused ? "fused" : "separate"},
                     {"precision", to_string(plan.precision)}};
-  all.insert(all.end(), side.configuration.begin(), side.configuration.end());
+  all.insert(all.end(), target.configuration.begin(), target.configuration.end());
   return all;
 }
 
@@ -96,11 +96,12 @@ void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference
   }
 }
 
-std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
+                                        const Target& target) {
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
-  const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
-  const auto program = on_cpu ? side.device->backend->plan(workload, side.options)->bytes() : 0;
+  const bool on_cpu = target.device->name() == "cpu";  // a GPU tells of its own memory
+  const auto program = on_cpu ? target.device->backend->plan(workload, target.options)->bytes() : 0;
   const auto largest =
       static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
   constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
@@ -109,7 +110,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
                      on_the_way * largest,
                  "for the layer and its verification");
 
-  auto row = std::make_unique<PreparedOperation>(std::move(workload), side);
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
   Reference reference(row->workload());
   set_operands(plan, *row, reference);
   row->run();
@@ -120,7 +121,7 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
                        {"entries_of", verified.entries},
                        {"tolerance", verified.tolerance},
                        {"relative_error", verified.error}};
-  row->count(one, side, static_cast<double>(verified.entries));
+  row->count(one, target, static_cast<double>(verified.entries));
   row->counters["batch"] = static_cast<double>(plan.batch);
   row->counters["width"] = static_cast<double>(plan.width);
   return row;
@@ -180,14 +181,14 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
     for (const Precision precision : arguments.precisions) {
       plan.precision = precision;
       const Cost one = cost(layer(plan, 1));
-      for (const Side& side : operation_sides(arguments, devices, precision, one)) {
-        Row row{.configuration = configuration(plan, side),
-                .device = side.device,
-                .quality = side.quality,
+      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
+        Row row{.configuration = configuration(plan, target),
+                .device = target.device,
+                .quality = target.quality,
                 .derive = derive_operation};
         set_effort(row, arguments, static_cast<double>(repeats(one)) * one.flops,
-                   side.options.threads);
-        row.make = [arguments, plan, side] { return make(arguments, plan, side); };
+                   target.options.threads);
+        row.make = [arguments, plan, target] { return make(arguments, plan, target); };
         rows.add(std::move(row));
       }
     }

@@ -39,8 +39,8 @@ bool worth_threads(const Cost& operation) {
 
 }  // namespace
 
-std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
-                                  const Cost& operation) {
+std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
+                                      Precision precision, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
@@ -48,19 +48,19 @@ std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, 
       threads.push_back(usable_cores());
     }
   }
-  std::vector<Side> sides;
-  sides.reserve(threads.size());
+  std::vector<Target> targets;
+  targets.reserve(threads.size());
   for (const int count : threads) {
-    sides.push_back(cpu_side(devices, count, precision));
+    targets.push_back(cpu_target(devices, count, precision));
   }
   for (const Execution execution :
        arguments.executions.empty() ? std::vector{Execution::eager} : arguments.executions) {
     const auto of_execution =
-        gpu_sides(arguments, devices, {.precision = precision, .execution = execution},
-                  {{"execution", to_string(execution)}});
-    sides.insert(sides.end(), of_execution.begin(), of_execution.end());
+        gpu_targets(arguments, devices, {.precision = precision, .execution = execution},
+                    {{"execution", to_string(execution)}});
+    targets.insert(targets.end(), of_execution.begin(), of_execution.end());
   }
-  return sides;
+  return targets;
 }
 
 std::int64_t repeats(const Cost& operation) {
@@ -97,18 +97,19 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   return values;
 }
 
-void PreparedOperation::count(const Cost& operation, const Side& side, double verified_entries) {
+void PreparedOperation::count(const Cost& operation, const Target& target,
+                              double verified_entries) {
   const auto times = static_cast<double>(workload_.order.size());
   Cost iteration;
   iteration.flops = times * operation.flops;
-  demand = demand_of(workload_, iteration, *program_, side.options, *side.device);
+  minimum_work = minimum_work_of(workload_, iteration, *program_, target.options, *target.device);
   counters = {{"flops", operation.flops},
               {"bytes", operation.bytes},
               {"launches", static_cast<double>(program_->launches()) / times},
               {"count", times},
               {"verified_entries", verified_entries}};
-  if (side.device->name() == "cpu") {
-    counters["cpu_threads"] = side.options.threads;
+  if (target.device->name() == "cpu") {
+    counters["cpu_threads"] = target.options.threads;
   }
 }
 

@@ -12,7 +12,7 @@
 namespace crossover::bench {
 namespace {
 
-class PreparedProbe : public Prepared {
+class PreparedProbe : public PreparedBenchmark {
  public:
   explicit PreparedProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
@@ -61,11 +61,11 @@ bool is_modest(const ProbeSpec& spec) {
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const Demand& demand) {
+              const ProbeSpec& spec, const MinimumWork& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
-  row.make = [&device, spec, demand, arguments] {
+  row.make = [&device, spec, minimum_work, arguments] {
     require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
@@ -76,7 +76,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
                             {"tolerance", 0},
                             {"relative_error", 0}};
     }
-    made->demand = demand;
+    made->minimum_work = minimum_work;
     const auto count = static_cast<double>(counted.pieces);
     made->counters["count"] = count;
     if (counted.bytes > 0) {

@@ -59,11 +59,11 @@ double seconds_of(const Run& run) {
 }
 
 /// The measured ceiling that holds the row back, and how near it comes.
-Json bound_json(const Ceilings& ceilings, const Demand& demand, double seconds) {
-  if (demand.device.empty()) {
+Json bound_json(const Ceilings& ceilings, const MinimumWork& minimum_work, double seconds) {
+  if (minimum_work.device.empty()) {
     return nullptr;
   }
-  const std::optional<Bound> bound = ceilings.bound(demand);
+  const std::optional<Bound> bound = ceilings.bound(minimum_work);
   if (!bound) {
     return {{"reason", "no ceiling for it was measured in this file (family Peak)"}};
   }
@@ -116,7 +116,7 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
     if (!row.verification.is_null()) {
       json["verification"] = row.verification;
     }
-    if (Json bound = bound_json(ceilings, row.demand, seconds_of(run)); !bound.is_null()) {
+    if (Json bound = bound_json(ceilings, row.minimum_work, seconds_of(run)); !bound.is_null()) {
       json["bound"] = std::move(bound);
     }
   }

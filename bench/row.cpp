@@ -42,7 +42,7 @@ void Rows::register_benchmarks(const std::vector<std::string>& names) {
 }
 
 void Rows::run(benchmark::State& state, const std::string& name) {
-  Prepared* prepared = prepare(name);
+  PreparedBenchmark* prepared = prepare(name);
   if (prepared == nullptr) {
     state.SkipWithError(refusals_.at(name).c_str());
     return;
@@ -63,7 +63,7 @@ void Rows::run(benchmark::State& state, const std::string& name) {
   }
 }
 
-Prepared* Rows::prepare(const std::string& name) {
+PreparedBenchmark* Rows::prepare(const std::string& name) {
   if (const auto made = prepared_.find(name); made != prepared_.end()) {
     return made->second.get();
   }
@@ -75,9 +75,9 @@ Prepared* Rows::prepare(const std::string& name) {
     if (!row.device->failure.empty()) {
       throw Unsupported("the GPU failed in an earlier row: " + row.device->failure);
     }
-    std::unique_ptr<Prepared> made = row.make();
+    std::unique_ptr<PreparedBenchmark> made = row.make();
     row.verification = made->verification;
-    row.demand = made->demand;
+    row.minimum_work = made->minimum_work;
     return (prepared_[name] = std::move(made)).get();
   } catch (const std::exception&) {
     refuse(name);

@@ -29,12 +29,13 @@ std::string row_name(const Configuration& configuration);
 enum class Outcome { measured, failed, skipped };
 
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
-class Prepared {
+class PreparedBenchmark {
  public:
-  Prepared() = default;  // NOLINT(bugprone-exception-escape): an empty JSON value throws nothing
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  virtual ~Prepared() = default;
+  PreparedBenchmark() =
+      default;  // NOLINT(bugprone-exception-escape): an empty JSON value throws nothing
+  PreparedBenchmark(const PreparedBenchmark&) = delete;
+  PreparedBenchmark& operator=(const PreparedBenchmark&) = delete;
+  virtual ~PreparedBenchmark() = default;
 
   /// Before each repetition; not timed.
   virtual void start() {}
@@ -47,7 +48,7 @@ class Prepared {
   std::map<std::string, double> counters;
   std::string label;
   nlohmann::ordered_json verification;  ///< null: the row's own check() is all there is
-  Demand demand;                        ///< of one iteration
+  MinimumWork minimum_work;             ///< of one iteration
 };
 
 struct Row {
@@ -59,7 +60,7 @@ struct Row {
   std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies. Throws Unsupported and OutOfMemory where the row can't be had, and
   /// anything else where something is wrong.
-  std::function<std::unique_ptr<Prepared>()> make;
+  std::function<std::unique_ptr<PreparedBenchmark>()> make;
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
   /// The row measures a ceiling: which one, from the counters when derive() has seen them.
@@ -68,7 +69,7 @@ struct Row {
   // Filled in when it has been made and measured:
   Outcome outcome = Outcome::measured;
   nlohmann::ordered_json verification;
-  Demand demand;
+  MinimumWork minimum_work;
 };
 
 /// All rows by name, in the order of registration.
@@ -87,13 +88,13 @@ class Rows {
   /// Google Benchmark calls this for every trial and repetition.
   void run(benchmark::State& state, const std::string& name);
   /// Null where it can't be had; refusals_ says why.
-  Prepared* prepare(const std::string& name);
+  PreparedBenchmark* prepare(const std::string& name);
   /// In an exception's handler: what it says of the row, and of its device where that is lost.
   void refuse(const std::string& name);
 
   std::vector<std::string> names_;
   std::map<std::string, Row> rows_;
-  std::map<std::string, std::unique_ptr<Prepared>> prepared_;
+  std::map<std::string, std::unique_ptr<PreparedBenchmark>> prepared_;
   std::map<std::string, std::string> refusals_;
 };
 
