@@ -88,8 +88,7 @@ void add_products(const Task& task, std::int64_t batch, Products& to) {
 std::vector<Plan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
-    for (const std::int64_t batch :
-         arguments.batches.empty() ? std::vector{task.batch} : arguments.batches) {
+    for (const std::int64_t batch : batches_of(arguments, task.batch)) {
       add_products(task, std::min(batch, task.rows), products);
     }
   }
@@ -130,19 +129,18 @@ std::int64_t set_bytes(const ProductSize& size) {
 }
 
 Configuration configuration(const Plan& plan, Precision precision, const Target& target) {
-  Configuration all{{"family", "Gemm"},
-                    {"m", std::to_string(plan.size.m)},
-                    {"n", std::to_string(plan.size.n)},
-                    {"k", std::to_string(plan.size.k)},
-                    {"transpose", transposes(plan.size)},
-                    {"precision", to_string(precision)},
-                    {"cache", plan.cold ? "cold" : "warm"}};
-  all.insert(all.end(), target.configuration.begin(), target.configuration.end());
-  return all;
+  return joined({{"family", "Gemm"},
+                 {"m", std::to_string(plan.size.m)},
+                 {"n", std::to_string(plan.size.n)},
+                 {"k", std::to_string(plan.size.k)},
+                 {"transpose", transposes(plan.size)},
+                 {"precision", to_string(precision)},
+                 {"cache", plan.cold ? "cold" : "warm"}},
+                target.configuration);
 }
 
 std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
-                                        const Target& target) {
+                                        const Target& target, Result& result) {
   const ProductSize& size = plan.size;
   if (plan.cold && target.device->cache_bytes == 0) {
     throw Unsupported("the size of the device's cache is not known, so that no operands are cold");
@@ -150,10 +148,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
   const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), target.device->cache_bytes) : 1;
   const Cost one = cost_of(size);
   Workload workload = product_workload(size, sets, plan.cold ? sets : repeats(one));
-  const bool on_cpu = target.device->name() == "cpu";  // a GPU tells of its own memory
-  const double program =
-      on_cpu ? static_cast<double>(target.device->backend->plan(workload, target.options)->bytes())
-             : 0;
+  const auto program = static_cast<double>(target.host_bytes(workload));
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
   require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),
@@ -170,29 +165,25 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
   row->run();
 
   constexpr double multiplications = 1e7;  // of all sets
-  ProductVerification verified;
+  RowVerification& verified = result.verification;
+  verified = {.reference = "float64 product", .unit = "entries"};
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
     const ProductVerification of_set = verify_product(
         size, values(product.a), values(product.b), values(product.c),
         rounding_of(target.options.precision), multiplications / static_cast<double>(sets));
-    verified.entries += of_set.entries;
-    verified.entries_of += of_set.entries_of;
+    verified.compared += of_set.entries;
+    verified.of += of_set.entries_of;
     verified.tolerance = of_set.tolerance;
     verified.error = std::max(verified.error, of_set.error);
   }
-  row->verification = {{"reference", "float64 product"},
-                       {"entries", verified.entries},
-                       {"entries_of", verified.entries_of},
-                       {"tolerance", verified.tolerance},
-                       {"relative_error", verified.error}};
-  row->label = plan.label;
-  row->count(one, target, static_cast<double>(verified.entries));
-  row->counters["operand_sets"] = static_cast<double>(sets);
+  result.label = plan.label;
+  row->count(one, target, result);
+  result.counters["operand_sets"] = static_cast<double>(sets);
   if (plan.cold) {  // nothing stays from one turn to the next
     const std::int64_t beyond_cache = sets * set_bytes(size) - target.device->cache_bytes;
-    row->minimum_work.memory_bytes = static_cast<double>(beyond_cache);
+    result.minimum_work.memory_bytes = static_cast<double>(beyond_cache);
   }
   return row;
 }
@@ -219,7 +210,9 @@ void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
   set_effort(row, arguments, static_cast<double>(products) * one.flops, target.options.threads);
-  row.make = [arguments, plan, target] { return make(arguments, plan, target); };
+  row.make = [arguments, plan, target](Result& result) {
+    return make(arguments, plan, target, result);
+  };
   rows.add(std::move(row));
 }
 

@@ -38,9 +38,7 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt);
 /// One iteration runs the Workload's whole order.
 class PreparedOperation : public PreparedBenchmark {
  public:
-  PreparedOperation(Workload workload, const Target& target)
-      : workload_(std::move(workload)),
-        program_(target.device->backend->compile(workload_, target.options)) {}
+  PreparedOperation(Workload workload, const Target& target);
 
   void run() override {
     program_->enqueue(0, std::ssize(workload_.order));
@@ -50,8 +48,8 @@ class PreparedOperation : public PreparedBenchmark {
   [[nodiscard]] const Workload& workload() const { return workload_; }
   [[nodiscard]] Program& program() { return *program_; }
 
-  /// The counters that all families of operations have, and the minimum work.
-  void count(const Cost& operation, const Target& target, double verified_entries);
+  /// The counters that all families of operations have, and the minimum work, of a verified row.
+  void count(const Cost& operation, const Target& target, Result& result) const;
 
  private:
   Workload workload_;
