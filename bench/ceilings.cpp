@@ -23,23 +23,23 @@ std::optional<double> Ceilings::find(Ceiling ceiling, const std::string& device,
   return at->second;
 }
 
-std::optional<Bound> Ceilings::bound(const Demand& demand) const {
+std::optional<Bound> Ceilings::bound(const MinimumWork& least) const {
   const auto seconds = [&](Ceiling ceiling, double amount) -> std::optional<double> {
     const std::optional<double> per_second =
-        find(ceiling, demand.device, demand.precision, demand.threads);
+        find(ceiling, least.device, least.precision, least.threads);
     return per_second ? std::optional(amount / *per_second) : std::nullopt;
   };
-  const auto compute = seconds(Ceiling::flops_per_second, demand.flops);
-  const auto memory = seconds(Ceiling::memory_bytes_per_second, demand.memory_bytes);
-  if ((demand.flops > 0 && !compute) || (demand.memory_bytes > 0 && !memory)) {
+  const auto compute = seconds(Ceiling::flops_per_second, least.flops);
+  const auto memory = seconds(Ceiling::memory_bytes_per_second, least.memory_bytes);
+  if ((least.flops > 0 && !compute) || (least.memory_bytes > 0 && !memory)) {
     return std::nullopt;
   }
   const double copy =
-      seconds(Ceiling::bytes_per_second_to_device, demand.bytes_to_device).value_or(0) +
-      seconds(Ceiling::bytes_per_second_from_device, demand.bytes_from_device).value_or(0);
+      seconds(Ceiling::bytes_per_second_to_device, least.bytes_to_device).value_or(0) +
+      seconds(Ceiling::bytes_per_second_from_device, least.bytes_from_device).value_or(0);
   const Ceiling launches =
-      demand.graph ? Ceiling::graph_nodes_per_second : Ceiling::launches_per_second;
-  const double launch = seconds(launches, demand.launches).value_or(0);
+      least.graph ? Ceiling::graph_nodes_per_second : Ceiling::launches_per_second;
+  const double launch = seconds(launches, least.launches).value_or(0);
   const std::vector<Bound> all{{"compute", compute.value_or(0)},
                                {"memory", memory.value_or(0)},
                                {"copy", copy},

@@ -14,7 +14,7 @@
 namespace crossover::bench {
 
 /// What one iteration of a row takes at least, counted, not measured.
-struct Demand {
+struct MinimumWork {
   std::string device;  ///< "cpu", "cuda"; empty: not counted
   Precision precision = Precision::f32;
   int threads = 0;  ///< of the CPU; 0 on a GPU
@@ -54,9 +54,9 @@ class Ceilings {
   [[nodiscard]] std::optional<double> find(Ceiling ceiling, const std::string& device,
                                            Precision precision, int threads) const;
 
-  /// The largest of the times that the parts of the demand take at their ceilings. None where no
+  /// The largest of the times that its parts take at their ceilings. None where no
   /// ceiling of the device's arithmetic and memory has been measured.
-  [[nodiscard]] std::optional<Bound> bound(const Demand& demand) const;
+  [[nodiscard]] std::optional<Bound> bound(const MinimumWork& least) const;
 
  private:
   using Key = std::tuple<Ceiling, std::string, Precision, int>;

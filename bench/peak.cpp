@@ -146,9 +146,9 @@ void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
 }  // namespace
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_cpu(arguments, devices.cpu, rows);
-  if (devices.gpu) {
-    register_gpu(arguments, *devices.gpu, rows);
+  register_cpu(arguments, devices.cpu(), rows);
+  for (Device& gpu : devices.gpus()) {
+    register_gpu(arguments, gpu, rows);
   }
 }
 

@@ -10,9 +10,10 @@
 
 namespace crossover::bench {
 
-/// All but the demand and the ceilings that it raises. Counters: docs/method.md, "Copy" and "Peak".
+/// All but the minimum work and the ceilings that it raises. Counters: docs/method.md, "Copy" and
+/// "Peak".
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const Demand& demand = {});
+              const ProbeSpec& spec, const MinimumWork& minimum_work = {});
 
 /// Whether a probe takes at most a quarter of the host's memory: a larger one is not planned.
 bool is_modest(const ProbeSpec& spec);

@@ -58,12 +58,30 @@ double seconds_of(const Run& run) {
   return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
 }
 
+Json verification_json(const RowVerification& verification) {
+  Json json = {{"reference", verification.reference}};
+  if (!verification.unit.empty()) {
+    json[verification.unit] = verification.compared;
+    json[verification.unit + "_of"] = verification.of;
+  }
+  json["tolerance"] = verification.tolerance;
+  json["relative_error"] = verification.error;
+  if (verification.parameter_tolerance && verification.parameter_error) {
+    json["parameter_tolerance"] = *verification.parameter_tolerance;
+    json["parameter_error"] = *verification.parameter_error;
+  }
+  if (verification.undetermined > 0) {
+    json["undetermined_updates"] = verification.undetermined;
+  }
+  return json;
+}
+
 /// The measured ceiling that holds the row back, and how near it comes.
-Json bound_json(const Ceilings& ceilings, const Demand& demand, double seconds) {
-  if (demand.device.empty()) {
+Json bound_json(const Ceilings& ceilings, const MinimumWork& minimum_work, double seconds) {
+  if (minimum_work.device.empty()) {
     return nullptr;
   }
-  const std::optional<Bound> bound = ceilings.bound(demand);
+  const std::optional<Bound> bound = ceilings.bound(minimum_work);
   if (!bound) {
     return {{"reason", "no ceiling for it was measured in this file (family Peak)"}};
   }
@@ -96,7 +114,8 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
   if (has_error(run)) {
     json["error_occurred"] = true;
     json["error_message"] = error_of(run);
-    json["outcome"] = name_of(row.outcome == Outcome::measured ? Outcome::failed : row.outcome);
+    json["outcome"] =
+        name_of(row.result.outcome == Outcome::measured ? Outcome::failed : row.result.outcome);
     return json;
   }
   if (aggregate && run.aggregate_unit == benchmark::kPercentage) {
@@ -113,10 +132,14 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
   }
   if (!aggregate) {
     json["quality"] = row.quality;
-    if (!row.verification.is_null()) {
-      json["verification"] = row.verification;
+    if (!row.result.workload.empty()) {
+      json["workload"] = row.result.workload;
     }
-    if (Json bound = bound_json(ceilings, row.demand, seconds_of(run)); !bound.is_null()) {
+    if (!row.result.verification.reference.empty()) {
+      json["verification"] = verification_json(row.result.verification);
+    }
+    if (Json bound = bound_json(ceilings, row.result.minimum_work, seconds_of(run));
+        !bound.is_null()) {
       json["bound"] = std::move(bound);
     }
   }
@@ -236,7 +259,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size())) << reported_.size()
        << "/" << selected_ << "] " << name << "  ";
   if (!error.empty()) {
-    line << name_of(rows_[name].outcome == Outcome::skipped ? Outcome::skipped : Outcome::failed)
+    line << name_of(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
+                                                                   : Outcome::failed)
          << ": " << error;
     say(name + ": " + error);
   } else if (!seconds.empty()) {

@@ -13,8 +13,8 @@ namespace crossover::bench {
 std::int64_t input_bytes(const Workload& workload, const Step& step);
 
 /// `counted` is the Workload's cost before it was rearranged. Of memory traffic only what the cache
-/// can't hold from one step to the next is demanded: each step's tensors, less the cache.
-Demand demand_of(const Workload& workload, const Cost& counted, const Program& program,
-                 const CompileOptions& options, const Device& device);
+/// can't hold from one step to the next is counted: each step's tensors, less the cache.
+MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
+                            const CompileOptions& options, const Device& device);
 
 }  // namespace crossover::bench

@@ -16,7 +16,7 @@ Ceilings measured() {
   return ceilings;
 }
 
-Demand demand() { return {.device = "cuda", .flops = 100, .memory_bytes = 10}; }
+MinimumWork work() { return {.device = "cuda", .flops = 100, .memory_bytes = 10}; }
 
 TEST(Ceilings, KeepTheHighest) {
   Ceilings ceilings = measured();
@@ -36,7 +36,7 @@ TEST(Ceilings, AreKeptByDevicePrecisionAndThreads) {
 
 TEST(Ceilings, TheLongestPartBounds) {
   const Ceilings ceilings = measured();
-  Demand of = demand();
+  MinimumWork of = work();
   of.flops = 300;
   EXPECT_EQ(ceilings.bound(of)->name, "compute");
   EXPECT_DOUBLE_EQ(ceilings.bound(of)->seconds, 3);
@@ -52,10 +52,10 @@ TEST(Ceilings, TheLongestPartBounds) {
 }
 
 TEST(Ceilings, WhatWasNotMeasuredGivesNoBound) {
-  Demand of = demand();
+  MinimumWork of = work();
   of.precision = Precision::bf16;
   EXPECT_EQ(measured().bound(of), std::nullopt);
-  EXPECT_EQ(Ceilings().bound(demand()), std::nullopt);
+  EXPECT_EQ(Ceilings().bound(work()), std::nullopt);
 }
 
 TEST(Ceilings, WithoutMemoryTrafficOnlyComputeNeedsACeiling) {
