@@ -11,9 +11,9 @@
 #include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
+#include "minimum_work.h"
 #include "networks.h"
 #include "require_memory.h"
-#include "workload_demand.h"
 
 namespace crossover::bench {
 namespace {

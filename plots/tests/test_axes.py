@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,19 @@ def test_tables_of_products_have_a_column_for_a_new_axis(write):
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
     page = report.build_report([loading.load_file(write(content))], [])[report.PAGE].decode()
     assert ">ranks<" in page
+
+
+def test_the_built_in_table_is_that_of_bench(tmp_path):
+    if not BENCH.exists():
+        pytest.skip("bench is not built; ./run --setup-only builds it")
+    path = tmp_path / "result.json"
+    flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
+    short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
+    subprocess.run([BENCH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
+    written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
+    assert {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written} == {
+        axis.key: (axis.role, axis.values) for axis in BUILT_IN
+    }
 
 
 def test_a_key_that_is_no_axis_is_refused(small, write):
