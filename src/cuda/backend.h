@@ -2,16 +2,14 @@
 // The CUDA backend on any library of matrix products.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <memory>
 
 #include "crossover/backend.h"
 #include "product_library.h"
+#include "runtime.h"
 
 namespace crossover::cuda {
 
-std::unique_ptr<Backend> make_backend(const cudaDeviceProp& device,
-                                      MakeProductLibrary make_library);
+std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_library);
 
 }  // namespace crossover::cuda

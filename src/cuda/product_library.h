@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "crossover/tensor.h"
-#include "plan.h"
+#include "product_form.h"
 
 namespace crossover::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "../plan.h"
+#include "../launches/launch.h"
 #include "crossover/tensor.h"
 
 namespace crossover::cuda {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "../plan.h"
+#include "../launches/launch.h"
 #include "crossover/elementwise.h"
 
 namespace crossover::cuda {
