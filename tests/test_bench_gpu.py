@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -22,7 +23,13 @@ from bench_runs import (
 from plots import loading
 from plots.analysis.bounds import bounds
 
-EMULATED = BENCH.parent / "tests" / "bench_emulated"
+# Under sanitizers, unless named otherwise: what these tests run of main(), of the families and of
+# the GPU backend is checked for every access and every undefined behaviour.
+EMULATED = Path(
+    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "asan" / "tests" / "bench_emulated"
+).absolute()
+# A sanitizer's finding must not look like a row that failed, which is 1.
+FOUND = {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",
@@ -40,6 +47,7 @@ def emulated(
     folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None, **variables: str
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     path = folder / "gpu.json"
+    variables = {**FOUND, **variables}
     if failing_call is not None:
         variables["EMULATED_FAILING_CALL"] = str(failing_call)
     done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)
