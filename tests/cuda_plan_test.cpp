@@ -114,7 +114,7 @@ TEST(CudaPlan, TakesGradientsOfALineFromOwnKernels) {
   // A batch of one row, a last batch of one row, a layer of width one.
   for (const Case& c :
        {Case{{4, 8, 6, 2}, 1, 1}, Case{{4, 8, 6, 2}, 6, 2}, Case{{4, 1, 6, 2}, 5, 1}}) {
-    const Plan plan =
+    const cuda::LaunchPlan plan =
         make_plan(epoch(mlp("m", c.widths, Activation::relu), c.rows), {}, everything);
     ASSERT_EQ(plan.steps.size(), c.steps);
     bool has_line = false;
