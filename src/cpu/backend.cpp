@@ -15,6 +15,7 @@
 #include "../step/overload.h"
 #include "block.h"
 #include "crossover/backend.h"
+#include "crossover/cpu_threads.h"
 #include "crossover/launches.h"
 #include "crossover/memory.h"
 #include "crossover/training.h"
@@ -39,11 +40,6 @@ struct Kernel {
   int threads;
   std::function<void(const Position&, int threads)> call;
 };
-
-/// Below these sizes a second thread costs more than it brings (measured at batch 100: see
-/// docs/method.md).
-constexpr double flops_worth_threads = 1e6;
-constexpr double bytes_worth_threads = 256.0 * 1024;
 
 /// Where an operand lies; a view moves with the first row of the batch.
 class Operand {
