@@ -4,6 +4,7 @@
 
 #include <omp.h>
 
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <span>
@@ -15,8 +16,10 @@
 #include "../step/overload.h"
 #include "block.h"
 #include "crossover/float16.h"
+#include "crossover/memory.h"
 #include "crossover/verify.h"
 #include "fma.h"
+#include "primitive.h"
 #include "product.h"
 #include "split.h"
 #include "threads.h"
@@ -123,9 +126,7 @@ class Matrix : public Probe {
         a_(matrix()),
         b_(matrix()),
         c_(matrix()),
-        product_(make_product()),
-        scratchpad_(allocate(product_.scratchpad_bytes(), spec.threads)) {
-    product_.use_scratchpad(scratchpad_.get());
+        product_(make_product()) {
     with_float(type_, [this](auto zero) {
       using T = decltype(zero);
       for (std::int64_t i = 0; i < spec_.size * spec_.size; ++i) {
@@ -137,7 +138,7 @@ class Matrix : public Probe {
 
   void run() override {
     const Threads threads(spec_.threads);
-    product_.execute(a_.get(), b_.get(), nullptr, c_.get());
+    product_->execute({});
   }
 
   void check() override {
@@ -157,26 +158,28 @@ class Matrix : public Probe {
     return reinterpret_cast<T*>(block.get());
   }
 
-  [[nodiscard]] Product make_product() const {
+  std::unique_ptr<BoundPrimitive> make_product() {
     const Threads made_for(spec_.threads);
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    return {engine,
-            dnnl::stream(engine),
-            {.m = spec_.size,
-             .n = spec_.size,
-             .k = spec_.size,
-             .a_strides = {spec_.size, 1},
-             .b_strides = {spec_.size, 1},
-             .operand_type = type_,
-             .result_type = type_}};
+    const auto description = describe_product(engine, {.m = spec_.size,
+                                                       .n = spec_.size,
+                                                       .k = spec_.size,
+                                                       .a_strides = {spec_.size, 1},
+                                                       .b_strides = {spec_.size, 1},
+                                                       .operand_type = type_,
+                                                       .result_type = type_});
+    scratchpad_ = allocate(scratchpad_bytes(description), spec_.threads);
+    return std::make_unique<BoundPrimitive>(
+        description, engine, dnnl::stream(engine),
+        std::array{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+        std::array{Operand(a_.get()), Operand(b_.get()), Operand(c_.get())}, scratchpad_.get());
   }
 
   MatrixProbe spec_;
   Type type_;
   probe::ExpectedProduct expected_;
-  Block a_, b_, c_;
-  Product product_;
-  Block scratchpad_;
+  Block a_, b_, c_, scratchpad_;
+  std::unique_ptr<BoundPrimitive> product_;
 };
 
 class ForkJoin : public Probe {
