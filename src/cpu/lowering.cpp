@@ -43,7 +43,8 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
 
 void Lowering::add(OpCategory category, int threads, const std::vector<Argument>& arguments,
                    Work work) {
-  PlannedKernel kernel{.category = category, .threads = threads, .work = std::move(work)};
+  PlannedKernel kernel{
+      .category = category, .threads = threads, .operands = {}, .work = std::move(work)};
   std::vector<PlannedKernel> before;
   std::vector<PlannedKernel> after;
   std::map<Id, std::int64_t> copies;
