@@ -56,7 +56,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   if (arguments.out) {
     file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
   }
-  if (!devices.gpu && arguments.cuda != CudaUse::off) {
+  if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no rows on a GPU: " + devices.gpu_reason);
   }
   Reporter reporter(

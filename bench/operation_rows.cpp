@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "crossover/random.h"
-#include "workload_demand.h"
+#include "minimum_work.h"
 
 namespace crossover::bench {
 namespace {
@@ -39,8 +39,8 @@ bool worth_threads(const Cost& operation) {
 
 }  // namespace
 
-std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
-                                  const Cost& operation) {
+std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
+                                      Precision precision, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
@@ -48,19 +48,8 @@ std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, 
       threads.push_back(usable_cores());
     }
   }
-  std::vector<Side> sides;
-  sides.reserve(threads.size());
-  for (const int count : threads) {
-    sides.push_back(cpu_side(devices, count, precision));
-  }
-  for (const Execution execution :
-       arguments.executions.empty() ? std::vector{Execution::eager} : arguments.executions) {
-    const auto of_execution =
-        gpu_sides(arguments, devices, {.precision = precision, .execution = execution},
-                  {{"execution", to_string(execution)}});
-    sides.insert(sides.end(), of_execution.begin(), of_execution.end());
-  }
-  return sides;
+  return targets_of(devices, {{"precision", to_string(precision)}}, threads,
+                    arguments.operation_modes);
 }
 
 std::int64_t repeats(const Cost& operation) {
@@ -97,19 +86,22 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   return values;
 }
 
-void PreparedOperation::count(const Cost& operation, const Side& side, double verified_entries) {
+PreparedOperation::PreparedOperation(Workload workload, const Target& target)
+    : workload_(std::move(workload)),
+      program_(target.device->backend->compile(workload_, target.options)) {}
+
+void PreparedOperation::count(const Cost& operation, const Target& target, Result& result) const {
   const auto times = static_cast<double>(workload_.order.size());
   Cost iteration;
   iteration.flops = times * operation.flops;
-  demand = demand_of(workload_, iteration, *program_, side.options, *side.device);
-  counters = {{"flops", operation.flops},
-              {"bytes", operation.bytes},
-              {"launches", static_cast<double>(program_->launches()) / times},
-              {"count", times},
-              {"verified_entries", verified_entries}};
-  if (side.device->name() == "cpu") {
-    counters["cpu_threads"] = side.options.threads;
-  }
+  result.minimum_work =
+      minimum_work_of(workload_, iteration, *program_, target.options, *target.device);
+  result.counters = target.counters;
+  result.counters["flops"] = operation.flops;
+  result.counters["bytes"] = operation.bytes;
+  result.counters["launches"] = static_cast<double>(program_->launches()) / times;
+  result.counters["count"] = times;
+  result.counters["verified_entries"] = static_cast<double>(result.verification.compared);
 }
 
 void derive_operation(benchmark::UserCounters& counters, double seconds) {

@@ -12,7 +12,7 @@
 namespace crossover::bench {
 namespace {
 
-class PreparedProbe : public Prepared {
+class PreparedProbe : public PreparedBenchmark {
  public:
   explicit PreparedProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
@@ -39,9 +39,9 @@ double median_device_seconds(Probe& probe) {
 }
 
 /// On the host; a device's own memory tells by itself whether it is enough.
-double host_bytes(const ProbeSpec& spec, bool on_cpu) {
+double host_bytes(const ProbeSpec& spec, bool device_is_host) {
   const ProbeMemory needed = memory_needed(spec);
-  return static_cast<double>(needed.host + (on_cpu ? needed.device : 0));
+  return static_cast<double>(needed.host + (device_is_host ? needed.device : 0));
 }
 
 void derive(benchmark::UserCounters& counters, double seconds) {
@@ -61,31 +61,29 @@ bool is_modest(const ProbeSpec& spec) {
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const Demand& demand) {
+              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
-  row.make = [&device, spec, demand, arguments] {
-    require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");
+  row.make = [&device, spec, minimum_work, arguments](Result& result) {
+    require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
     made->check();
     const Work counted = work(spec);
     if (counted.flops > 0 || counted.bytes > 0) {
-      made->verification = {{"reference", "every result, bit for bit, here and behind each sample"},
-                            {"tolerance", 0},
-                            {"relative_error", 0}};
+      result.verification.reference = "every result, bit for bit, here and behind each sample";
     }
-    made->demand = demand;
+    result.minimum_work = minimum_work;
     const auto count = static_cast<double>(counted.pieces);
-    made->counters["count"] = count;
+    result.counters["count"] = count;
     if (counted.bytes > 0) {
-      made->counters["bytes"] = counted.bytes;
+      result.counters["bytes"] = counted.bytes;
     } else if (counted.flops > 0) {
-      made->counters["flops"] = counted.flops;
+      result.counters["flops"] = counted.flops;
     }
     if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
-      made->counters["device_seconds"] = seconds / count;
+      result.counters["device_seconds"] = seconds / count;
       made->check();
     }
     return made;

@@ -19,6 +19,9 @@ from bench_runs import (
     validate,
 )
 
+from plots import loading
+from plots.analysis.bounds import bounds
+
 EMULATED = BENCH.parent / "tests" / "bench_emulated"
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
@@ -215,7 +218,10 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
     )
     assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
     copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
-    assert copied["bound"]["name"] == "copy"
+    assert copied["minimum_work"]["bytes_to_device"] == copied["bytes"]
+    file = loading.load_file(tmp_path / "gpu.json")
+    (bound,) = (bounds(file)[row.index] for row in file.rows if row.name == copied["name"])
+    assert bound.name == "copy"
 
 
 def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:

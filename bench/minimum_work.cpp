@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workload_demand.h"
+#include "minimum_work.h"
 
 #include <algorithm>
 #include <vector>
@@ -23,13 +23,10 @@ std::int64_t input_bytes(const Workload& workload, const Step& step) {
   return sum;
 }
 
-Demand demand_of(const Workload& workload, const Cost& counted, const Program& program,
-                 const CompileOptions& options, const Device& device) {
+MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
+                            const CompileOptions& options, const Device& device) {
   const bool on_cpu = device.name() == "cpu";
-  Demand demand{.device = device.name(),
-                .precision = options.precision,
-                .threads = on_cpu ? options.threads : 0,
-                .flops = counted.flops};
+  MinimumWork least{.flops = counted.flops};
   std::vector<double> memory;
   std::vector<double> copied;
   for (const Step& step : workload.steps) {
@@ -40,17 +37,17 @@ Demand demand_of(const Workload& workload, const Cost& counted, const Program& p
                          : static_cast<double>(input_bytes(workload, step)));
   }
   for (const Run& run : workload.order) {
-    demand.memory_bytes += memory[static_cast<std::size_t>(run.step)];
-    demand.bytes_to_device += copied[static_cast<std::size_t>(run.step)];
+    least.memory_bytes += memory[static_cast<std::size_t>(run.step)];
+    least.bytes_to_device += copied[static_cast<std::size_t>(run.step)];
   }
   if (options.loss_every_step && !on_cpu) {
-    demand.bytes_from_device = static_cast<double>(workload.order.size() * sizeof(float));
+    least.bytes_from_device = static_cast<double>(workload.order.size() * sizeof(float));
   }
   if (!on_cpu) {  // a CPU's calls cost too little, and too unlike each other, for a ceiling
-    demand.launches = static_cast<double>(program.launches());
-    demand.graph = options.execution != Execution::eager;
+    least.launches = static_cast<double>(program.launches());
+    least.graph = options.execution != Execution::eager;
   }
-  return demand;
+  return least;
 }
 
 }  // namespace crossover::bench
