@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crossover/cpu_threads.h"
 #include "crossover/random.h"
 #include "minimum_work.h"
 
@@ -31,12 +32,6 @@ bool is_given(const Arguments& arguments, const std::string& flag) {
                      [&](const std::string& word) { return word.starts_with(flag + "="); });
 }
 
-/// What the CPU backend gives one thread only: src/cpu/backend.cpp.
-bool worth_threads(const Cost& operation) {
-  constexpr double flops = 1e6;
-  return operation.flops >= flops;
-}
-
 }  // namespace
 
 std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
@@ -44,7 +39,7 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
-    if (usable_cores() > 1 && worth_threads(operation)) {
+    if (usable_cores() > 1 && operation.flops >= flops_worth_threads) {
       threads.push_back(usable_cores());
     }
   }

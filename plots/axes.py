@@ -52,11 +52,6 @@ class Axis:
         return self.values[0] if self.values else None
 
     @property
-    def speaks_for_itself(self) -> bool:
-        """Whether a value is said without the key."""
-        return self.phrase == BARE
-
-    @property
     def steps(self) -> tuple[str, ...]:
         """The ladder: values from what one does first to what one does for speed."""
         if self.role == "what":

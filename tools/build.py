@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,11 +75,11 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
         "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
     stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
-    # A folder with the tests serves those who need none, and kernels for every GPU those who need
-    # them for one: neither is taken out again. Without a GPU here ./test needs no more than one
-    # generation of them (a compilation of all takes four times as long); ./run builds all.
-    generations = before.get("generations") if tests and not stale else "all"
-    key["generations"] = generations or ("newest" if tests else "all")
+    # Kernels for every generation take four times as long as for one, which is enough for ./test
+    # where there is no GPU. ./run and a hosted build have them all.
+    complete = not tests or os.environ.get("CI") or before.get("generations") == "all"
+    key["generations"] = "all" if complete else "newest"
+    # A folder with the tests serves those who need none; they are not taken out again.
     if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
         return
     found = version_of("cmake", "--version")

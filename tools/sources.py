@@ -84,11 +84,6 @@ def _own_dependencies(build: Path) -> dict[str, list[Path]]:
     return dependencies
 
 
-def _without_precompiled(command: str) -> str:
-    """A compile command that clang can follow: it does not read gcc's precompiled headers."""
-    return re.sub(r"-include \S*cmake_pch\.\S+|-Winvalid-pch", "", command)
-
-
 def _object(entry: dict[str, str]) -> str:
     found = re.search(r" -o (\S+)", entry.get("command", ""))
     return entry.get("output") or (found[1] if found else "")
@@ -115,7 +110,7 @@ def _to_look_at(clang_tidy: str, build: Path, more: Sequence[str] = ()) -> dict[
     commands: list[dict[str, str]] = []
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = Path(entry["directory"], entry["file"]).resolve()
-        command = _without_precompiled(entry.get("command") or json.dumps(entry.get("arguments")))
+        command = entry.get("command") or json.dumps(entry.get("arguments"))
         # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
         readable = path.suffix != ".cu" and str(_EMULATION) not in command
         if path in wanted and readable and path not in looks:
@@ -125,7 +120,7 @@ def _to_look_at(clang_tidy: str, build: Path, more: Sequence[str] = ()) -> dict[
             for file in used:
                 parts += [str(file.relative_to(ROOT)).encode(), file.read_bytes()]
             looks[path] = _Look(_digest(parts), {*used, *checks})
-            commands.append({**entry, "command": command})
+            commands.append(entry)
     database = build / _TIDY_FOLDER
     database.mkdir(exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")

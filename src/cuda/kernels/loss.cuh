@@ -17,7 +17,7 @@ struct LossArguments {
   const std::int32_t* labels = nullptr;  // [rows]
   void* dlogits = nullptr;               // [rows, classes]
   float* loss = nullptr;                 // [runs]; written at *run
-  std::int64_t* run = nullptr;           // incremented behind that where `advance` is set
+  std::int64_t* run = nullptr;           // then incremented where `advance` is set
   float* row_losses = nullptr;           // [rows], scratch
   std::int64_t rows = 0, classes = 0;
   float factor = 0;  // scale / rows
