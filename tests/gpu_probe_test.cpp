@@ -25,7 +25,8 @@ std::vector<ProbeCase> probe_cases() {
   };
   for (const Precision precision :
        {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
-    for (const std::int64_t size : {33, 128}) {
+    const bool any_size = storage_of(precision) == Type::f32;
+    for (const std::int64_t size : {any_size ? 33 : 256, 128}) {
       all.push_back({"matrix_" + to_string(precision) + "_" + std::to_string(size),
                      MatrixProbe{.precision = precision, .size = size}});
     }
