@@ -44,6 +44,7 @@ def blocks() -> list[Block]:
 
 def copied(root: Path) -> Path:
     """A copy of what the library is built from, as the guide finds it."""
+    root.mkdir()
     for name in _LIBRARY:
         source = ROOT / name
         if source.is_dir():
