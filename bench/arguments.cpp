@@ -58,6 +58,13 @@ std::vector<Sweep> sweeps() {
        0.02},
       {"default", standard, every, 9, 0.1},
       {"full", all, every, 15, 0.3},
+      {"gpu",
+       standard,
+       every,
+       5,
+       0.03,
+       {all_precisions.begin(), all_precisions.end()},
+       /*by_worth=*/true},
   };
 }
 
@@ -244,7 +251,8 @@ Flags flags(Arguments& to, Changes& changes) {
   return {
       {"--sweep",
        {names_of(sweeps(), "|"),
-        "how much is measured: models, repetitions, time for each (default: default)",
+        "how much is measured: models, repetitions, time for each (default: default); gpu: most "
+        "of it in few minutes, what is worth most first",
         [&to](const std::string& text) { to.sweep = choice("--sweep", text, text, sweeps()); }}},
       {"--model",
        {"NAME,...", "these networks instead of the sweep's; --models lists them",
@@ -301,7 +309,7 @@ Flags flags(Arguments& to, Changes& changes) {
        {"auto|on|off", "measure on a GPU: where there is one (default), necessarily, or not at all",
         [&to](const std::string& text) { to.cuda = choice("--cuda", text, text, all_cuda_uses); }}},
       {"--precision",
-       {"NAME,...", "f32, tf32, bf16 or f16 (default: f32, with TF32 off)",
+       {"NAME,...", "f32, tf32, bf16 or f16 (default: f32, with TF32 off; of --sweep=gpu some rows in each)",
         [&to](const std::string& text) {
           to.precisions = choices("--precision", text, all_precisions);
         }}},
@@ -329,7 +337,7 @@ Flags flags(Arguments& to, Changes& changes) {
           to.loss_every_step = choice("--loss", text, text, all_loss_readings) == LossReading::step;
         }}},
       {"--threads",
-       {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores)",
+       {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores; of --sweep=gpu 1 and all cores)",
         [&to](const std::string& text) {
           to.threads = numbers<int>("--threads", text, 1, most_threads);
         }}},
@@ -342,6 +350,11 @@ Flags flags(Arguments& to, Changes& changes) {
           to.memory_limit_bytes = parse_number<std::int64_t>(
               "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
         }}},
+      {"--plan",
+       {"",
+        "print the rows in the order of measurement, with the seconds that each may take, and "
+        "exit; rows of a GPU also where there is none",
+        [&to](const std::string&) { to.action = Action::plan; }}},
       {"--models",
        {"", "list the networks and exit",
         [&to](const std::string&) { to.action = Action::models; }}},
@@ -457,7 +470,7 @@ template std::int64_t parse_number(const std::string&, const std::string&, std::
 template double parse_number(const std::string&, const std::string&, double, double);
 
 Arguments parse(const std::vector<std::string>& arguments) {
-  Arguments result{.sweep = sweeps()[1], .precisions = {Precision::f32}};
+  Arguments result{.sweep = sweeps()[1]};
   Changes changes;
   const Flags known = flags(result, changes);
   for (const std::string& argument : arguments) {
@@ -498,8 +511,11 @@ Arguments parse(const std::vector<std::string>& arguments) {
       result.families.push_back(family.name);
     }
   }
+  if (result.precisions.empty()) {
+    result.precisions = result.sweep.precisions;
+  }
   result.gpu_modes = gpu_modes(result, changes);
-  if (result.action == Action::measure || result.action == Action::cost) {
+  if (result.action == Action::measure || result.action == Action::plan || result.action == Action::cost) {
     result.tasks = tasks_for(result, changes);
   }
   return result;

@@ -18,7 +18,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class Action { measure, help, machine, commit, models, cost };
+enum class Action { measure, plan, help, machine, commit, models, cost };
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
@@ -39,6 +39,8 @@ struct Sweep {
   std::vector<GpuMode> gpu_modes;
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
+  std::vector<Precision> precisions{Precision::f32};
+  bool by_worth = false;  ///< rows in the order of what they are worth, on one thread and all cores
 };
 
 struct Arguments {

@@ -10,11 +10,13 @@
 #include "arranged.h"
 #include "crossover/cost.h"
 #include "crossover/dataset.h"
+#include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
 #include "crossover/verify.h"
+#include "expected_seconds.h"
 #include "families.h"
 #include "require_memory.h"
 #include "side.h"
@@ -23,22 +25,11 @@
 namespace crossover::bench {
 namespace {
 
-/// What the reference may cost a row, and what it does per second at least: guesses for a few
-/// seconds.
+/// What the reference may cost a row.
 constexpr double verified_flops = 2e10;
-constexpr double reference_flops_per_second = 1e10;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// A guess at a row's time: for the progress line only.
-double expected_seconds(const Arguments& arguments, double flops, int threads) {
-  constexpr double flops_per_second = 2e10;
-  const double epoch = flops / (flops_per_second * std::sqrt(threads));
-  return arguments.sweep.repetitions *
-             std::max(1.4 * arguments.sweep.min_time_seconds, 1.2 * epoch) +
-         std::min(flops, verified_flops) / reference_flops_per_second;
 }
 
 /// Of the time of a row's repetitions, what its profiles may cost.
@@ -277,12 +268,22 @@ std::vector<Side> EpochFamily::sides(Precision precision) const {
 }
 
 /// Of an epoch, from one full batch: the list of all steps may be too long to make.
-double approximate_flops(const Plan& plan) {
+ExpectedWork expected_work(const Plan& plan, const Side& side) {
   TrainingOptions one_batch = plan.training;
   one_batch.batch = std::min(plan.training.batch, plan.training.rows);
   one_batch.rows = one_batch.batch;
-  return cost(training_epoch(plan.task.model, one_batch)).flops *
-         static_cast<double>(plan.training.rows) / static_cast<double>(one_batch.rows);
+  const auto rows = static_cast<double>(plan.training.rows);
+  const double batches = rows / static_cast<double>(one_batch.rows);
+  const Workload step = training_epoch(plan.task.model, one_batch);
+  ExpectedWork work{.flops = batches * cost(step).flops};
+  if (side.device->name() != "cpu") {
+    const auto launches = cuda_launches(arranged(step, false), side.options);
+    work.launches = batches * static_cast<double>(launches);
+    if (side.options.placement != Placement::resident) {
+      work.bytes_copied = rows * static_cast<double>(elements(plan.task.model.sample)) * 4;
+    }
+  }
+  return work;
 }
 
 Row EpochFamily::row(const Plan& plan, const Side& side) const {
@@ -302,8 +303,12 @@ Row EpochFamily::row(const Plan& plan, const Side& side) const {
   row.configuration.insert(row.configuration.end(), side.configuration.begin(),
                            side.configuration.end());
   try {
+    const ExpectedWork work = expected_work(plan, side);
     row.expected_seconds =
-        expected_seconds(arguments_, approximate_flops(plan), side.options.threads);
+        expected_seconds(*side.device, side.options.threads, arguments_.sweep.repetitions,
+                         arguments_.sweep.min_time_seconds, work);
+    row.reference = plan.key();
+    row.reference_seconds = expected_reference_seconds(std::min(work.flops, verified_flops));
   } catch (const std::overflow_error& error) {
     throw UsageError(plan.task.model.name + ": " + error.what());
   }

@@ -216,7 +216,12 @@ void add_row(const Arguments& arguments, const Plan& plan, Precision precision, 
           .derive = derive_operation};
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), side.device->cache_bytes) : repeats(one);
-  set_effort(row, arguments, static_cast<double>(products) * one.flops, side.options.threads);
+  const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
+  set_effort(row, arguments,
+             {.flops = static_cast<double>(products) * one.flops,
+              .launches = static_cast<double>(products),
+              .bytes_prepared = 4 * operands},  // made, as doubles, there and back
+             side.options.threads);
   row.make = [arguments, plan, side] { return make(arguments, plan, side); };
   rows.add(std::move(row));
 }

@@ -185,7 +185,13 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
                 .device = side.device,
                 .quality = side.quality,
                 .derive = derive_operation};
-        set_effort(row, arguments, static_cast<double>(repeats(one)) * one.flops,
+        const auto times = static_cast<double>(repeats(one));
+        constexpr double launches = 4;  // at most, of one pass
+        set_effort(row, arguments,
+                   {.flops = times * one.flops,
+                    .launches = times * launches,
+                    .bytes_prepared = 4 * one.bytes,
+                    .flops_of_reference = one.flops},
                    side.options.threads);
         row.make = [arguments, plan, side] { return make(arguments, plan, side); };
         rows.add(std::move(row));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crossover/memory.h"
+#include "expected_seconds.h"
 #include "require_memory.h"
 
 namespace crossover::bench {
@@ -44,6 +45,23 @@ double host_bytes(const ProbeSpec& spec, bool on_cpu) {
   return static_cast<double>(needed.host + (on_cpu ? needed.device : 0));
 }
 
+/// All results are compared after each loop; what a GPU's clock tells is taken beside it.
+ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
+  const Work counted = work(spec);
+  const bool on_gpu = device.name() != "cpu";
+  const ProbeMemory memory = memory_needed(spec);
+  const auto held = static_cast<double>(std::max(memory.host, memory.device));
+  const bool is_copy = std::holds_alternative<CopyProbe>(spec);
+  ExpectedWork work{.flops = counted.flops,
+                    .launches = static_cast<double>(counted.pieces),
+                    .bytes_checked = held / 2,
+                    .bytes_prepared = held};
+  if (is_copy || !on_gpu) {
+    work.bytes_copied = counted.bytes;
+  }
+  return work;
+}
+
 void derive(benchmark::UserCounters& counters, double seconds) {
   counters["seconds"] = seconds / counters["count"].value;
   for (const std::string what : {"flops", "bytes"}) {
@@ -64,7 +82,9 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
               const ProbeSpec& spec, const Demand& demand) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
-          .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
+          .expected_seconds =
+              expected_seconds(device, 1, arguments.sweep.repetitions,
+                               arguments.sweep.min_time_seconds, expected_work(spec, device))};
   row.make = [&device, spec, demand, arguments] {
     require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));

@@ -55,7 +55,9 @@ struct Row {
   Device* device = nullptr;
   int repetitions = 0;               ///< 0: as many as the sweep's
   double min_time_seconds = 0;       ///< of one repetition; 0: the sweep's
-  double expected_seconds = 0;       ///< a guess, for the time left
+  double expected_seconds = 0;       ///< a guess, for the time left and for a plan
+  std::string reference;             ///< what rows share that is computed once; empty: nothing
+  double reference_seconds = 0;      ///< a guess at the time of that
   std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies. Throws Unsupported and OutOfMemory where the row can't be had, and
   /// anything else where something is wrong.

@@ -127,6 +127,7 @@ class Plan {
 struct Description {
   std::string device;                            ///< "cpu", "cuda": as in the names of rows
   std::int64_t cache_bytes = 0;                  ///< of the last level on a GPU; 0: not told
+  std::int64_t memory_bytes = 0;                 ///< a GPU's own; 0: none
   std::map<std::string, std::string> libraries;  ///< name -> version
 };
 

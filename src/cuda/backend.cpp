@@ -57,6 +57,7 @@ class GpuBackend : public Backend {
     CROSSOVER_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
     return {.device = "cuda",
             .cache_bytes = device_.l2CacheSize,
+            .memory_bytes = static_cast<std::int64_t>(device_.totalGlobalMem),
             .libraries = {{"gpu", text(static_cast<const char*>(device_.name))},
                           {"compute_capability",
                            std::to_string(device_.major) + "." + std::to_string(device_.minor)},

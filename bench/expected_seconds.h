@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a row will take: guesses, from what can be counted before anything is compiled. The time
+// left and the plan of a sweep stand on them, no result does.
+#pragma once
+
+#include "device.h"
+
+namespace crossover::bench {
+
+/// How long a GPU works before each timed loop: from rest its clocks rise for some milliseconds.
+constexpr double gpu_warm_up_seconds = 0.05;
+
+/// What takes a row's time.
+struct ExpectedWork {
+  // Of one iteration:
+  double flops = 0;
+  double bytes_copied = 0;  ///< between host and device
+  double launches = 0;      ///< on a GPU
+  // After each run of the timed loop:
+  double bytes_checked = 0;
+  // Once:
+  double bytes_prepared = 0;
+  double flops_of_reference = 0;
+};
+
+/// In float64, of the interpreter.
+double expected_reference_seconds(double flops);
+
+/// From compilation to the last repetition. `threads`: of the CPU.
+double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
+                        const ExpectedWork& work);
+
+}  // namespace crossover::bench
