@@ -7,8 +7,10 @@
 
 namespace crossover::bench {
 
-/// How long a GPU works before each timed loop: from rest its clocks rise for some milliseconds.
-constexpr double gpu_warm_up_seconds = 0.05;
+/// How long a GPU works before a row's first timed loop, and before each further one: at rest its
+/// clocks fall, and they take some milliseconds to rise again.
+constexpr double first_warm_up_seconds = 0.05;
+constexpr double warm_up_seconds = 0.02;
 
 /// What takes a row's time.
 struct ExpectedWork {

@@ -45,7 +45,19 @@ double host_bytes(const ProbeSpec& spec, bool on_cpu) {
   return static_cast<double>(needed.host + (on_cpu ? needed.device : 0));
 }
 
-/// All results are compared after each loop; what a GPU's clock tells is taken beside it.
+int threads_of(const ProbeSpec& spec) {
+  return std::visit(
+      [](const auto& probe) {
+        if constexpr (requires { probe.threads; }) {
+          return probe.threads;
+        } else {
+          return 1;
+        }
+      },
+      spec);
+}
+
+/// All results are compared after each loop: of a copy one of two blocks, else one of three arrays.
 ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   const Work counted = work(spec);
   const bool on_gpu = device.name() != "cpu";
@@ -54,8 +66,8 @@ ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   const bool is_copy = std::holds_alternative<CopyProbe>(spec);
   ExpectedWork work{.flops = counted.flops,
                     .launches = static_cast<double>(counted.pieces),
-                    .bytes_checked = held / 2,
-                    .bytes_prepared = held};
+                    .bytes_checked = held / (is_copy ? 2 : 3),
+                    .bytes_prepared = is_copy || !on_gpu ? held : 0};
   if (is_copy || !on_gpu) {
     work.bytes_copied = counted.bytes;
   }
@@ -83,7 +95,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds =
-              expected_seconds(device, 1, arguments.sweep.repetitions,
+              expected_seconds(device, threads_of(spec), arguments.sweep.repetitions,
                                arguments.sweep.min_time_seconds, expected_work(spec, device))};
   row.make = [&device, spec, demand, arguments] {
     require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");

@@ -46,10 +46,28 @@ std::string missing_for(const Row& row, const std::string& precision) {
   return "";
 }
 
+/// Small products are all alike, a start and a wait; on the CPU squares must do.
+bool is_wanted_product(const Row& row) {
+  constexpr double least = 1e6;  // multiplications
+  const double m = std::stod(value_of(row, "m"));
+  const double n = std::stod(value_of(row, "n"));
+  const double k = std::stod(value_of(row, "k"));
+  const bool is_square = m == n && n == k;
+  const bool is_plain = value_of(row, "transpose") == "nn" && value_of(row, "cache") == "warm";
+  const bool is_f32 = value_of(row, "precision") == "f32";
+  return is_square ? is_plain || (on_gpu(row) && is_f32) : on_gpu(row) && is_f32 && m * n * k >= least;
+}
+
 /// Other precisions than f32 are shown on fewer rows: in the way that is fast, and on squares.
 bool is_wanted(const Row& row, const std::string& most_threads) {
   const std::string precision = value_of(row, "precision");
   const std::string family = value_of(row, "family");
+  if (family == "Copy") {
+    return value_of(row, "model").empty();  // batches: between two of the sizes
+  }
+  if (family == "Gemm" && !is_wanted_product(row)) {
+    return false;
+  }
   if (precision.empty() || precision == "f32" || family == "Peak") {
     return true;
   }
@@ -61,9 +79,6 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   }
   if (family == "Epoch" && on_gpu(row)) {
     return value_of(row, "execution") == "graph" && value_of(row, "data") == "resident";
-  }
-  if (family == "Gemm") {
-    return value_of(row, "m") == value_of(row, "n") && value_of(row, "n") == value_of(row, "k");
   }
   return family != "Layer" || value_of(row, "form") == "fused";
 }
