@@ -11,6 +11,7 @@
 #include "build_info.h"
 #include "commit.h"
 #include "crossover/machine.h"
+#include "gpu_state.h"
 
 namespace crossover::bench {
 namespace {
@@ -91,8 +92,7 @@ Json libraries_json(const Devices& devices) {
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
   const Json gpu =
-      devices.gpu ? Json::object({{"name", devices.gpu->backend->describe().libraries.at("gpu")}})
-                  : Json(nullptr);
+devices.gpu ? gpu_json(*devices.gpu->backend) : Json(nullptr);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},

@@ -65,7 +65,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
     }
     return 0;
   }
-  rows.register_benchmarks(names);
+  rows.register_benchmarks(names, flags.min_time_seconds());
 
   std::optional<ResultFile> file;
   if (arguments.out) {

@@ -21,7 +21,7 @@ Effort effort(const std::string& sweep) {
     return {.repetitions = 3, .min_time_seconds = 0.01};
   }
   if (sweep == "full") {
-    return {.repetitions = 9, .min_time_seconds = 0.2};
+    return {.repetitions = 5, .min_time_seconds = 0.2};
   }
   if (sweep == "gpu") {
     return {.repetitions = 3, .min_time_seconds = 0.02};

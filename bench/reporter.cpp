@@ -113,6 +113,9 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
   }
   if (!aggregate) {
     json["quality"] = row.quality;
+    for (const std::string& doubt : row.gpu.doubts()) {
+      json["quality"].push_back(doubt);
+    }
     if (!row.verification.is_null()) {
       json["verification"] = row.verification;
     }

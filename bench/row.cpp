@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row.h"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 
+#include "expected_seconds.h"
 #include "measure.h"
 
 namespace crossover::bench {
@@ -26,7 +29,8 @@ void Rows::add(Row row) {
   }
 }
 
-void Rows::register_benchmarks(const std::vector<std::string>& names) {
+void Rows::register_benchmarks(const std::vector<std::string>& names, double min_time_seconds) {
+  min_time_seconds_ = min_time_seconds;
   for (const std::string& name : names) {
     auto* registered = benchmark::RegisterBenchmark(
         name.c_str(), [this, name](benchmark::State& state) { run(state, name); });
@@ -42,14 +46,19 @@ void Rows::register_benchmarks(const std::vector<std::string>& names) {
 }
 
 void Rows::run(benchmark::State& state, const std::string& name) {
+  const bool is_first = !prepared_.contains(name);
   Prepared* prepared = prepare(name);
   if (prepared == nullptr) {
     state.SkipWithError(refusals_.at(name).c_str());
     return;
   }
+  Row& row = rows_.at(name);
   try {
+    warm_up(row, *prepared, is_first);
     prepared->start();
+    row.gpu.before(*row.device->backend);
     measure(state, *prepared);
+    row.gpu.after(*row.device->backend);
     prepared->check();
   } catch (const std::exception&) {
     refuse(name);
@@ -61,6 +70,20 @@ void Rows::run(benchmark::State& state, const std::string& name) {
   for (const auto& [counter, value] : prepared->counters) {
     state.counters[counter] = value;
   }
+  row.gpu.count(state.counters);
+}
+
+void Rows::warm_up(const Row& row, Prepared& prepared, bool is_first) const {
+  if (row.device->name() == "cpu") {
+    return;
+  }
+  const double loop = row.min_time_seconds > 0 ? row.min_time_seconds : min_time_seconds_;
+  const std::chrono::duration<double> seconds(
+      std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * loop));
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    prepared.run();
+  } while (std::chrono::steady_clock::now() - start < seconds);
 }
 
 Prepared* Rows::prepare(const std::string& name) {

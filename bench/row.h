@@ -16,6 +16,7 @@
 
 #include "ceilings.h"
 #include "device.h"
+#include "gpu_state.h"
 
 namespace crossover::bench {
 
@@ -68,6 +69,7 @@ struct Row {
   std::function<void(Ceilings& ceilings, const benchmark::UserCounters& counters)> raise;
 
   // Filled in when it has been made and measured:
+  GpuWatch gpu;
   Outcome outcome = Outcome::measured;
   nlohmann::ordered_json verification;
   Demand demand;
@@ -79,7 +81,8 @@ class Rows {
   /// Of rows of the same name the first one stays.
   void add(Row row);
   /// Hands the rows of these names over to Google Benchmark.
-  void register_benchmarks(const std::vector<std::string>& names);
+  /// `min_time_seconds`: of those that have none of their own.
+  void register_benchmarks(const std::vector<std::string>& names, double min_time_seconds);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
   /// Frees what a finished row holds.
@@ -88,11 +91,14 @@ class Rows {
  private:
   /// Google Benchmark calls this for every trial and repetition.
   void run(benchmark::State& state, const std::string& name);
+  /// Runs it untimed until a GPU's clocks have risen; nothing on the CPU.
+  void warm_up(const Row& row, Prepared& prepared, bool is_first) const;
   /// Null where it can't be had; refusals_ says why.
   Prepared* prepare(const std::string& name);
   /// In an exception's handler: what it says of the row, and of its device where that is lost.
   void refuse(const std::string& name);
 
+  double min_time_seconds_ = 0;
   std::vector<std::string> names_;
   std::map<std::string, Row> rows_;
   std::map<std::string, std::unique_ptr<Prepared>> prepared_;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "crossover/backend.h"
 #include "crossover/launches.h"
 #include "crossover/training.h"
+#include "nvml.h"
 #include "plan.h"
 #include "probes.h"
 #include "product.h"
@@ -18,6 +21,14 @@ namespace cuda {
 namespace {
 
 std::string text(const char* characters) { return characters; }
+
+/// "0000:c1:00.0": NVML counts GPUs in another order than CUDA.
+std::string pci_bus_id(const cudaDeviceProp& device) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", device.pciDomainID, device.pciBusID,
+                device.pciDeviceID);
+  return text.data();
+}
 
 class GpuPlan : public crossover::Plan {
  public:
@@ -48,7 +59,11 @@ class GpuPlan : public crossover::Plan {
 
 class GpuBackend : public Backend {
  public:
-  explicit GpuBackend(const cudaDeviceProp& device) : device_(device) {}
+  explicit GpuBackend(const Discovery& found)
+      : device_(found.device),
+        start_seconds_(found.start_seconds),
+        nvml_(pci_bus_id(device_)),
+        facts_(nvml_.facts()) {}
 
   [[nodiscard]] Description describe() const override {
     int driver = 0;
@@ -58,6 +73,9 @@ class GpuBackend : public Backend {
     return {.device = "cuda",
             .cache_bytes = device_.l2CacheSize,
             .memory_bytes = static_cast<std::int64_t>(device_.totalGlobalMem),
+            .multiprocessors = device_.multiProcessorCount,
+            .start_seconds = start_seconds_,
+            .gpu = facts_,
             .libraries = {{"gpu", text(static_cast<const char*>(device_.name))},
                           {"compute_capability",
                            std::to_string(device_.major) + "." + std::to_string(device_.minor)},
@@ -65,6 +83,8 @@ class GpuBackend : public Backend {
                           {"cuda_runtime", version_text(runtime)},
                           {"cublaslt", std::to_string(cublasLtGetVersion())}}};
   }
+
+  [[nodiscard]] GpuState state() const override { return nvml_.state(); }
 
   [[nodiscard]] std::string missing_for(Precision precision) const override {
     return missing_for_products(device_, precision);
@@ -90,6 +110,9 @@ class GpuBackend : public Backend {
 
  private:
   cudaDeviceProp device_;
+  double start_seconds_;
+  Nvml nvml_;
+  GpuFacts facts_;
 };
 
 }  // namespace
@@ -100,7 +123,7 @@ CudaBackend make_cuda_backend() {
   if (!found.reason.empty()) {
     return {.reason = found.reason};
   }
-  return {.backend = std::make_unique<cuda::GpuBackend>(found.device)};
+  return {.backend = std::make_unique<cuda::GpuBackend>(found)};
 }
 
 }  // namespace crossover

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime.h"
 
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
@@ -188,6 +189,7 @@ std::string reason_for_no_driver() {
 
 Discovery discover() {
   Discovery found;
+  const auto start = std::chrono::steady_clock::now();
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) {
@@ -206,6 +208,8 @@ Discovery discover() {
     }
   }
   static_cast<void>(cudaGetLastError());  // a reason is no error of what comes next
+  found.start_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return found;
 }
 

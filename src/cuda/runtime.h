@@ -76,6 +76,7 @@ GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
 struct Discovery {
   cudaDeviceProp device{};
   std::string reason;
+  double start_seconds = 0;  ///< for CUDA's context, which every process has to wait for
 };
 Discovery discover();
 

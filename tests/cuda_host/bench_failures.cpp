@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For bench on the emulated GPU: EMULATED_FAILING_CALL=n loses the device at the n-th call of CUDA,
+// EMULATED_START_SECONDS=s is what its context takes,
 // and what is left over or was not allowed is told at the end, with exit code 70.
 #include <cstdlib>
 #include <iostream>
@@ -14,6 +15,9 @@ class Watch {
  public:
   Watch() {
     cuda_host::reset(1, cuda_host::Order::eager);
+    if (const char* seconds = std::getenv("EMULATED_START_SECONDS")) {
+      cuda_host::device().start_seconds = std::atof(seconds);
+    }
     if (const char* call = std::getenv("EMULATED_FAILING_CALL")) {
       cuda_host::fail_call(std::atoll(call), cudaErrorECCUncorrectable);
     }

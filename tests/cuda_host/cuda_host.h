@@ -22,6 +22,7 @@ struct Device {
   std::size_t bytes = std::size_t{1} << 30U;
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
+  double start_seconds = 0;         ///< what making a context takes
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
