@@ -309,7 +309,8 @@ Flags flags(Arguments& to, Changes& changes) {
        {"auto|on|off", "measure on a GPU: where there is one (default), necessarily, or not at all",
         [&to](const std::string& text) { to.cuda = choice("--cuda", text, text, all_cuda_uses); }}},
       {"--precision",
-       {"NAME,...", "f32, tf32, bf16 or f16 (default: f32, with TF32 off; of --sweep=gpu some rows in each)",
+       {"NAME,...",
+        "f32, tf32, bf16 or f16 (default: f32, with TF32 off; of --sweep=gpu some rows in each)",
         [&to](const std::string& text) {
           to.precisions = choices("--precision", text, all_precisions);
         }}},
@@ -337,7 +338,8 @@ Flags flags(Arguments& to, Changes& changes) {
           to.loss_every_step = choice("--loss", text, text, all_loss_readings) == LossReading::step;
         }}},
       {"--threads",
-       {"N,...", "CPU threads (default: 1, 2, 4 ... up to the cores; of --sweep=gpu 1 and all cores)",
+       {"N,...",
+        "CPU threads (default: 1, 2, 4 ... up to the cores; of --sweep=gpu 1 and all cores)",
         [&to](const std::string& text) {
           to.threads = numbers<int>("--threads", text, 1, most_threads);
         }}},
@@ -515,7 +517,8 @@ Arguments parse(const std::vector<std::string>& arguments) {
     result.precisions = result.sweep.precisions;
   }
   result.gpu_modes = gpu_modes(result, changes);
-  if (result.action == Action::measure || result.action == Action::plan || result.action == Action::cost) {
+  if (result.action == Action::measure || result.action == Action::plan ||
+      result.action == Action::cost) {
     result.tasks = tasks_for(result, changes);
   }
   return result;

@@ -91,8 +91,7 @@ Json libraries_json(const Devices& devices) {
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
-  const Json gpu =
-devices.gpu ? gpu_json(*devices.gpu->backend) : Json(nullptr);
+  const Json gpu = devices.gpu ? gpu_json(*devices.gpu->backend) : Json(nullptr);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},

@@ -331,8 +331,7 @@ std::unique_ptr<Prepared> EpochFamily::make(const Plan& plan, const Side& side) 
   program.enqueue(0, steps);
   program.wait();
   // With what a process waits for before it can call the device at all.
-  double first_call_seconds =
-      seconds_since(start) + side.device->backend->describe().start_seconds;
+  double first_call_seconds = seconds_since(start) + side.device->backend->describe().start_seconds;
 
   row->verification = verification_json(verified(program, row->workload(), plan));
 

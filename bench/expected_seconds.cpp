@@ -51,9 +51,9 @@ double expected_seconds(const Device& device, int threads, int repetitions, doub
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
   const double iteration = iteration_seconds(rates, speed, work);
 
-  constexpr double overshoot = 1.4;         // Google Benchmark's, beyond the least time
-  constexpr double of_trials = 0.3;         // all but the last are short
-  constexpr double profiled = 1.2;          // of a network's repetitions
+  constexpr double overshoot = 1.4;  // Google Benchmark's, beyond the least time
+  constexpr double of_trials = 0.3;  // all but the last are short
+  constexpr double profiled = 1.2;   // of a network's repetitions
   const double compiled_and_kept = on_gpu ? 0.2 : 0.05;  // with its place in the result file
   constexpr double bytes_checked_per_second = 3e9;
   constexpr double bytes_prepared_per_second = 1e9;
@@ -61,7 +61,8 @@ double expected_seconds(const Device& device, int threads, int repetitions, doub
   const int tried = trials(iteration, min_time_seconds);
   const double around_a_loop = (on_gpu ? std::max(warm_up_seconds, iteration) : 0) +
                                work.bytes_checked / bytes_checked_per_second;
-  return compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration + expected_reference_seconds(work.flops_of_reference) +
+  return compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
+         expected_reference_seconds(work.flops_of_reference) +
          work.bytes_prepared / bytes_prepared_per_second +
          profiled * (repetitions + (tried > 0 ? of_trials : 0)) * loop +
          (repetitions + tried) * around_a_loop;

@@ -65,8 +65,7 @@ void GpuWatch::count(benchmark::UserCounters& counters) const {
 std::vector<std::string> GpuWatch::doubts() const {
   std::vector<std::string> doubts;
   constexpr double nearly_all = 0.9;
-  if (lowest_mhz_ && highest_possible_mhz_ &&
-      *lowest_mhz_ < nearly_all * *highest_possible_mhz_) {
+  if (lowest_mhz_ && highest_possible_mhz_ && *lowest_mhz_ < nearly_all * *highest_possible_mhz_) {
     doubts.push_back("the GPU's SM clock was " + std::to_string(*lowest_mhz_) + " to " +
                      std::to_string(*highest_mhz_) + " MHz around the timed loops, of at most " +
                      std::to_string(*highest_possible_mhz_) + " MHz");

@@ -43,8 +43,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
 
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
-  const std::vector<PlannedRow> plan =
-      schedule(rows, flags.select(rows.names()), arguments.sweep);
+  const std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
   std::vector<std::string> names;
   for (const PlannedRow& row : plan) {
     names.push_back(row.name);

@@ -82,8 +82,8 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   if (row.device->name() == "cpu" && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
-  row.expected_seconds = expected_seconds(*row.device, threads, chosen.repetitions,
-                                          chosen.min_time_seconds, work);
+  row.expected_seconds =
+      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
   if (!is_given(arguments, "--benchmark_repetitions")) {
     row.repetitions = chosen.repetitions;
   }

@@ -55,7 +55,8 @@ bool is_wanted_product(const Row& row) {
   const bool is_square = m == n && n == k;
   const bool is_plain = value_of(row, "transpose") == "nn" && value_of(row, "cache") == "warm";
   const bool is_f32 = value_of(row, "precision") == "f32";
-  return is_square ? is_plain || (on_gpu(row) && is_f32) : on_gpu(row) && is_f32 && m * n * k >= least;
+  return is_square ? is_plain || (on_gpu(row) && is_f32)
+                   : on_gpu(row) && is_f32 && m * n * k >= least;
 }
 
 /// Other precisions than f32 are shown on fewer rows: in the way that is fast, and on squares.
@@ -152,7 +153,9 @@ std::vector<PlannedRow> by_worth(Rows& rows, const std::vector<std::string>& nam
       place.pass = 0;
     } else if (first.contains(wanted[i])) {
       planned.pass = "overview";
-      place = {.pass = 1, .family = on_cpu ? worth.size() + 1 + rank : rank, .on_cpu = on_cpu,
+      place = {.pass = 1,
+               .family = on_cpu ? worth.size() + 1 + rank : rank,
+               .on_cpu = on_cpu,
                .registered = i};
     }
     ordered.emplace(place, std::move(planned));

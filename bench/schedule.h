@@ -15,8 +15,8 @@ namespace crossover::bench {
 
 struct PlannedRow {
   std::string name;
-  std::string pass;     ///< "ceilings", "overview", "Epoch" ...
-  double seconds = 0;   ///< expected, with what it is the first to need
+  std::string pass;    ///< "ceilings", "overview", "Epoch" ...
+  double seconds = 0;  ///< expected, with what it is the first to need
 };
 
 /// Of the rows of these names those that the sweep wants, in its order.

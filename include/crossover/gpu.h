@@ -11,8 +11,8 @@
 namespace crossover {
 
 struct GpuFacts {
-  std::optional<std::string> driver;                           ///< its version: "580.65.06"
-  std::optional<std::int64_t> memory_bytes;                    ///< all of it
+  std::optional<std::string> driver;         ///< its version: "580.65.06"
+  std::optional<std::int64_t> memory_bytes;  ///< all of it
   std::optional<int> sm_clock_max_mhz, memory_clock_max_mhz;
   std::optional<double> power_limit_watts;
   std::optional<bool> persistence_mode, ecc;
