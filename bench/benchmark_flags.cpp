@@ -11,8 +11,8 @@
 #include <regex>
 #include <sstream>
 
-#include "arguments.h"
 #include "build_info.h"
+#include "flag.h"
 
 namespace crossover::bench {
 namespace {

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "axes.h"
 #include "build_info.h"
 #include "commit.h"
 #include "crossover/machine.h"
@@ -75,23 +76,33 @@ Json command_json(const std::vector<std::string>& command) {
 
 Json libraries_json(const Devices& devices) {
   Json libraries = {{"benchmark", build::benchmark_version}};
-  const auto add = [&](const Device& device) {
+  for (const Device& device : devices.all) {
     for (const auto& [library, version] : device.backend->describe().libraries) {
       libraries[library] = version;
     }
-  };
-  add(devices.cpu);
-  if (devices.gpu) {
-    add(*devices.gpu);
   }
   return libraries;
+}
+
+/// What is to be known of the keys of rows' configurations, in the order of names.
+Json axes_json() {
+  Json json = Json::array();
+  for (const Axis& axis : axes()) {
+    json.push_back({{"key", axis.key}, {"role", to_string(axis.role)}});
+    if (!axis.values.empty()) {
+      json.back()["values"] = axis.values;
+    }
+    json.back()["description"] = axis.description;
+  }
+  return json;
 }
 
 }  // namespace
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
-  const Json gpu = devices.gpu ? gpu_json(*devices.gpu->backend) : Json(nullptr);
+  const auto gpus = devices.gpus();
+  const Json gpu = gpus.empty() ? Json(nullptr) : gpu_json(*gpus.front().backend);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},
@@ -117,35 +128,35 @@ std::string commit_line() {
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
                   const BenchmarkFlags& flags, const Devices& devices) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  Json context = {
-      {"date", now_in_utc()},
-      {"executable", "bench"},
-      {"num_cpus", cpu.num_cpus},
-      {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
-      {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
-      {"caches", caches_json(cpu)},
-      {"load_avg", cpu.load_avg},
-      {"library_build_type", "release"},
-      {"json_schema_version", 1},
-      {"crossover",
-       {{"schema_version", 1},
-        {"complete", false},
-        {"machine", machine_json(devices)},
-        {"software",
-         {{"commit", build::commit},
-          {"dirty", build::dirty},
-          {"compiler", build::compiler},
-          {"flags", build::flags},
-          {"build_type", build::build_type},
-          {"libraries", libraries_json(devices)}}},
-        {"configuration",
-         {{"command", command_json(command)},
-          {"sweep", arguments.sweep.name},
-          {"repetitions", flags.repetitions()},
-          {"min_time_seconds", flags.min_time_seconds()},
-          {"environment", environment_json()},
-          {"flush_to_zero", true},
-          {"data", arguments.data ? without_folders(*arguments.data) : "generated"}}}}}};
+  Json context = {{"date", now_in_utc()},
+                  {"executable", "bench"},
+                  {"num_cpus", cpu.num_cpus},
+                  {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+                  {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+                  {"caches", caches_json(cpu)},
+                  {"load_avg", cpu.load_avg},
+                  {"library_build_type", "release"},
+                  {"json_schema_version", 1},
+                  {"crossover",
+                   {{"schema_version", 1},
+                    {"complete", false},
+                    {"machine", machine_json(devices)},
+                    {"software",
+                     {{"commit", build::commit},
+                      {"dirty", build::dirty},
+                      {"compiler", build::compiler},
+                      {"flags", build::flags},
+                      {"build_type", build::build_type},
+                      {"libraries", libraries_json(devices)}}},
+                    {"configuration",
+                     {{"command", command_json(command)},
+                      {"sweep", arguments.sweep.name},
+                      {"repetitions", flags.repetitions()},
+                      {"min_time_seconds", flags.min_time_seconds()},
+                      {"environment", environment_json()},
+                      {"flush_to_zero", true},
+                      {"data", arguments.data ? without_folders(*arguments.data) : "generated"}}},
+                    {"axes", axes_json()}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }

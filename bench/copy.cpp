@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family Copy: bytes between the host and a GPU, and within each.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,29 +47,29 @@ std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
   return batch * (elements(task.model.sample) * bytes(Type::f32) + bytes(Type::i32));
 }
 
-/// Of one run.
-Demand demand_of(const CopyProbe& probe, const Device& device) {
+/// Of one run; none where no ceiling bounds it.
+std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device& device) {
   const Work counted = work(probe);
-  Demand demand{.device = device.name(), .threads = device.name() == "cpu" ? 1 : 0};
+  MinimumWork least;
   switch (probe.direction) {
     case Direction::host_to_device:
-      demand.bytes_to_device = counted.bytes;
+      least.bytes_to_device = counted.bytes;
       break;
     case Direction::device_to_host:
-      demand.bytes_from_device = counted.bytes;
+      least.bytes_from_device = counted.bytes;
       break;
     case Direction::both:
-      return {};  // at once: neither sum nor maximum is a bound that was measured
+      return std::nullopt;  // at once: neither sum nor maximum is a bound that was measured
     case Direction::device_to_device:
     case Direction::host_to_host:
       if (2 * probe.bytes <= device.cache_bytes) {
-        return {};  // caches have no ceiling here
+        return std::nullopt;  // caches have no ceiling here
       }
-      demand.memory_bytes =
+      least.memory_bytes =
           static_cast<double>((2 * probe.bytes - device.cache_bytes) * counted.pieces);
       break;
   }
-  return demand;
+  return least;
 }
 
 void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
@@ -80,17 +81,16 @@ void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way,
   if (!is_modest(probe)) {
     return;
   }
-  Configuration name{{"family", "Copy"}, {"direction", way.name}};
-  name.insert(name.end(), what.begin(), what.end());
-  name.emplace_back("device", device.name());
+  Configuration name =
+      joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
   if (way.direction != Direction::device_to_device) {
     name.emplace_back("memory", mode.memory == HostMemory::pinned ? "pinned" : "pageable");
   }
   name.emplace_back("mode", mode.asynchronous ? "async" : "sync");
-  if (device.name() == "cpu") {
+  if (device.is_host) {
     name.emplace_back("cpu_threads", "1");
   }
-  rows.add(probe_row(arguments, device, std::move(name), probe, demand_of(probe, device)));
+  rows.add(probe_row(arguments, device, std::move(name), probe, minimum_work_of(probe, device)));
 }
 
 void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {
@@ -102,8 +102,7 @@ void register_way(const Arguments& arguments, Device& device, Rows& rows, const 
       continue;
     }
     for (const Task& task : arguments.tasks) {
-      for (const std::int64_t batch :
-           arguments.batches.empty() ? std::vector{task.batch} : arguments.batches) {
+      for (const std::int64_t batch : batches_of(arguments, task.batch)) {
         const std::int64_t samples = std::min(batch, task.rows);
         constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
         if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 >
@@ -118,19 +117,24 @@ void register_way(const Arguments& arguments, Device& device, Rows& rows, const 
   }
 }
 
+std::vector<Way> ways_of(const Device& device) {
+  if (device.is_host) {
+    return {{"h2h", Direction::host_to_host, {plain}, true}};
+  }
+  const std::vector<Mode> all{plain, pinned, pinned_async};
+  return {{"h2d", Direction::host_to_device, all, true},
+          {"d2h", Direction::device_to_host, all, false},
+          {"both", Direction::both, {pinned, pinned_async}, false},
+          {"d2d", Direction::device_to_device, {plain, pinned_async}, false}};
+}
+
 }  // namespace
 
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_way(arguments, devices.cpu, rows, {"h2h", Direction::host_to_host, {plain}, true});
-  if (!devices.gpu) {
-    return;
-  }
-  const std::vector<Mode> all{plain, pinned, pinned_async};
-  for (const Way& way : {Way{"h2d", Direction::host_to_device, all, true},
-                         Way{"d2h", Direction::device_to_host, all, false},
-                         Way{"both", Direction::both, {pinned, pinned_async}, false},
-                         Way{"d2d", Direction::device_to_device, {plain, pinned_async}, false}}) {
-    register_way(arguments, *devices.gpu, rows, way);
+  for (Device& device : devices.all) {
+    for (const Way& way : ways_of(device)) {
+      register_way(arguments, device, rows, way);
+    }
   }
 }
 

@@ -6,13 +6,14 @@
 #include <variant>
 
 #include "../src/step/overload.h"
-#include "arranged.h"
+#include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
+#include "minimum_work.h"
+#include "networks.h"
 #include "require_memory.h"
-#include "workload_demand.h"
 
 namespace crossover::bench {
 namespace {
@@ -65,14 +66,18 @@ Json step_json(const Workload& epoch) {
 
 /// By device, on a GPU by execution and placement too: what a row's counter of that name says.
 Json device_launches(const Workload& epoch, const Arguments& arguments) {
-  const Workload on_gpu = arranged(epoch, false);
-  Json json = {{"cpu", cpu_launches(arranged(epoch, true))}, {"cuda", Json::object()}};
-  for (const GpuMode& mode : every_gpu_mode(arguments.loss_every_step)) {
-    json["cuda"][to_string(mode.execution)][to_string(mode.placement)] =
-        cuda_launches(on_gpu, {.precision = arguments.precisions.front(),
-                               .execution = mode.execution,
-                               .placement = mode.placement,
-                               .loss_every_step = arguments.loss_every_step});
+  const Workload on_gpu = fuse(epoch);  // as CUDA's Backend::optimize(), of a GPU that need not be
+  Json json = {{"cpu", cpu_launches(make_cpu_backend()->optimize(epoch))},
+               {"cuda", Json::object()}};
+  for (const Configuration& mode : every_mode({"execution", "data"})) {
+    if (!makes_sense(mode, arguments.loss_every_step)) {
+      continue;
+    }
+    CompileOptions options = options_of(mode);
+    options.precision = arguments.precisions.front();
+    options.loss_every_step = arguments.loss_every_step;
+    json["cuda"][value_of(mode, "execution")][value_of(mode, "data")] =
+        cuda_launches(on_gpu, options);
   }
   return json;
 }
@@ -107,12 +112,11 @@ void require_one_network(const Arguments& arguments) {
 Json cost_json(const Arguments& arguments) {
   require_one_network(arguments);
   const Task& task = arguments.tasks.front();
-  const TrainingOptions training{
-      .rows = task.rows,
-      .batch = arguments.batches.empty() ? task.batch : arguments.batches.front(),
-      .optimizer = task.optimizer,
-      .accumulate = arguments.accumulate,
-      .precision = arguments.precisions.front()};
+  const TrainingOptions training{.rows = task.rows,
+                                 .batch = batches_of(arguments, task.batch).front(),
+                                 .optimizer = task.optimizer,
+                                 .accumulate = arguments.accumulate,
+                                 .precision = arguments.precisions.front()};
   try {
     // The order of the epoch, in three arrangements.
     bench::require_memory(arguments,
@@ -126,7 +130,7 @@ Json cost_json(const Arguments& arguments) {
                  {"rows", training.rows},
                  {"steps", epoch.order.size()},
                  {"precision", to_string(training.precision)},
-                 {"optimizer", description(training.optimizer)},
+                 {"optimizer", optimizer_label(training.optimizer)},
                  {"accumulate", training.accumulate}};
     json["epoch"] = epoch_json(epoch, arguments);
     json["step"] = step_json(epoch);

@@ -29,7 +29,9 @@ std::int64_t cpu_cache_bytes() {
 }  // namespace
 
 Devices find_devices(CudaUse use) {
-  Devices devices{.cpu = {.backend = make_cpu_backend(), .cache_bytes = cpu_cache_bytes()}};
+  Devices devices;
+  devices.all.push_back(
+      {.backend = make_cpu_backend(), .is_host = true, .cache_bytes = cpu_cache_bytes()});
   if (use == CudaUse::off) {
     devices.gpu_reason = "none (--cuda=off)";
     return devices;
@@ -37,7 +39,7 @@ Devices find_devices(CudaUse use) {
   CudaBackend cuda = make_cuda_backend();
   if (cuda.backend) {
     const std::int64_t cache_bytes = cuda.backend->describe().cache_bytes;
-    devices.gpu = Device{.backend = std::move(cuda.backend), .cache_bytes = cache_bytes};
+    devices.all.push_back({.backend = std::move(cuda.backend), .cache_bytes = cache_bytes});
   } else if (use == CudaUse::on) {
     throw UsageError("--cuda=on, but there is no GPU: " + cuda.reason);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of every comparison, as the families find them.
+// The devices that rows are measured on, as the families find them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@ namespace crossover::bench {
 
 struct Device {
   std::unique_ptr<Backend> backend;
+  bool is_host = false;          ///< computes in the host's memory, on threads of this process
   std::int64_t cache_bytes = 0;  ///< of the last level: what fits is not read from memory again
   std::string failure;           ///< why nothing more can be measured on it; empty: it is well
 
@@ -22,9 +23,12 @@ struct Device {
 };
 
 struct Devices {
-  Device cpu;
-  std::optional<Device> gpu;
-  std::string gpu_reason;  ///< why there is none; empty where there is one
+  std::vector<Device> all;  ///< the CPU, then GPUs
+  std::string gpu_reason;   ///< why there is none; empty where there is one
+
+  [[nodiscard]] Device& cpu() { return all.front(); }
+  [[nodiscard]] std::span<Device> gpus() { return std::span(all).subspan(1); }
+  [[nodiscard]] std::span<const Device> gpus() const { return std::span(all).subspan(1); }
 };
 
 /// Throws UsageError where the command line demands a GPU and there is none.

@@ -46,7 +46,7 @@ double expected_reference_seconds(double flops) {
 
 double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
                         const ExpectedWork& work) {
-  const bool on_gpu = device.name() != "cpu";
+  const bool on_gpu = !device.is_host;
   const Rates& rates = on_gpu ? gpu : cpu_thread;
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
   const double iteration = iteration_seconds(rates, speed, work);

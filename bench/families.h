@@ -20,7 +20,7 @@ struct BenchmarkFamily {
 };
 
 /// In the order in which they are measured: ceilings before what they bound. To add one: a file
-/// beside this one, and a line in families.cpp.
+/// beside this one, a line in sources.cmake and one in families.cpp.
 const std::vector<BenchmarkFamily>& families();
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);

@@ -88,8 +88,7 @@ void add_products(const Task& task, std::int64_t batch, Products& to) {
 std::vector<Plan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
-    for (const std::int64_t batch :
-         arguments.batches.empty() ? std::vector{task.batch} : arguments.batches) {
+    for (const std::int64_t batch : batches_of(arguments, task.batch)) {
       add_products(task, std::min(batch, task.rows), products);
     }
   }
@@ -129,35 +128,33 @@ std::int64_t set_bytes(const ProductSize& size) {
   return footprint_bytes(one, one.steps.front());
 }
 
-Configuration configuration(const Plan& plan, Precision precision, const Side& side) {
-  Configuration all{{"family", "Gemm"},
-                    {"m", std::to_string(plan.size.m)},
-                    {"n", std::to_string(plan.size.n)},
-                    {"k", std::to_string(plan.size.k)},
-                    {"transpose", transposes(plan.size)},
-                    {"precision", to_string(precision)},
-                    {"cache", plan.cold ? "cold" : "warm"}};
-  all.insert(all.end(), side.configuration.begin(), side.configuration.end());
-  return all;
+Configuration configuration(const Plan& plan, Precision precision, const Target& target) {
+  return joined({{"family", "Gemm"},
+                 {"m", std::to_string(plan.size.m)},
+                 {"n", std::to_string(plan.size.n)},
+                 {"k", std::to_string(plan.size.k)},
+                 {"transpose", transposes(plan.size)},
+                 {"precision", to_string(precision)},
+                 {"cache", plan.cold ? "cold" : "warm"}},
+                target.configuration);
 }
 
-std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
+                                        const Target& target, Result& result) {
   const ProductSize& size = plan.size;
-  if (plan.cold && side.device->cache_bytes == 0) {
+  if (plan.cold && target.device->cache_bytes == 0) {
     throw Unsupported("the size of the device's cache is not known, so that no operands are cold");
   }
-  const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), side.device->cache_bytes) : 1;
+  const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), target.device->cache_bytes) : 1;
   const Cost one = cost_of(size);
   Workload workload = product_workload(size, sets, plan.cold ? sets : repeats(one));
-  const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
-  const double program =
-      on_cpu ? static_cast<double>(side.device->backend->plan(workload, side.options)->bytes()) : 0;
+  const auto program = static_cast<double>(target.host_bytes(workload));
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
   require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),
                  "for the operands and their verification");
 
-  auto row = std::make_unique<PreparedOperation>(std::move(workload), side);
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     for (const Id id : {product.a, product.b}) {
@@ -168,29 +165,26 @@ std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, con
   row->run();
 
   constexpr double multiplications = 1e7;  // of all sets
-  ProductVerification verified;
+  RowVerification& verified = result.verification;
+  verified = {.reference = "float64 product", .unit = "entries"};
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
-    const ProductVerification of_set = verify_product(
-        size, values(product.a), values(product.b), values(product.c),
-        rounding_of(side.options.precision), multiplications / static_cast<double>(sets));
-    verified.entries += of_set.entries;
-    verified.entries_of += of_set.entries_of;
+    const ProductVerification of_set =
+        verify_product(size, values(product.a), values(product.b), values(product.c),
+                       rounding_of(target.options.precision, row->program().arithmetic()),
+                       multiplications / static_cast<double>(sets));
+    verified.compared += of_set.entries;
+    verified.of += of_set.entries_of;
     verified.tolerance = of_set.tolerance;
     verified.error = std::max(verified.error, of_set.error);
   }
-  row->verification = {{"reference", "float64 product"},
-                       {"entries", verified.entries},
-                       {"entries_of", verified.entries_of},
-                       {"tolerance", verified.tolerance},
-                       {"relative_error", verified.error}};
-  row->label = plan.label;
-  row->count(one, side, static_cast<double>(verified.entries));
-  row->counters["operand_sets"] = static_cast<double>(sets);
-  if (plan.cold) {  // nothing stays from one turn to the next
-    const std::int64_t beyond_cache = sets * set_bytes(size) - side.device->cache_bytes;
-    row->demand.memory_bytes = static_cast<double>(beyond_cache);
+  result.label = plan.label;
+  row->count(one, target, result);
+  result.counters["operand_sets"] = static_cast<double>(sets);
+  if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
+    const std::int64_t beyond_cache = sets * set_bytes(size) - target.device->cache_bytes;
+    result.minimum_work->memory_bytes = static_cast<double>(beyond_cache);
   }
   return row;
 }
@@ -208,21 +202,23 @@ bool is_wanted_cold(const Plan& plan, const Device& device, const std::string& s
   return !small && !large && (sweep == "full" || is_usual);
 }
 
-void add_row(const Arguments& arguments, const Plan& plan, Precision precision, const Side& side,
-             const Cost& one, Rows& rows) {
-  Row row{.configuration = configuration(plan, precision, side),
-          .device = side.device,
-          .quality = side.quality,
+void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
+             const Target& target, const Cost& one, Rows& rows) {
+  Row row{.configuration = configuration(plan, precision, target),
+          .device = target.device,
+          .quality = target.quality,
           .derive = derive_operation};
   const std::int64_t products =
-      plan.cold ? cold_sets(set_bytes(plan.size), side.device->cache_bytes) : repeats(one);
+      plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
   const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
   set_effort(row, arguments,
              {.flops = static_cast<double>(products) * one.flops,
               .launches = static_cast<double>(products),
               .bytes_prepared = 4 * operands},  // made, as doubles, there and back
-             side.options.threads);
-  row.make = [arguments, plan, side] { return make(arguments, plan, side); };
+             target.options.threads);
+  row.make = [arguments, plan, target](Result& result) {
+    return make(arguments, plan, target, result);
+  };
   rows.add(std::move(row));
 }
 
@@ -236,12 +232,12 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
     for (const Precision precision : arguments.precisions) {
       plan.size.type = storage_of(precision);
       const Cost one = cost_of(plan.size);
-      for (const Side& side : operation_sides(arguments, devices, precision, one)) {
+      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
         plan.cold = false;
-        add_row(arguments, plan, precision, side, one, rows);
+        add_row(arguments, plan, precision, target, one, rows);
         plan.cold = true;
-        if (is_wanted_cold(plan, *side.device, arguments.sweep.name)) {
-          add_row(arguments, plan, precision, side, one, rows);
+        if (is_wanted_cold(plan, *target.device, arguments.sweep.name)) {
+          add_row(arguments, plan, precision, target, one, rows);
         }
       }
     }

@@ -67,16 +67,15 @@ Workload layer(const Plan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const Plan& plan, const Side& side) {
-  Configuration all{{"family", "Layer"},
-                    {"width", std::to_string(plan.width)},
-                    {"batch", std::to_string(plan.batch)},
-                    {"activation", name_of(plan.activation)},
-                    {"pass", plan.backward ? "backward" : "forward"},
-                    {"form", plan.fused ? "fused" : "separate"},
-                    {"precision", to_string(plan.precision)}};
-  all.insert(all.end(), side.configuration.begin(), side.configuration.end());
-  return all;
+Configuration configuration(const Plan& plan, const Target& target) {
+  return joined({{"family", "Layer"},
+                 {"width", std::to_string(plan.width)},
+                 {"batch", std::to_string(plan.batch)},
+                 {"activation", name_of(plan.activation)},
+                 {"pass", plan.backward ? "backward" : "forward"},
+                 {"form", plan.fused ? "fused" : "separate"},
+                 {"precision", to_string(plan.precision)}},
+                target.configuration);
 }
 
 /// Puts the same numbers into both, as they are stored.
@@ -96,33 +95,33 @@ void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference
   }
 }
 
-std::unique_ptr<Prepared> make(const Arguments& arguments, const Plan& plan, const Side& side) {
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
+                                        const Target& target, Result& result) {
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
-  const bool on_cpu = side.device->name() == "cpu";  // a GPU tells of its own memory
-  const auto program = on_cpu ? side.device->backend->plan(workload, side.options)->bytes() : 0;
+  const auto program = static_cast<double>(target.host_bytes(workload));
   const auto largest =
       static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
   constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
   require_memory(arguments,
-                 static_cast<double>(program) + static_cast<double>(reference_bytes(workload)) +
-                     on_the_way * largest,
+                 program + static_cast<double>(reference_bytes(workload)) + on_the_way * largest,
                  "for the layer and its verification");
 
-  auto row = std::make_unique<PreparedOperation>(std::move(workload), side);
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
   Reference reference(row->workload());
   set_operands(plan, *row, reference);
   row->run();
   reference.run(0, 1);
   const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
-  row->verification = {{"reference", "float64 interpreter"},
-                       {"entries", verified.entries},
-                       {"entries_of", verified.entries},
-                       {"tolerance", verified.tolerance},
-                       {"relative_error", verified.error}};
-  row->count(one, side, static_cast<double>(verified.entries));
-  row->counters["batch"] = static_cast<double>(plan.batch);
-  row->counters["width"] = static_cast<double>(plan.width);
+  result.verification = {.reference = "float64 interpreter",
+                         .unit = "entries",
+                         .compared = verified.entries,
+                         .of = verified.entries,
+                         .tolerance = verified.tolerance,
+                         .error = verified.error};
+  row->count(one, target, result);
+  result.counters["batch"] = static_cast<double>(plan.batch);
+  result.counters["width"] = static_cast<double>(plan.width);
   return row;
 }
 
@@ -152,8 +151,7 @@ std::vector<Plan> plans_of(const Arguments& arguments) {
   constexpr std::int64_t usual_batch = 100;
   std::vector<Plan> plans;
   for (const std::int64_t width : widths(arguments.sweep.name)) {
-    for (const std::int64_t batch :
-         arguments.batches.empty() ? std::vector{usual_batch} : arguments.batches) {
+    for (const std::int64_t batch : batches_of(arguments, usual_batch)) {
       for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
         for (const bool backward : {false, true}) {
           for (const bool fused : {true, false}) {
@@ -180,10 +178,10 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
     for (const Precision precision : arguments.precisions) {
       plan.precision = precision;
       const Cost one = cost(layer(plan, 1));
-      for (const Side& side : operation_sides(arguments, devices, precision, one)) {
-        Row row{.configuration = configuration(plan, side),
-                .device = side.device,
-                .quality = side.quality,
+      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
+        Row row{.configuration = configuration(plan, target),
+                .device = target.device,
+                .quality = target.quality,
                 .derive = derive_operation};
         const auto times = static_cast<double>(repeats(one));
         constexpr double launches = 4;  // at most, of one pass
@@ -192,8 +190,10 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
                     .launches = times * launches,
                     .bytes_prepared = 4 * one.bytes,
                     .flops_of_reference = one.flops},
-                   side.options.threads);
-        row.make = [arguments, plan, side] { return make(arguments, plan, side); };
+                   target.options.threads);
+        row.make = [arguments, plan, target](Result& result) {
+          return make(arguments, plan, target, result);
+        };
         rows.add(std::move(row));
       }
     }

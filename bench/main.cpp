@@ -30,8 +30,8 @@ constexpr int exit_usage = 2;
 int measure(const Arguments& arguments, const std::vector<std::string>& command) {
   Devices devices = find_devices(arguments.cuda);
   const bool only_plans = arguments.action == Action::plan;
-  if (only_plans && !devices.gpu && arguments.cuda != CudaUse::off) {
-    devices.gpu = planned_gpu();
+  if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
+    devices.all.push_back(planned_gpu());
   }
   Rows rows;
   for (const BenchmarkFamily& family : families()) {
@@ -70,7 +70,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   if (arguments.out) {
     file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
   }
-  if (!devices.gpu && arguments.cuda != CudaUse::off) {
+  if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no rows on a GPU: " + devices.gpu_reason);
   }
   Reporter reporter(

@@ -9,7 +9,7 @@
 namespace crossover::bench {
 
 /// Google Benchmark holds the clock, and decides how often.
-inline void measure(benchmark::State& state, Prepared& prepared) {
+inline void measure(benchmark::State& state, PreparedBenchmark& prepared) {
   for ([[maybe_unused]] auto iteration : state) {
     prepared.run();
   }

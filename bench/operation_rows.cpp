@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crossover/cpu_threads.h"
 #include "crossover/random.h"
-#include "workload_demand.h"
+#include "minimum_work.h"
 
 namespace crossover::bench {
 namespace {
@@ -34,39 +35,22 @@ bool is_given(const Arguments& arguments, const std::string& flag) {
                      [&](const std::string& word) { return word.starts_with(flag + "="); });
 }
 
-/// What the CPU backend gives one thread only: src/cpu/backend.cpp.
-bool worth_threads(const Cost& operation) {
-  constexpr double flops = 1e6;
-  return operation.flops >= flops;
-}
-
 }  // namespace
 
-std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
-                                  const Cost& operation) {
+std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
+                                      Precision precision, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
-    if (usable_cores() > 1 && worth_threads(operation)) {
+    if (usable_cores() > 1 && operation.flops >= flops_worth_threads) {
       threads.push_back(usable_cores());
     }
   }
-  if (arguments.sweep.by_worth && !worth_threads(operation)) {
+  if (arguments.sweep.by_worth && operation.flops < flops_worth_threads) {
     threads.resize(1);
   }
-  std::vector<Side> sides;
-  sides.reserve(threads.size());
-  for (const int count : threads) {
-    sides.push_back(cpu_side(devices, count, precision));
-  }
-  for (const Execution execution :
-       arguments.executions.empty() ? std::vector{Execution::eager} : arguments.executions) {
-    const auto of_execution =
-        gpu_sides(arguments, devices, {.precision = precision, .execution = execution},
-                  {{"execution", to_string(execution)}});
-    sides.insert(sides.end(), of_execution.begin(), of_execution.end());
-  }
-  return sides;
+  return targets_of(devices, {{"precision", to_string(precision)}}, threads,
+                    arguments.operation_modes);
 }
 
 std::int64_t repeats(const Cost& operation) {
@@ -79,7 +63,7 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   constexpr double long_flops = 2e10;  // of a thread: a row of the largest sizes would take minutes
   constexpr int few = 3;
   Effort chosen = effort(arguments.sweep.name);
-  if (row.device->name() == "cpu" && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
+  if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
   row.expected_seconds =
@@ -101,19 +85,23 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   return values;
 }
 
-void PreparedOperation::count(const Cost& operation, const Side& side, double verified_entries) {
+PreparedOperation::PreparedOperation(Workload workload, const Target& target)
+    : workload_(std::move(workload)),
+      program_(target.device->backend->compile(workload_, target.options)) {}
+
+void PreparedOperation::count(const Cost& operation, const Target& target, Result& result) const {
   const auto times = static_cast<double>(workload_.order.size());
   Cost iteration;
   iteration.flops = times * operation.flops;
-  demand = demand_of(workload_, iteration, *program_, side.options, *side.device);
-  counters = {{"flops", operation.flops},
-              {"bytes", operation.bytes},
-              {"launches", static_cast<double>(program_->launches()) / times},
-              {"count", times},
-              {"verified_entries", verified_entries}};
-  if (side.device->name() == "cpu") {
-    counters["cpu_threads"] = side.options.threads;
-  }
+  result.minimum_work =
+      minimum_work_of(workload_, iteration, *program_, target.options, *target.device);
+  result.counters = target.counters;
+  result.counters["flops"] = operation.flops;
+  result.counters["bytes"] = operation.bytes;
+  result.counters["launches"] = static_cast<double>(program_->launches()) / times;
+  result.counters["count"] = times;
+  result.verification.take(program_->arithmetic(), target.options.precision);
+  result.counters["verified_entries"] = static_cast<double>(result.verification.compared);
 }
 
 void derive_operation(benchmark::UserCounters& counters, double seconds) {

@@ -16,15 +16,15 @@
 #include "device.h"
 #include "expected_seconds.h"
 #include "row.h"
-#include "side.h"
+#include "target.h"
 
 namespace crossover::bench {
 
 /// One thread and all cores, or what --threads says; on a GPU eagerly, or as --execution says.
 /// An operation that a backend runs on one thread anyway has no rows of more, unless --threads
 /// asks for them.
-std::vector<Side> operation_sides(const Arguments& arguments, Devices& devices, Precision precision,
-                                  const Cost& operation);
+std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
+                                      Precision precision, const Cost& operation);
 
 /// How often an iteration repeats an operation: decided from its size, so that rows of all devices
 /// do the same.
@@ -37,11 +37,9 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
 std::vector<double> operand_values(std::int64_t count, std::int64_t salt);
 
 /// One iteration runs the Workload's whole order.
-class PreparedOperation : public Prepared {
+class PreparedOperation : public PreparedBenchmark {
  public:
-  PreparedOperation(Workload workload, const Side& side)
-      : workload_(std::move(workload)),
-        program_(side.device->backend->compile(workload_, side.options)) {}
+  PreparedOperation(Workload workload, const Target& target);
 
   void run() override {
     program_->enqueue(0, std::ssize(workload_.order));
@@ -51,8 +49,8 @@ class PreparedOperation : public Prepared {
   [[nodiscard]] const Workload& workload() const { return workload_; }
   [[nodiscard]] Program& program() { return *program_; }
 
-  /// The counters that all families of operations have, and the demand.
-  void count(const Cost& operation, const Side& side, double verified_entries);
+  /// The counters that all families of operations have, and the minimum work, of a verified row.
+  void count(const Cost& operation, const Target& target, Result& result) const;
 
  private:
   Workload workload_;

@@ -13,7 +13,7 @@
 namespace crossover::bench {
 namespace {
 
-class PreparedProbe : public Prepared {
+class PreparedProbe : public PreparedBenchmark {
  public:
   explicit PreparedProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
@@ -40,9 +40,9 @@ double median_device_seconds(Probe& probe) {
 }
 
 /// On the host; a device's own memory tells by itself whether it is enough.
-double host_bytes(const ProbeSpec& spec, bool on_cpu) {
+double host_bytes(const ProbeSpec& spec, bool device_is_host) {
   const ProbeMemory needed = memory_needed(spec);
-  return static_cast<double>(needed.host + (on_cpu ? needed.device : 0));
+  return static_cast<double>(needed.host + (device_is_host ? needed.device : 0));
 }
 
 int threads_of(const ProbeSpec& spec) {
@@ -60,15 +60,14 @@ int threads_of(const ProbeSpec& spec) {
 /// All results are compared after each loop: of a copy one of two blocks, else one of three arrays.
 ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   const Work counted = work(spec);
-  const bool on_gpu = device.name() != "cpu";
   const ProbeMemory memory = memory_needed(spec);
   const auto held = static_cast<double>(std::max(memory.host, memory.device));
   const bool is_copy = std::holds_alternative<CopyProbe>(spec);
   ExpectedWork work{.flops = counted.flops,
                     .launches = static_cast<double>(counted.pieces),
                     .bytes_checked = held / (is_copy ? 2 : 3),
-                    .bytes_prepared = is_copy || !on_gpu ? held : 0};
-  if (is_copy || !on_gpu) {
+                    .bytes_prepared = is_copy || device.is_host ? held : 0};
+  if (is_copy || device.is_host) {
     work.bytes_copied = counted.bytes;
   }
   return work;
@@ -91,33 +90,31 @@ bool is_modest(const ProbeSpec& spec) {
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const Demand& demand) {
+              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds =
               expected_seconds(device, threads_of(spec), arguments.sweep.repetitions,
                                arguments.sweep.min_time_seconds, expected_work(spec, device))};
-  row.make = [&device, spec, demand, arguments] {
-    require_memory(arguments, host_bytes(spec, device.name() == "cpu"), "for what is measured");
+  row.make = [&device, spec, minimum_work, arguments](Result& result) {
+    require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
     made->check();
     const Work counted = work(spec);
     if (counted.flops > 0 || counted.bytes > 0) {
-      made->verification = {{"reference", "every result, bit for bit, here and behind each sample"},
-                            {"tolerance", 0},
-                            {"relative_error", 0}};
+      result.verification.reference = "every result, bit for bit, here and behind each sample";
     }
-    made->demand = demand;
+    result.minimum_work = minimum_work;
     const auto count = static_cast<double>(counted.pieces);
-    made->counters["count"] = count;
+    result.counters["count"] = count;
     if (counted.bytes > 0) {
-      made->counters["bytes"] = counted.bytes;
+      result.counters["bytes"] = counted.bytes;
     } else if (counted.flops > 0) {
-      made->counters["flops"] = counted.flops;
+      result.counters["flops"] = counted.flops;
     }
     if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
-      made->counters["device_seconds"] = seconds / count;
+      result.counters["device_seconds"] = seconds / count;
       made->check();
     }
     return made;

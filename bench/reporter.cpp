@@ -58,22 +58,40 @@ double seconds_of(const Run& run) {
   return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
 }
 
-/// The measured ceiling that holds the row back, and how near it comes.
-Json bound_json(const Ceilings& ceilings, const Demand& demand, double seconds) {
-  if (demand.device.empty()) {
-    return nullptr;
+Json verification_json(const RowVerification& verification) {
+  Json json = {{"reference", verification.reference}};
+  if (!verification.unit.empty()) {
+    json[verification.unit] = verification.compared;
+    json[verification.unit + "_of"] = verification.of;
   }
-  const std::optional<Bound> bound = ceilings.bound(demand);
-  if (!bound) {
-    return {{"reason", "no ceiling for it was measured in this file (family Peak)"}};
+  json["tolerance"] = verification.tolerance;
+  json["relative_error"] = verification.error;
+  if (verification.parameter_tolerance && verification.parameter_error) {
+    json["parameter_tolerance"] = *verification.parameter_tolerance;
+    json["parameter_error"] = *verification.parameter_error;
   }
-  constexpr double percent = 100;
-  return {{"name", bound->name},
-          {"seconds", bound->seconds},
-          {"percent", percent * bound->seconds / seconds}};
+  if (verification.undetermined > 0) {
+    json["undetermined_updates"] = verification.undetermined;
+  }
+  if (verification.tf32_factors) {
+    json["tf32_factors"] = to_string(*verification.tf32_factors);
+  }
+  if (verification.relu_passes_zero) {
+    json["relu_passes_zero"] = true;
+  }
+  return json;
 }
 
-Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
+Json minimum_work_json(const MinimumWork& least) {
+  return {{"flops", least.flops},
+          {"memory_bytes", least.memory_bytes},
+          {"bytes_to_device", least.bytes_to_device},
+          {"bytes_from_device", least.bytes_from_device},
+          {"launches", least.launches},
+          {"graph", least.graph}};
+}
+
+Json row_json(const Run& run, const Row& row) {
   Json json = {{"name", run.benchmark_name()},
                {"family_index", run.family_index},
                {"per_family_instance_index", run.per_family_instance_index},
@@ -96,7 +114,8 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
   if (has_error(run)) {
     json["error_occurred"] = true;
     json["error_message"] = error_of(run);
-    json["outcome"] = name_of(row.outcome == Outcome::measured ? Outcome::failed : row.outcome);
+    json["outcome"] =
+        name_of(row.result.outcome == Outcome::measured ? Outcome::failed : row.result.outcome);
     return json;
   }
   if (aggregate && run.aggregate_unit == benchmark::kPercentage) {
@@ -116,11 +135,14 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
     for (const std::string& doubt : row.gpu.doubts()) {
       json["quality"].push_back(doubt);
     }
-    if (!row.verification.is_null()) {
-      json["verification"] = row.verification;
+    if (!row.result.workload.empty()) {
+      json["workload"] = row.result.workload;
     }
-    if (Json bound = bound_json(ceilings, row.demand, seconds_of(run)); !bound.is_null()) {
-      json["bound"] = std::move(bound);
+    if (!row.result.verification.reference.empty()) {
+      json["verification"] = verification_json(row.result.verification);
+    }
+    if (row.result.minimum_work) {
+      json["minimum_work"] = minimum_work_json(*row.result.minimum_work);
     }
   }
   for (const auto& [name, counter] : run.counters) {
@@ -179,9 +201,6 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
     if (row.derive != nullptr) {
       row.derive(run.counters, seconds_of(run));
     }
-    if (row.raise) {
-      row.raise(ceilings_, run.counters);
-    }
   }
   // Google Benchmark reports a row twice: its repetitions, then their aggregates.
   const bool is_new = reported_.insert(name).second;
@@ -193,7 +212,7 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
   for (const Run& run : runs) {
     // A row that fails, fails in every repetition: once is enough to know.
     if (!(failed && has_error(run))) {
-      json.push_back(row_json(run, row, ceilings_));
+      json.push_back(row_json(run, row));
     }
     failed = failed || has_error(run);
   }
@@ -239,7 +258,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size())) << reported_.size()
        << "/" << selected_ << "] " << name << "  ";
   if (!error.empty()) {
-    line << name_of(rows_[name].outcome == Outcome::skipped ? Outcome::skipped : Outcome::failed)
+    line << name_of(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
+                                                                   : Outcome::failed)
          << ": " << error;
     say(name + ": " + error);
   } else if (!seconds.empty()) {

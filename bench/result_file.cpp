@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "arguments.h"
+#include "flag.h"
 
 namespace crossover::bench {
 namespace {

@@ -9,110 +9,14 @@
 #include "measure.h"
 
 namespace crossover::bench {
+namespace {
 
-std::string row_name(const Configuration& configuration) {
-  std::string name;
-  for (const auto& [key, value] : configuration) {
-    if (name.empty()) {
-      name = value;
-    } else {
-      name.append("/").append(key).append(":").append(value);
-    }
-  }
-  return name;
-}
-
-void Rows::add(Row row) {
-  const std::string name = row_name(row.configuration);
-  if (rows_.emplace(name, std::move(row)).second) {
-    names_.push_back(name);
-  }
-}
-
-void Rows::register_benchmarks(const std::vector<std::string>& names, double min_time_seconds) {
-  min_time_seconds_ = min_time_seconds;
-  for (const std::string& name : names) {
-    auto* registered = benchmark::RegisterBenchmark(
-        name.c_str(), [this, name](benchmark::State& state) { run(state, name); });
-    registered->Unit(benchmark::kMillisecond);
-    const Row& row = rows_.at(name);
-    if (row.repetitions > 0) {
-      registered->Repetitions(row.repetitions);
-    }
-    if (row.min_time_seconds > 0) {
-      registered->MinTime(row.min_time_seconds);
-    }
-  }
-}
-
-void Rows::run(benchmark::State& state, const std::string& name) {
-  const bool is_first = !prepared_.contains(name);
-  Prepared* prepared = prepare(name);
-  if (prepared == nullptr) {
-    state.SkipWithError(refusals_.at(name).c_str());
-    return;
-  }
-  Row& row = rows_.at(name);
-  try {
-    warm_up(row, *prepared, is_first);
-    prepared->start();
-    row.gpu.before(*row.device->backend);
-    measure(state, *prepared);
-    row.gpu.after(*row.device->backend);
-    prepared->check();
-  } catch (const std::exception&) {
-    refuse(name);
-    prepared_.erase(name);
-    state.SkipWithError(refusals_.at(name).c_str());
-    return;
-  }
-  state.SetLabel(prepared->label);
-  for (const auto& [counter, value] : prepared->counters) {
-    state.counters[counter] = value;
-  }
-  row.gpu.count(state.counters);
-}
-
-void Rows::warm_up(const Row& row, Prepared& prepared, bool is_first) const {
-  if (row.device->name() == "cpu") {
-    return;
-  }
-  const double loop = row.min_time_seconds > 0 ? row.min_time_seconds : min_time_seconds_;
-  const std::chrono::duration<double> seconds(
-      std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * loop));
-  const auto start = std::chrono::steady_clock::now();
-  do {
-    prepared.run();
-  } while (std::chrono::steady_clock::now() - start < seconds);
-}
-
-Prepared* Rows::prepare(const std::string& name) {
-  if (const auto made = prepared_.find(name); made != prepared_.end()) {
-    return made->second.get();
-  }
-  if (refusals_.contains(name)) {
-    return nullptr;
-  }
-  Row& row = rows_.at(name);
-  try {
-    if (!row.device->failure.empty()) {
-      throw Unsupported("the GPU failed in an earlier row: " + row.device->failure);
-    }
-    std::unique_ptr<Prepared> made = row.make();
-    row.verification = made->verification;
-    row.demand = made->demand;
-    return (prepared_[name] = std::move(made)).get();
-  } catch (const std::exception&) {
-    refuse(name);
-    return nullptr;
-  }
-}
-
-void Rows::refuse(const std::string& name) {
-  Row& row = rows_.at(name);
+/// In an exception's handler: what it says of the row, and of its device where that is lost.
+void refuse(Row& row) {
+  row.prepared.reset();
   const auto note = [&](Outcome outcome, const char* why) {
-    row.outcome = outcome;
-    refusals_[name] = why;
+    row.result.outcome = outcome;
+    row.result.reason = why;
   };
   try {
     throw;
@@ -127,6 +31,94 @@ void Rows::refuse(const std::string& name) {
     note(Outcome::failed, error.what());
   } catch (const std::exception& error) {
     note(Outcome::failed, error.what());
+  }
+}
+
+/// Before the row's first repetition.
+void prepare(Row& row) {
+  if (!row.device->failure.empty()) {
+    throw Unsupported("the GPU failed in an earlier row: " + row.device->failure);
+  }
+  row.prepared = row.make(row.result);
+}
+
+/// Runs it untimed until a GPU's clocks have risen: once at least. Nothing on the CPU.
+void warm_up(const Row& row, double most_seconds) {
+  if (row.device->is_host) {
+    return;
+  }
+  const std::chrono::duration<double> seconds(most_seconds);
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    row.prepared->run();
+  } while (std::chrono::steady_clock::now() - start < seconds);
+}
+
+/// Google Benchmark calls this for every trial and repetition.
+void run(benchmark::State& state, Row& row, double min_time_seconds) {
+  if (row.result.outcome == Outcome::measured) {
+    try {
+      const bool is_first = !row.prepared;
+      if (is_first) {
+        prepare(row);
+      }
+      warm_up(row,
+              std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * min_time_seconds));
+      row.prepared->start();
+      row.gpu.before(*row.device->backend);
+      measure(state, *row.prepared);
+      row.gpu.after(*row.device->backend);
+      row.prepared->check();
+    } catch (const std::exception&) {
+      refuse(row);
+    }
+  }
+  if (row.result.outcome != Outcome::measured) {
+    state.SkipWithError(row.result.reason.c_str());
+    return;
+  }
+  state.SetLabel(row.result.label);
+  for (const auto& [counter, value] : row.result.counters) {
+    state.counters[counter] = value;
+  }
+  row.gpu.count(state.counters);
+}
+
+}  // namespace
+
+std::string row_name(const Configuration& configuration) {
+  std::string name;
+  for (const auto& [key, value] : configuration) {
+    if (name.empty()) {
+      name = value;
+    } else {
+      name.append("/").append(key).append(":").append(value);
+    }
+  }
+  return name;
+}
+
+void Rows::add(Row row) {
+  row.configuration = in_order(row.configuration);
+  const std::string name = row_name(row.configuration);
+  if (rows_.emplace(name, std::move(row)).second) {
+    names_.push_back(name);
+  }
+}
+
+void Rows::register_benchmarks(const std::vector<std::string>& names, double min_time_seconds) {
+  for (const std::string& name : names) {
+    Row& row = rows_.at(name);
+    const double least = row.min_time_seconds > 0 ? row.min_time_seconds : min_time_seconds;
+    auto* registered = benchmark::RegisterBenchmark(
+        name.c_str(), [&row, least](benchmark::State& state) { run(state, row, least); });
+    registered->Unit(benchmark::kMillisecond);
+    if (row.repetitions > 0) {
+      registered->Repetitions(row.repetitions);
+    }
+    if (row.min_time_seconds > 0) {
+      registered->MinTime(row.min_time_seconds);
+    }
   }
 }
 

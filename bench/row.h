@@ -1,54 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the results: what a family of benchmarks plans, makes and counts, and what the reporters
-// tell of it beside Google Benchmark's own record.
+// A row of the results: what a family of benchmarks plans, how it is made ready, and what it gave.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "ceilings.h"
+#include "axes.h"
 #include "device.h"
 #include "gpu_state.h"
+#include "minimum_work.h"
 
 namespace crossover::bench {
-
-/// A row's configuration: keys and values in the order of its name. The common part comes first,
-/// and from "device" on what differs between the sides of a comparison.
-using Configuration = std::vector<std::pair<std::string, std::string>>;
 
 /// {{"family", "Epoch"}, {"model", "disc-2"}} -> "Epoch/model:disc-2".
 std::string row_name(const Configuration& configuration);
 
 enum class Outcome { measured, failed, skipped };
 
+/// How a row's results were compared with a reference, before it was timed.
+struct RowVerification {
+  std::string reference;  ///< "float64 interpreter"; empty: the row's own check() is all there is
+  std::string unit;       ///< what was compared: "steps" or "entries"; empty: every byte
+  std::int64_t compared = 0, of = 0;  ///< so many, of so many
+  double tolerance = 0;
+  double error = 0;  ///< the largest, relative
+  std::optional<double> parameter_tolerance, parameter_error;
+  std::int64_t undetermined = 0;            ///< updates that could not be verified
+  std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
+  bool relu_passes_zero = false;
+
+  /// What the verification of a program in that precision took into account.
+  void take(const Arithmetic& arithmetic, Precision precision) {
+    if (precision == Precision::tf32) {
+      tf32_factors = arithmetic.tf32;
+    }
+    relu_passes_zero = arithmetic.relu_passes_zero;
+  }
+};
+
+/// What the making of a row found out, and how it ended. Google Benchmark has the times.
+struct Result {
+  Outcome outcome = Outcome::measured;
+  std::string reason;    ///< why it is not measured
+  std::string label;     ///< what the name does not say
+  std::string workload;  ///< fingerprint of what is trained; empty: not told
+  std::map<std::string, double> counters;
+  RowVerification verification;
+  std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
+};
+
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
-class Prepared {
+class PreparedBenchmark {
  public:
-  Prepared() = default;  // NOLINT(bugprone-exception-escape): an empty JSON value throws nothing
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  virtual ~Prepared() = default;
+  PreparedBenchmark() = default;
+  PreparedBenchmark(const PreparedBenchmark&) = delete;
+  PreparedBenchmark& operator=(const PreparedBenchmark&) = delete;
+  virtual ~PreparedBenchmark() = default;
 
   /// Before each repetition; not timed.
   virtual void start() {}
   /// One iteration: returns when it is done.
   virtual void run() = 0;
-  /// Behind each repetition, not timed: throws std::runtime_error where the results are wrong.
+  /// After each repetition, not timed: throws std::runtime_error where the results are wrong.
   virtual void check() {}
-
-  // What the makers found out:
-  std::map<std::string, double> counters;
-  std::string label;
-  nlohmann::ordered_json verification;  ///< null: the row's own check() is all there is
-  Demand demand;                        ///< of one iteration
 };
 
 struct Row {
@@ -60,25 +81,23 @@ struct Row {
   std::string reference;             ///< what rows share that is computed once; empty: nothing
   double reference_seconds = 0;      ///< a guess at the time of that
   std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
-  /// Compiles and verifies. Throws Unsupported and OutOfMemory where the row can't be had, and
-  /// anything else where something is wrong.
-  std::function<std::unique_ptr<Prepared>()> make;
+  /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
+  /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
+  /// wrong.
+  std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
-  /// The row measures a ceiling: which one, from the counters when derive() has seen them.
-  std::function<void(Ceilings& ceilings, const benchmark::UserCounters& counters)> raise;
 
-  // Filled in when it has been made and measured:
-  GpuWatch gpu;
-  Outcome outcome = Outcome::measured;
-  nlohmann::ordered_json verification;
-  Demand demand;
+  GpuWatch gpu;                                 ///< around its repetitions
+  std::unique_ptr<PreparedBenchmark> prepared;  ///< from its first repetition to its last
+  Result result;
 };
 
 /// All rows by name, in the order of registration.
 class Rows {
  public:
-  /// Of rows of the same name the first one stays.
+  /// Its configuration is brought into the order of the axes: std::logic_error where a key or a
+  /// value is none of theirs. Of rows of the same name the first one stays.
   void add(Row row);
   /// Hands the rows of these names over to Google Benchmark.
   /// `min_time_seconds`: of those that have none of their own.
@@ -86,23 +105,11 @@ class Rows {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
   /// Frees what a finished row holds.
-  void release(const std::string& name) { prepared_.erase(name); }
+  void release(const std::string& name) { rows_.at(name).prepared.reset(); }
 
  private:
-  /// Google Benchmark calls this for every trial and repetition.
-  void run(benchmark::State& state, const std::string& name);
-  /// Runs it untimed until a GPU's clocks have risen; nothing on the CPU.
-  void warm_up(const Row& row, Prepared& prepared, bool is_first) const;
-  /// Null where it can't be had; refusals_ says why.
-  Prepared* prepare(const std::string& name);
-  /// In an exception's handler: what it says of the row, and of its device where that is lost.
-  void refuse(const std::string& name);
-
-  double min_time_seconds_ = 0;
   std::vector<std::string> names_;
   std::map<std::string, Row> rows_;
-  std::map<std::string, std::unique_ptr<Prepared>> prepared_;
-  std::map<std::string, std::string> refusals_;
 };
 
 }  // namespace crossover::bench

@@ -28,7 +28,7 @@ std::string value_of(const Row& row, const std::string& key) {
   return "";
 }
 
-bool on_gpu(const Row& row) { return value_of(row, "device") != "cpu"; }
+bool on_gpu(const Row& row) { return !row.device->is_host; }
 
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {

@@ -64,6 +64,24 @@ TEST(MemoryPlan, LaysParametersGradientsAndStatesInParallel) {
   }
 }
 
+TEST(MemoryPlan, GivesEachTensorTheBytesThatItsDeviceAsksFor) {
+  const Workload workload = epoch(13, 1);
+  std::vector<std::int64_t> physical;
+  for (const Tensor& tensor : workload.tensors) {
+    physical.push_back(2 * bytes(tensor) + 1);
+  }
+  const MemoryPlan plan = plan_memory(workload, physical);
+  for (const Role role : {Role::parameter, Role::gradient, Role::state}) {
+    const std::vector<Id> ids = tensors_of(workload, role);
+    for (std::size_t i = 1; i < ids.size(); ++i) {
+      const auto before = static_cast<std::size_t>(ids[i - 1]);
+      EXPECT_GE(plan.offset[static_cast<std::size_t>(ids[i])] - plan.offset[before],
+                physical[before]);
+    }
+  }
+  EXPECT_GT(plan.bytes, 2 * plan_memory(workload).bytes - 64 * std::ssize(workload.tensors));
+}
+
 TEST(MemoryPlan, StreamsInputsThroughSeveralBuffersAndHoldsNoData) {
   const Workload workload = epoch(13, 1);
   const StreamedMemoryPlan streamed = plan_streamed_memory(workload, 2);

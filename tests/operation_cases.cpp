@@ -260,6 +260,14 @@ std::vector<Case> plain_cases() {
       gemm(129, 257, 100, "nt"),
       gemm(129, 257, 100, "tn"),
       gemm(129, 257, 100, "tt"),
+      // Several blocks of a GPU's kernel, and the last one not full.
+      activate_case({31, 41}, sigmoid, "Activate_blocks"),
+      activate_grad_case({31, 41}, relu, "ActivateGrad_blocks"),
+      add_case({31, 41}, "Add_blocks"),
+      loss_case(2001, 2, 1, "SoftmaxCrossEntropy_blocks_of_threads"),
+      loss_case(301, 41, 1, "SoftmaxCrossEntropy_blocks_of_warps"),
+      sgd_case(31, 41, "Sgd_blocks"),
+      adamw_case(31, 41, "AdamW_blocks"),
       sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
       adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
   };
@@ -274,6 +282,8 @@ std::vector<Case> operation_cases() {
     all.push_back(cast_case({3, 5}, Type::f32, type, "Cast_to_" + name));
     all.push_back(cast_case({513, 1023}, Type::f32, type, "Cast_to_" + name + "_large"));
     all.push_back(cast_case({513, 1023}, type, Type::f32, "Cast_from_" + name));
+    all.push_back(cast_case({31, 41}, Type::f32, type, "Cast_to_" + name + "_blocks"));
+    all.push_back(cast_case({31, 41}, type, Type::f32, "Cast_from_" + name + "_blocks"));
     all.push_back(cast_back_case(type, "Cast_to_" + name + "_and_back"));
     for (const Case& plain : plain_cases()) {
       const Op& op = plain.workload.steps[0].ops[0];
@@ -294,11 +304,11 @@ namespace {
 /// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; a
 /// sigmoid or its derivative behind a product finds that rounded as well. tf32: both factors are
 /// rounded.
-double tolerance_of(Type type, Precision precision) {
+double tolerance_of(Type type, Precision precision, const Arithmetic& arithmetic) {
   if (type == Type::bf16 || type == Type::f16) {
     return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);
   }
-  return precision == Precision::tf32 ? 2 * unit_roundoff(precision) : 2e-6;
+  return precision == Precision::tf32 ? 2 * unit_roundoff(precision, arithmetic) : 2e-6;
 }
 
 }  // namespace
@@ -338,9 +348,23 @@ void expect_operation(const Case& c, Program& program, Precision precision) {
 
   for (Id id = 0; id < count; ++id) {  // what is not written must be left alone, too
     EXPECT_LE(relative_error(download(program, c.workload, id), copy(reference[id])),
-              tolerance_of(c.workload[id].type, precision))
+              tolerance_of(c.workload[id].type, precision, program.arithmetic()))
         << "tensor '" << c.workload[id].name << "'";
   }
+}
+
+std::string expect_operation_or_refusal(const Case& c, const Backend& backend,
+                                        const CompileOptions& options) {
+  std::unique_ptr<Program> program;
+  try {
+    program = backend.compile(c.workload, options);
+  } catch (const Unsupported& refusal) {
+    EXPECT_NE(stored_precision(c.workload), Precision::f32) << refusal.what();
+    EXPECT_NE(std::string(refusal.what()), "");
+    return refusal.what();
+  }
+  expect_operation(c, *program, options.precision);
+  return "";
 }
 
 }  // namespace crossover::test

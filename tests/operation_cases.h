@@ -30,4 +30,9 @@ std::vector<double> values_for(const OperationCase& c, Id id);
 /// `precision` as compiled: of the case, or tf32.
 void expect_operation(const OperationCase& c, Program& program, Precision precision);
 
+/// Compiles the case and expects it to be right. A library may lack products of 16 bits: then the
+/// sentence that says so, which is to name the product; else nothing.
+std::string expect_operation_or_refusal(const OperationCase& c, const Backend& backend,
+                                        const CompileOptions& options);
+
 }  // namespace crossover::test

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -19,7 +20,16 @@ from bench_runs import (
     validate,
 )
 
-EMULATED = BENCH.parent / "tests" / "bench_emulated"
+from plots import loading
+from plots.analysis.bounds import bounds
+
+# Under sanitizers, unless named otherwise: what these tests run of main(), of the families and of
+# the GPU backend is checked for every access and every undefined behaviour.
+EMULATED = Path(
+    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "asan" / "tests" / "bench_emulated"
+).absolute()
+# A sanitizer's finding must not look like a row that failed, which is 1.
+FOUND = {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",
@@ -34,13 +44,10 @@ pytestmark = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has 
 
 
 def emulated(
-    folder: Path,
-    *arguments: str,
-    code: int = 0,
-    failing_call: int | None = None,
-    **variables: str,
+    folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None, **variables: str
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     path = folder / "gpu.json"
+    variables = {**FOUND, **variables}
     if failing_call is not None:
         variables["EMULATED_FAILING_CALL"] = str(failing_call)
     done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)
@@ -235,6 +242,39 @@ def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -
     assert not re.search("emulated GPU:", done.stderr), "something leaked"
 
 
+def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path,
+        "--family=Gemm",
+        "--model=disc-2",
+        "--threads=1",
+        "--precision=f16",
+        "--benchmark_filter=m:3[23]/n:3[23]/.*transpose:nn/.*device:cuda",
+        *SHORT,
+        code=1,
+        EMULATED_NO_ODD_16_BITS="1",
+    )
+    by_size = {row["configuration"]["m"]: row for row in document["benchmarks"]}
+    assert by_size.keys() == {"32", "33"}
+    assert by_size["32"]["verification"]["relative_error"] > 0
+    assert by_size["33"]["outcome"] == "skipped"
+    assert by_size["33"]["error_message"] == (
+        "cuBLASLt has no algorithm for a product of m=33 n=33 k=33, f16 to f16, epilogue: none"
+    )
+
+
+@pytest.mark.parametrize(("truncated", "said"), [("", "rounded"), ("1", "truncated")])
+def test_a_row_says_what_becomes_of_the_factors_of_tf32(
+    tmp_path: Path, truncated: str, said: str
+) -> None:
+    arguments = ("--family=Epoch,Gemm,Layer", "--model=disc-2", "--threads=1", "--precision=tf32")
+    only = "--benchmark_filter=(Epoch.*eager|m:32/.*nn.*|width:16/.*)device:cuda"
+    document, _ = emulated(tmp_path, *arguments, only, *SHORT, EMULATED_TRUNCATION=truncated)
+    rows = on("cuda", document)
+    assert {row["configuration"]["family"] for row in rows} == {"Epoch", "Gemm", "Layer"}
+    assert {row["verification"]["tf32_factors"] for row in rows} == {said}
+
+
 def test_compare_py_pairs_cpu_and_gpu_rows(
     tmp_path: Path,
     compare: Callable[..., str],
@@ -276,7 +316,10 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
     )
     assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
     copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
-    assert copied["bound"]["name"] == "copy"
+    assert copied["minimum_work"]["bytes_to_device"] == copied["bytes"]
+    file = loading.load_file(tmp_path / "gpu.json")
+    (bound,) = (bounds(file)[row.index] for row in file.rows if row.name == copied["name"])
+    assert bound.name == "copy"
 
 
 def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:

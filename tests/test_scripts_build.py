@@ -94,6 +94,31 @@ def test_another_compiler_reconfigures_and_another_toolkit_afresh(
                 cache.write(f"CMAKE_CUDA_COMPILER:FILEPATH={compiler}\n")
 
 
+def test_kernels_for_every_gpu_are_built_by_run_and_hosted_tests_and_then_kept(
+    configured: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def generations(tests: bool, count: int) -> str:
+        build.configure("default", tests, NO_CUDA)
+        assert len(configured) == count
+        (word,) = (word for word in configured[-1] if "GENERATIONS" in word)
+        return word.partition("=")[2]
+
+    monkeypatch.delenv("CI", raising=False)
+    assert generations(tests=True, count=1) == generations(tests=True, count=1) == "newest"
+    assert generations(tests=False, count=2) == "all"
+    assert "-UCMAKE_CUDA_ARCHITECTURES" in configured[-1]
+    assert generations(tests=True, count=3) == generations(tests=False, count=3) == "all"
+    assert "-UCMAKE_CUDA_ARCHITECTURES" not in configured[-1]
+
+
+def test_a_hosted_test_builds_kernels_for_every_gpu(
+    configured: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    build.configure("default", True, NO_CUDA)
+    assert "-DCROSSOVER_CUDA_GENERATIONS=all" in configured[-1]
+
+
 def test_a_toolkit_that_lacks_something_is_no_reason_to_stop_unless_it_is_demanded(
     configured: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

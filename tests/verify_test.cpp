@@ -73,8 +73,9 @@ TEST(Verify, FindsAChangedParameterThatNoLossShows) {
 /// A right program whose update of one step goes astray.
 class Astray : public Program {
  public:
-  Astray(std::unique_ptr<Program> program, const Workload& workload, std::int64_t step)
-      : program_(std::move(program)), workload_(workload), step_(step) {}
+  Astray(std::unique_ptr<Program> program, const Workload& workload, std::int64_t step,
+         const Arithmetic& arithmetic = {})
+      : program_(std::move(program)), workload_(workload), step_(step), arithmetic_(arithmetic) {}
 
   void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
@@ -92,12 +93,14 @@ class Astray : public Program {
   }
   void wait() override { program_->wait(); }
   [[nodiscard]] std::int64_t launches() const override { return program_->launches(); }
+  [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override { return program_->profile(); }
 
  private:
   std::unique_ptr<Program> program_;
   const Workload& workload_;
   std::int64_t step_;
+  Arithmetic arithmetic_;
 };
 
 /// What verify_between_kinks() says of three steps, of which those in `kinks` have an input of a
@@ -149,6 +152,46 @@ TEST(VerifyBetweenKinks, RefusesWhereNoKinkExplainsOrTooManyDo) {
   EXPECT_TRUE(between_kinks({0, 1}, nowhere).starts_with("the updates of 2 of 3 steps"));
 }
 
+/// The same where the second step gives a ReLU an input of exactly 0, which a ReLU before it made,
+/// and its update goes astray.
+std::string after_a_zero(const Arithmetic& arithmetic) {
+  Model model{.name = "twice", .sample = {3}, .classes = 2, .layers = {}};
+  Value value = model.add(LinearLayer{1}, {0});
+  value = model.add(ActivationLayer{Activation::relu}, {value});
+  value = model.add(ActivationLayer{Activation::relu}, {value});
+  model.add(LinearLayer{2}, {value});
+  constexpr std::int64_t batch = 4;
+  const Workload workload = training_epoch(model, {.rows = 3 * batch, .batch = batch});
+  Dataset data = uniform_rows({3}, 3 * batch, 2);
+  Reference reference(workload);
+  restart(reference);
+  const auto w = reference[find(workload, "layer 0 weight")].first(3);
+  const double b = reference[find(workload, "layer 0 bias")][0];
+  const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
+  for (std::int64_t row = 0; row < 3 * batch; ++row) {
+    const double sum = row == batch ? -1 : 1;  // of the neuron's inputs, bias included
+    for (std::size_t i = 0; i < 3; ++i) {
+      data.inputs[static_cast<std::size_t>(row * 3) + i] =
+          static_cast<float>((sum - b) * w[i] / square);
+    }
+  }
+  set_data(reference, data);
+  const auto backend = make_cpu_backend();
+  Astray program(backend->compile(workload, {.threads = 1}), workload, 1, arithmetic);
+  set_data(program, workload, data);
+  try {
+    return std::to_string(verify_between_kinks(program, workload, reference, 3).undetermined) +
+           " undetermined";
+  } catch (const Mismatch& mismatch) {
+    return mismatch.what();
+  }
+}
+
+TEST(VerifyBetweenKinks, TakesZeroForAKinkWhereItsGradientPasses) {
+  EXPECT_EQ(after_a_zero({.relu_passes_zero = true}), "1 undetermined");
+  EXPECT_NE(after_a_zero({.relu_passes_zero = false}), "1 undetermined");
+}
+
 TEST(Verify, TakesNotANumberForAnError) {
   const Training right = heart();
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
@@ -169,6 +212,13 @@ TEST(Tolerance, FollowsThePrecision) {
   EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::f32).loss, 5e-5);
   EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::tf32).loss, 0x1p-10);
   EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::f16).parameters, 0x1p-10);
+  const Workload workload =
+      training_epoch(mlp("m", {4, 2}, Activation::relu), {.rows = 5, .batch = 5});
+  const auto in_tf32 = [&](Tf32Factors factors) {
+    return tolerance_for(workload, Precision::tf32, {.tf32 = factors}).loss;
+  };
+  EXPECT_DOUBLE_EQ(in_tf32(Tf32Factors::exact), 0x1p-10);
+  EXPECT_DOUBLE_EQ(in_tf32(Tf32Factors::truncated), 0x1p-9);
   EXPECT_DOUBLE_EQ(of(SgdOptions{}, Precision::bf16).loss, 0x1p-7);
   EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::bf16).parameters, 5 * 0x1p-7);
 }
@@ -181,7 +231,9 @@ TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
 
 TEST(VerifyResults, AllowsAResultWhatItsOwnTypeRounds) {
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::f32), 1e-5);
-  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32), 1e-5 + 2 * 0x1p-10);
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32), 1e-5 + 2 * 0x1p-11);
+  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32, {.tf32 = Tf32Factors::truncated}),
+                   1e-5 + 2 * 0x1p-10);
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::bf16, Precision::bf16), 1e-5 + 0x1p-7);
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f16, Precision::f16), 1e-5 + 0x1p-10);
   for (const Precision precision : {Precision::bf16, Precision::f16}) {

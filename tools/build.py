@@ -3,7 +3,9 @@
 
 import hashlib
 import json
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
@@ -75,6 +77,10 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
         "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
     stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
+    # Kernels for every generation take four times as long as for one, which is enough for ./test
+    # where there is no GPU. ./run and a hosted build have them all.
+    complete = not tests or os.environ.get("CI") or before.get("generations") == "all"
+    key["generations"] = "all" if complete else "newest"
     # A folder with the tests serves those who need none; they are not taken out again.
     if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
         return
@@ -89,11 +95,14 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
     switches = [
         f"-DCMAKE_PREFIX_PATH={environment.VENV}",
         f"-DCROSSOVER_TESTS={'ON' if tests else 'OFF'}",
+        f"-DCROSSOVER_CUDA_GENERATIONS={key['generations']}",
         *cuda.switches,
     ]
     command = ["cmake", "--preset", preset, *switches]
     if stale:
         command.insert(1, "--fresh")
+    elif before.get("generations", key["generations"]) != key["generations"]:
+        command.append("-UCMAKE_CUDA_ARCHITECTURES")  # what the old choice came to
     with stage(f"Configuring ({preset})"):
         lines = run_logged(f"Configuring ({preset})", command, LOGS / f"configure-{preset}.log")
         for line in lines:
@@ -115,7 +124,7 @@ def program(cuda: Choice) -> None:
     _make("default", "--target", "bench")
 
 
-def everything(preset: str, cuda: Choice) -> None:
-    """Bring a preset up to date, tests included."""
+def everything(preset: str, cuda: Choice, also: Sequence[str] = ()) -> None:
+    """Bring a preset up to date, tests included, and targets that are no part of `all`."""
     configure(preset, True, cuda)
-    _make(preset)
+    _make(preset, *(["--target", "all", *also] if also else []))

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "crossover/arithmetic.h"
 #include "crossover/gpu.h"
 #include "crossover/probe.h"
 #include "crossover/step.h"
@@ -65,19 +66,7 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
 };
 
-/// What a Program spends its time on.
-enum class OpCategory {
-  product,
-  elementwise,
-  loss,
-  update,
-  copy_to_device,
-  copy_from_device,
-  launch,
-  synchronization
-};
-
-/// Seconds of one pass over the whole order, by kind.
+/// Seconds of one pass over the whole order, by what they were spent on.
 using Profile = std::map<OpCategory, double>;
 
 /// A compiled Workload: all memory allocated, nothing left to decide.
@@ -101,6 +90,9 @@ class Program {
 
   /// What the device starts one by one in a pass over the whole order: products, passes, copies.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
+
+  /// Of the kernels that this Program runs.
+  [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
 
   /// Runs the whole order once more, taking the time of each piece. The clock between the pieces
   /// costs time as well, so this is never the run that is measured.

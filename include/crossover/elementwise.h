@@ -79,6 +79,22 @@ CROSSOVER_HOST_DEVICE inline AdamWFactors<T> adamw_factors(const AdamWConstants&
           .gradient_factor = static_cast<T>(constants.gradient_factor)};
 }
 
+/// What changes an update's factors with the time.
+template <class T>
+struct AdamWClock {
+  T learning_rate, log_beta1, log_beta2;
+};
+
+/// The same at time t in arithmetic of T alone: 1 - beta^t is -expm1(t ln beta), to a few roundings
+/// at any t, as nothing adds up from step to step.
+template <class T>
+CROSSOVER_HOST_DEVICE inline void set_time(AdamWFactors<T>& f, const AdamWClock<T>& clock, int t) {
+  const T correction1 = -std::expm1(static_cast<T>(t) * clock.log_beta1);
+  const T correction2 = -std::expm1(static_cast<T>(t) * clock.log_beta2);
+  f.step_size = clock.learning_rate / correction1;
+  f.inverse_root_correction = 1 / std::sqrt(correction2);
+}
+
 template <class T>
 inline AdamWFactors<T> adamw_factors(const AdamW& op, double weight_decay, int t) {
   return adamw_factors<T>(AdamWConstants{.learning_rate = op.learning_rate,

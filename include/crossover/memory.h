@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "crossover/step.h"
@@ -17,8 +18,9 @@ struct MemoryPlan {
 
 /// Tensors of one role lie together in the order of their numbers, so that parameters, gradients
 /// and optimizer states of one optimizer run in parallel. Activations of different steps share
-/// their memory. Throws std::overflow_error where the sum does not fit 63 bits.
-MemoryPlan plan_memory(const Workload& workload);
+/// their memory. `physical_bytes`: what each tensor takes in the layout that its device gives it;
+/// empty: bytes(tensor). Throws std::overflow_error where the sum does not fit 63 bits.
+MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes = {});
 
 /// The same for a device that does not hold the data set: data tensors are not placed, and each
 /// input tensor is, `buffers` times: buffer b of it lies at offset + b * input_bytes.

@@ -38,11 +38,12 @@ struct Tolerance {
 /// divides by the root of a squared gradient, which magnifies rounding where gradients are tiny.
 /// Coarser precisions: twice the unit roundoff, which docs/method.md derives. The Workload tells
 /// bf16 and f16; tf32, which it does not show, must be said.
-Tolerance tolerance_for(const Workload& workload, Precision precision = Precision::f32);
+Tolerance tolerance_for(const Workload& workload, Precision precision = Precision::f32,
+                        const Arithmetic& arithmetic = {});
 
 /// The largest relative error of rounding a number: 2^-24 for f32, 2^-11 for tf32 and f16, 2^-8 for
-/// bf16.
-double unit_roundoff(Precision precision);
+/// bf16; 2^-10 for tf32 where factors are truncated.
+double unit_roundoff(Precision precision, const Arithmetic& arithmetic = {});
 
 struct Verification {
   std::int64_t steps = 0;     ///< verified
@@ -59,13 +60,14 @@ struct Mismatch : std::runtime_error {
 };
 
 /// Compares the state of a program that has just run the trajectory's steps from the start. Whole
-/// tensors. `precision` as in tolerance_for().
+/// tensors. `precision` as in tolerance_for(); the program's arithmetic() counts.
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
 
 /// For a training that verify() refuses, though every operation is right: where an input of a ReLU
 /// lies within rounding of zero, float32 may see it on the other side, take another gradient, and
-/// be as right as float64. Runs both anew, step by step; behind each step with such an input the
+/// be as right as float64; an input of exactly zero counts where the program passes its gradient
+/// (relu_passes_zero). Runs both anew, step by step; behind each step with such an input the
 /// program goes on from the reference's parameters and states. So every loss is verified, and every
 /// update but those of such steps, of which `undetermined` counts. Throws Mismatch where something
 /// differs in spite of that, where there is no such step, and where more than half of them are.
@@ -81,7 +83,7 @@ struct TensorVerification {
 
 /// Of a result of a few operations: 1e-5 for sums in float32, and what the precision's own rounding
 /// of factors adds to it, and that of the result where it is stored in 16 bits.
-double tolerance_of_result(Type stored, Precision precision);
+double tolerance_of_result(Type stored, Precision precision, const Arithmetic& arithmetic = {});
 
 /// Compares every tensor that the operations of the reference's Workload write, whole, with what
 /// the program, compiled for that precision, has of it. Throws Mismatch that names the tensor.

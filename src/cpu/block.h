@@ -6,11 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <string>
-
-#include "crossover/backend.h"
-#include "crossover/memory.h"
-#include "loops.h"
 
 namespace crossover::cpu {
 
@@ -22,15 +17,9 @@ struct Free {
 using Block = std::unique_ptr<std::byte, Free>;
 
 /// Aligned and zero, each part touched first by the thread that will use it; throws OutOfMemory.
-inline Block allocate(std::int64_t bytes, int threads) {
-  const std::int64_t rounded = (bytes / MemoryPlan::alignment + 1) * MemoryPlan::alignment;
-  Block block(static_cast<std::byte*>(std::aligned_alloc(
-      static_cast<std::size_t>(MemoryPlan::alignment), static_cast<std::size_t>(rounded))));
-  if (!block) {
-    throw OutOfMemory("the CPU's memory does not hold " + std::to_string(bytes) + " bytes");
-  }
-  clear(threads, block.get(), rounded);
-  return block;
-}
+Block allocate(std::int64_t bytes, int threads);
+
+/// Sets bytes to zero, each by the thread that will use it, so that memory lies near its core.
+void clear(int threads, void* memory, std::int64_t bytes);
 
 }  // namespace crossover::cpu

@@ -14,10 +14,10 @@
 #include "../probe/expected.h"
 #include "../step/overload.h"
 #include "block.h"
-#include "crossover/float16.h"
+#include "crossover/memory.h"
 #include "crossover/verify.h"
 #include "fma.h"
-#include "product.h"
+#include "matrix_probe.h"
 #include "split.h"
 #include "threads.h"
 
@@ -113,72 +113,6 @@ class Triad : public Probe {
   Block a_, b_, c_;
 };
 
-/// Row-major, by oneDNN, on as many threads as it takes.
-class Matrix : public Probe {
- public:
-  explicit Matrix(const MatrixProbe& spec)
-      : spec_(spec),
-        type_(storage_of(spec.precision)),
-        expected_(spec.size),
-        a_(matrix()),
-        b_(matrix()),
-        c_(matrix()),
-        product_(make_product()),
-        scratchpad_(allocate(product_.scratchpad_bytes(), spec.threads)) {
-    product_.use_scratchpad(scratchpad_.get());
-    with_float(type_, [this](auto zero) {
-      using T = decltype(zero);
-      for (std::int64_t i = 0; i < spec_.size * spec_.size; ++i) {
-        at<T>(a_)[i] = narrowed<T>(probe::matrix_a(i / spec_.size, i % spec_.size));
-        at<T>(b_)[i] = narrowed<T>(probe::matrix_b(i / spec_.size, i % spec_.size));
-      }
-    });
-  }
-
-  void run() override {
-    const Threads threads(spec_.threads);
-    product_.execute(a_.get(), b_.get(), nullptr, c_.get());
-  }
-
-  void check() override {
-    with_float(type_, [this](auto zero) {
-      using T = const decltype(zero);
-      expected_.check(std::span<T>(at<T>(c_), static_cast<std::size_t>(spec_.size * spec_.size)),
-                      0);
-    });
-    clear(spec_.threads, c_.get(), matrix_bytes());
-  }
-
- private:
-  [[nodiscard]] std::int64_t matrix_bytes() const { return spec_.size * spec_.size * bytes(type_); }
-  [[nodiscard]] Block matrix() const { return allocate(matrix_bytes(), spec_.threads); }
-  template <class T>
-  static T* at(const Block& block) {
-    return reinterpret_cast<T*>(block.get());
-  }
-
-  [[nodiscard]] Product make_product() const {
-    const Threads made_for(spec_.threads);
-    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    return {engine,
-            dnnl::stream(engine),
-            {.m = spec_.size,
-             .n = spec_.size,
-             .k = spec_.size,
-             .a_strides = {spec_.size, 1},
-             .b_strides = {spec_.size, 1},
-             .operand_type = type_,
-             .result_type = type_}};
-  }
-
-  MatrixProbe spec_;
-  Type type_;
-  probe::ExpectedProduct expected_;
-  Block a_, b_, c_;
-  Product product_;
-  Block scratchpad_;
-};
-
 class ForkJoin : public Probe {
  public:
   explicit ForkJoin(const ForkJoinProbe& spec)
@@ -241,12 +175,7 @@ std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) {
                  return std::make_unique<MultiplyAdd>(probe);
                },
                [](const MatrixProbe& probe) -> std::unique_ptr<Probe> {
-                 if (const std::string missing = missing_for_products(probe.precision);
-                     !missing.empty()) {
-                   throw Unsupported(missing);
-                 }
-                 allow_threads(probe.threads);
-                 return std::make_unique<Matrix>(probe);
+                 return make_matrix_probe(probe);
                },
                [](const TriadProbe& probe) -> std::unique_ptr<Probe> {
                  allow_threads(probe.threads);

@@ -4,23 +4,9 @@
 namespace crossover::cpu {
 namespace {
 
-dnnl::memory::data_type type_of(Type type) {
-  switch (type) {
-    case Type::f32:
-      return dnnl::memory::data_type::f32;
-    case Type::i32:
-      return dnnl::memory::data_type::s32;
-    case Type::bf16:
-      return dnnl::memory::data_type::bf16;
-    case Type::f16:
-      return dnnl::memory::data_type::f16;
-  }
-  return dnnl::memory::data_type::undef;
-}
-
 dnnl::memory::desc matrix(Type type, std::int64_t rows, std::int64_t columns,
                           const std::array<std::int64_t, 2>& strides) {
-  return {{rows, columns}, type_of(type), dnnl::memory::dims{strides[0], strides[1]}};
+  return {{rows, columns}, onednn_type(type), dnnl::memory::dims{strides[0], strides[1]}};
 }
 
 dnnl::primitive_attr attributes(const ProductShape& shape) {
@@ -63,57 +49,43 @@ std::string missing_for_products(Precision precision) {
          "not use them";
 }
 
-Product::Product(const dnnl::engine& engine, dnnl::stream stream, const ProductShape& shape)
-    : stream_(std::move(stream)) {
+dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
+                                              const ProductShape& shape) {
   // Plain layouts: asked with format_tag::any, oneDNN 3.2 picks row-major itself for AVX2, the one
   // instruction set measured so far; and a blocked layout would have to be converted in each
   // update.
   const auto a = matrix(shape.operand_type, shape.m, shape.k, shape.a_strides);
   const auto b = matrix(shape.operand_type, shape.k, shape.n, shape.b_strides);
   const auto c = matrix(shape.result_type, shape.m, shape.n, {shape.n, 1});
-  const auto bias =
-      shape.bias ? matrix(shape.result_type, 1, shape.n, {shape.n, 1}) : dnnl::memory::desc{};
-  const dnnl::primitive_attr attr = attributes(shape);
-  const dnnl::matmul::primitive_desc made =
-      shape.bias ? dnnl::matmul::primitive_desc(engine, a, b, bias, c, attr)
-                 : dnnl::matmul::primitive_desc(engine, a, b, c, attr);
-  primitive_ = dnnl::matmul(made);
-  scratchpad_bytes_ = static_cast<std::int64_t>(made.scratchpad_desc().get_size());
-  a_ = dnnl::memory(a, engine, nullptr);
-  b_ = dnnl::memory(b, engine, nullptr);
-  c_ = dnnl::memory(c, engine, nullptr);
-  scratchpad_ = dnnl::memory(made.scratchpad_desc(), engine, nullptr);
-  const auto add_argument = [&](int index, const dnnl::memory& memory) {
-    arguments_.at(static_cast<std::size_t>(argument_count_++)) = {index, memory.get()};
-  };
-  add_argument(DNNL_ARG_SRC, a_);
-  add_argument(DNNL_ARG_WEIGHTS, b_);
-  add_argument(DNNL_ARG_DST, c_);
-  add_argument(DNNL_ARG_SCRATCHPAD, scratchpad_);
-  if (shape.bias) {
-    bias_ = dnnl::memory(bias, engine, nullptr);
-    add_argument(DNNL_ARG_BIAS, bias_);
+  if (!shape.bias) {
+    return {engine, a, b, c, attributes(shape)};
   }
+  const auto bias = matrix(shape.result_type, 1, shape.n, {shape.n, 1});
+  return {engine, a, b, bias, c, attributes(shape)};
 }
 
-void Product::use_scratchpad(void* scratchpad) { scratchpad_.set_data_handle(scratchpad); }
-
-void Product::execute(const void* a, const void* b, const void* bias, void* c) {
-  // Most operands never move; only a batch of rows of the data set does.
-  const auto bind = [](dnnl::memory& memory, const void*& bound, const void* data) {
-    if (data != bound) {
-      memory.set_data_handle(const_cast<void*>(data));  // oneDNN does not write through its inputs
-      bound = data;
-    }
-  };
-  bind(a_, bound_[0], a);
-  bind(b_, bound_[1], b);
-  bind(bias_, bound_[2], bias);
-  bind(c_, bound_[3], c);
-  // The C function, because the C++ one collects its arguments in a vector on every call.
-  dnnl::error::wrap_c_api(
-      dnnl_primitive_execute(primitive_.get(), stream_.get(), argument_count_, arguments_.data()),
-      "oneDNN could not execute a matrix product");
+void add_product(Lowering& to, const ProductShape& shape, const ProductOperands& operands) {
+  Primitive matmul{
+      .describe =
+          [shape](const dnnl::engine& engine) {
+            const Precision precision = shape.operand_type == Type::bf16  ? Precision::bf16
+                                        : shape.operand_type == Type::f16 ? Precision::f16
+                                                                          : Precision::f32;
+            if (const std::string missing = missing_for_products(precision); !missing.empty()) {
+              throw Unsupported(missing);
+            }
+            return describe_product(engine, shape);
+          },
+      .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
+  std::vector<Argument> arguments{reads(operands.a), reads(operands.b),
+                                  shape.accumulate ? updates(operands.c) : writes(operands.c)};
+  if (shape.bias) {
+    matmul.arguments.push_back(DNNL_ARG_BIAS);
+    arguments.push_back(reads(operands.bias));
+  }
+  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                       static_cast<double>(shape.k);
+  to.add(OpCategory::product, to.threads_for_flops(flops), arguments, std::move(matmul));
 }
 
 }  // namespace crossover::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One matrix product: a oneDNN matmul made once, with all it needs to run.
+// Matrix products, which several operations consist of, by oneDNN's matmul.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "crossover/step.h"
+#include "lowering.h"
 
 namespace crossover::cpu {
 
@@ -23,32 +24,20 @@ struct ProductShape {
   Type result_type = Type::f32;   ///< of c and the bias
 };
 
+/// The tensors of a product; no bias where the shape has none.
+struct ProductOperands {
+  Id a = none, b = none, bias = none, c = none;
+};
+
 /// Empty where oneDNN multiplies in that precision with instructions made for it; else what is
 /// missing, in words.
 std::string missing_for_products(Precision precision);
 
-class Product {
- public:
-  /// Made for the number of OpenMP threads in force; execute() must find the same. Throws
-  /// dnnl::error.
-  Product(const dnnl::engine& engine, dnnl::stream stream, const ProductShape& shape);
+/// Throws dnnl::error.
+dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
+                                              const ProductShape& shape);
 
-  /// Bytes of the scratchpad that execute() asks for.
-  [[nodiscard]] std::int64_t scratchpad_bytes() const { return scratchpad_bytes_; }
-
-  void use_scratchpad(void* scratchpad);
-
-  /// The operands of one run; bias may be null where the shape has none.
-  void execute(const void* a, const void* b, const void* bias, void* c);
-
- private:
-  dnnl::stream stream_;
-  dnnl::matmul primitive_;
-  dnnl::memory a_, b_, bias_, c_, scratchpad_;
-  std::array<const void*, 4> bound_{};  ///< what a_, b_, bias_, c_ point to now
-  std::array<dnnl_exec_arg_t, 5> arguments_{};
-  int argument_count_ = 0;
-  std::int64_t scratchpad_bytes_ = 0;
-};
+/// Adds a kernel that takes all its operands in the plain layout.
+void add_product(Lowering& to, const ProductShape& shape, const ProductOperands& operands);
 
 }  // namespace crossover::cpu

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "backend.h"
 #include "crossover/backend.h"
-#include "crossover/launches.h"
 #include "crossover/training.h"
+#include "cublaslt_library.h"
+#include "execution/graphs.h"
 #include "nvml.h"
 #include "plan.h"
 #include "probes.h"
-#include "product.h"
 #include "program.h"
 #include "runtime.h"
 
@@ -30,39 +32,61 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
   return text.data();
 }
 
-class GpuPlan : public crossover::Plan {
+class GpuPlan : public Plan {
  public:
-  GpuPlan(Workload workload, const CompileOptions& options)
-      : workload_(std::move(workload)), options_(options) {}
-
-  /// With every mask that cuBLASLt may write, or what own kernels need in its place: it is not
-  /// asked here which epilogues it has.
-  [[nodiscard]] std::int64_t bytes() const override {
-    const auto all = [](const ProductForm&) { return true; };
-    const auto plain = [](const ProductForm& form) { return form.epilogue == Epilogue::none; };
-    return std::max(make_plan(workload_, options_, all).bytes,
-                    make_plan(workload_, options_, plain).bytes);
+  /// The library answers here which products it has: instantiate() finds nothing to decide but
+  /// between algorithms. Only where none of those runs that it promised is the plan another.
+  GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
+          std::unique_ptr<ProductLibrary> library)
+      : workload_(std::move(workload)),
+        options_(options),
+        device_(device),
+        products_(std::make_shared<Products>(std::move(library))) {
+    make(*products_);
   }
 
-  [[nodiscard]] std::int64_t launches() const override {
-    return cuda_launches(workload_, options_);
-  }
+  [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
+
+  [[nodiscard]] std::int64_t launches() const override { return launches_; }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
-    return std::make_unique<CudaProgram>(workload_, options_);
+    if (!products_) {
+      throw std::logic_error("a Plan is instantiated once");
+    }
+    device_.use();
+    const std::shared_ptr<Products> products = std::exchange(products_, nullptr);
+    for (;;) {
+      try {
+        return std::make_unique<CudaProgram>(workload_, plan_, products, options_);
+      } catch (const NoneRuns&) {
+        make(*products);
+      }
+    }
   }
 
  private:
+  /// Throws Unsupported.
+  void make(Products& products) {
+    plan_ = make_plan(workload_, options_,
+                      [&](const ProductForm& form) { return products.supports(form); });
+    launches_ = count_launches(workload_, plan_);
+    check_order_graph(workload_, plan_);
+  }
+
   const Workload workload_;
   const CompileOptions options_;
+  const Device device_;
+  std::shared_ptr<Products> products_;
+  LaunchPlan plan_;
+  std::int64_t launches_ = 0;
 };
 
 class GpuBackend : public Backend {
  public:
-  explicit GpuBackend(const Discovery& found)
-      : device_(found.device),
-        start_seconds_(found.start_seconds),
-        nvml_(pci_bus_id(device_)),
+  GpuBackend(const Device& device, MakeProductLibrary make_library)
+      : device_(device),
+        make_library_(std::move(make_library)),
+        nvml_(pci_bus_id(device.properties)),
         facts_(nvml_.facts()) {}
 
   [[nodiscard]] Description describe() const override {
@@ -70,24 +94,25 @@ class GpuBackend : public Backend {
     int runtime = 0;
     CROSSOVER_CUDA_CHECK(cudaDriverGetVersion(&driver));
     CROSSOVER_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+    const cudaDeviceProp& gpu = device_.properties;
     return {.device = "cuda",
-            .cache_bytes = device_.l2CacheSize,
-            .memory_bytes = static_cast<std::int64_t>(device_.totalGlobalMem),
-            .multiprocessors = device_.multiProcessorCount,
-            .start_seconds = start_seconds_,
+            .cache_bytes = gpu.l2CacheSize,
+            .memory_bytes = static_cast<std::int64_t>(gpu.totalGlobalMem),
+            .multiprocessors = gpu.multiProcessorCount,
+            .start_seconds = device_.start_seconds,
             .gpu = facts_,
-            .libraries = {{"gpu", text(static_cast<const char*>(device_.name))},
-                          {"compute_capability",
-                           std::to_string(device_.major) + "." + std::to_string(device_.minor)},
-                          {"cuda_driver", version_text(driver)},
-                          {"cuda_runtime", version_text(runtime)},
-                          {"cublaslt", std::to_string(cublasLtGetVersion())}}};
+            .libraries = {
+                {"gpu", text(static_cast<const char*>(gpu.name))},
+                {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+                {"cuda_driver", version_text(driver)},
+                {"cuda_runtime", version_text(runtime)},
+                {"cublaslt", std::to_string(cublasLtGetVersion())}}};
   }
 
   [[nodiscard]] GpuState state() const override { return nvml_.state(); }
 
   [[nodiscard]] std::string missing_for(Precision precision) const override {
-    return missing_for_products(device_, precision);
+    return missing_for_products(device_.properties, precision);
   }
 
   /// Not fuse_update(): a product that accumulates loses cuBLASLt's bias-gradient epilogue.
@@ -95,35 +120,43 @@ class GpuBackend : public Backend {
     return fuse(std::move(workload));
   }
 
-  [[nodiscard]] std::unique_ptr<crossover::Plan> plan(
-      const Workload& workload, const CompileOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
+                                           const CompileOptions& options) const override {
     check(workload, options.precision);
     if (const std::string missing = missing_for(options.precision); !missing.empty()) {
       throw Unsupported(missing);
     }
-    return std::make_unique<GpuPlan>(workload, options);
+    device_.use();
+    return std::make_unique<GpuPlan>(workload, options, device_, make_library_(options.precision));
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
-    return cuda::make_probe(spec, device_);
+    device_.use();
+    return cuda::make_probe(spec, device_.properties);
   }
 
  private:
-  cudaDeviceProp device_;
-  double start_seconds_;
+  Device device_;
+  MakeProductLibrary make_library_;
   Nvml nvml_;
   GpuFacts facts_;
 };
 
 }  // namespace
+
+std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_library) {
+  return std::make_unique<GpuBackend>(device, std::move(make_library));
+}
+
 }  // namespace cuda
 
 CudaBackend make_cuda_backend() {
-  const cuda::Discovery found = cuda::discover();
+  constexpr int first = 0;
+  const cuda::Discovery found = cuda::discover(first);
   if (!found.reason.empty()) {
     return {.reason = found.reason};
   }
-  return {.backend = std::make_unique<cuda::GpuBackend>(found)};
+  return {.backend = cuda::make_backend(found.device, cuda::make_cublaslt_library)};
 }
 
 }  // namespace crossover

@@ -14,9 +14,10 @@
 #include "../step/overload.h"
 #include "crossover/backend.h"
 #include "crossover/float16.h"
+#include "cublaslt_library.h"
 #include "plan.h"
 #include "probe_kernels.cuh"
-#include "product.h"
+#include "products.h"
 #include "runtime.h"
 
 namespace crossover::cuda {
@@ -317,17 +318,7 @@ class Matrix : public Piece {
       : size_(spec.size),
         type_(storage_of(spec.precision)),
         expected_(size_),
-        library_(spec.precision, workspace_for_products),
-        product_(library_,
-                 {.m = size_,
-                  .n = size_,
-                  .k = size_,
-                  .alignment_a = alignment,
-                  .alignment_b = alignment,
-                  .alignment_d = alignment,
-                  .factors = type_,
-                  .result = type_},
-                 nullptr, nullptr),
+        products_(make_cublaslt_library(spec.precision)),
         a_(matrix()),
         b_(matrix()),
         d_(matrix()),
@@ -335,12 +326,19 @@ class Matrix : public Piece {
 
   void prepare(cudaStream_t stream) override {
     fill_matrices(stream, type_, a_.get(), b_.get(), size_);
+    const ProductForm form{.m = size_,
+                           .n = size_,
+                           .k = size_,
+                           .alignment_a = alignment,
+                           .alignment_b = alignment,
+                           .alignment_d = alignment,
+                           .factors = type_,
+                           .result = type_};
+    products_.choose(form, operands(), stream, ProductChoice::heuristic);
+    product_ = products_.make(form, nullptr, nullptr);
     d_.spoil(stream);
   }
-  void issue(cudaStream_t stream) override {
-    product_.execute(stream, b_.get(), a_.get(), d_.get(), workspace_.get(),
-                     workspace_for_products);
-  }
+  void issue(cudaStream_t stream) override { execute(*product_, operands(), stream); }
   void check(cudaStream_t stream) override {
     with_float(type_, [&](auto zero) {
       using T = decltype(zero);
@@ -357,12 +355,19 @@ class Matrix : public Piece {
   [[nodiscard]] Memory matrix() const {
     return {Memory::Place::device, size_ * size_ * bytes(type_)};
   }
+  [[nodiscard]] ProductOperands operands() const {
+    return {.a = b_.get(),
+            .b = a_.get(),
+            .d = d_.get(),
+            .workspace = workspace_.get(),
+            .workspace_bytes = workspace_for_products};
+  }
 
   std::int64_t size_;
   Type type_;
   probe::ExpectedProduct expected_;
-  ProductLibrary library_;
-  Product product_;
+  Products products_;
+  std::unique_ptr<Product> product_;
   Memory a_, b_, d_;
   DeviceMemory workspace_;
 };

@@ -26,7 +26,7 @@ struct RunSeconds {
 
 /// The GPU computes while the CPU enqueues: `launch` is only the time by which the CPU is the
 /// slower of the two, and a copy beside the computation counts only as far as it outlasts it. With
-/// a wait behind each step that balance is struck for each step, else for the whole order.
+/// a wait after each step that balance is struck for each step, else for the whole order.
 Profile combine(const RunSeconds& run, Placement placement, bool wait_every_step);
 
 }  // namespace crossover::cuda

@@ -72,10 +72,12 @@ void compare_parameter(Program& program, const Workload& workload, Id id,
 }
 
 /// Whether rounding may put an input of a ReLU on the other side of zero in the step that the
-/// reference has just run: then its gradient is another, and both are right. Zero itself is exact.
-bool is_kink(Reference& reference, std::int64_t step, Precision precision) {
+/// reference has just run: then its gradient is another, and both are right. Zero itself is exact,
+/// and one of two gradients there as well, where the program takes the other.
+bool is_kink(Reference& reference, std::int64_t step, Precision precision,
+             const Arithmetic& arithmetic) {
   constexpr double roundings = 8;  // of a sum of products, of the largest of them
-  const double reach = roundings * unit_roundoff(precision);
+  const double reach = roundings * unit_roundoff(precision, arithmetic);
   const Workload& workload = reference.workload();
   const Run& run = workload.order[static_cast<std::size_t>(step)];
   const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(run.step)].ops;
@@ -90,7 +92,7 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision) {
       largest = std::max(largest, std::abs(input));
     }
     return std::any_of(inputs.begin(), inputs.end(), [&](double input) {
-      return input != 0 && std::abs(input) <= reach * largest;
+      return input == 0 ? arithmetic.relu_passes_zero : std::abs(input) <= reach * largest;
     });
   });
 }
@@ -145,11 +147,12 @@ Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset
   return trajectory;
 }
 
-double unit_roundoff(Precision precision) {
+double unit_roundoff(Precision precision, const Arithmetic& arithmetic) {
   switch (precision) {
     case Precision::f32:
       return 0x1p-24;
     case Precision::tf32:
+      return arithmetic.tf32 == Tf32Factors::truncated ? 0x1p-10 : 0x1p-11;
     case Precision::f16:
       return 0x1p-11;
     case Precision::bf16:
@@ -158,7 +161,8 @@ double unit_roundoff(Precision precision) {
   throw std::logic_error("unknown precision");
 }
 
-Tolerance tolerance_for(const Workload& workload, Precision precision) {
+Tolerance tolerance_for(const Workload& workload, Precision precision,
+                        const Arithmetic& arithmetic) {
   const bool adamw = uses_adamw(workload);
   const Precision stored = stored_precision(workload);
   if (stored != Precision::f32) {
@@ -168,7 +172,8 @@ Tolerance tolerance_for(const Workload& workload, Precision precision) {
   if (precision == Precision::f32) {
     return {.loss = (adamw ? adamw_magnifies : 1) * 1e-5, .parameters = 1e-4};
   }
-  const double two_roundings = 2 * unit_roundoff(precision) * (adamw ? adamw_magnifies : 1);
+  const double two_roundings =
+      2 * unit_roundoff(precision, arithmetic) * (adamw ? adamw_magnifies : 1);
   return {.loss = two_roundings, .parameters = two_roundings};
 }
 
@@ -176,7 +181,7 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
                     Precision precision) {
   Verification result{.steps = static_cast<std::int64_t>(trajectory.losses.size()),
                       .steps_of = static_cast<std::int64_t>(workload.order.size()),
-                      .tolerance = tolerance_for(workload, precision)};
+                      .tolerance = tolerance_for(workload, precision, program.arithmetic())};
   compare_losses(program, workload, trajectory.losses, 0, result);
   for (const auto& [id, expected] : trajectory.parameters) {
     compare_parameter(program, workload, id, expected, result);
@@ -188,13 +193,13 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
                                   std::int64_t steps, Precision precision) {
   Verification result{.steps = steps,
                       .steps_of = static_cast<std::int64_t>(workload.order.size()),
-                      .tolerance = tolerance_for(workload, precision)};
+                      .tolerance = tolerance_for(workload, precision, program.arithmetic())};
   restart(reference);
   restart(program, workload);
   std::int64_t first = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
     reference.run(step, 1);
-    const bool kink = is_kink(reference, step, precision);
+    const bool kink = is_kink(reference, step, precision, program.arithmetic());
     if (!kink && step + 1 < steps) {
       continue;
     }
@@ -221,9 +226,9 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
   return result;
 }
 
-double tolerance_of_result(Type stored, Precision precision) {
+double tolerance_of_result(Type stored, Precision precision, const Arithmetic& arithmetic) {
   constexpr double of_sums = 1e-5;
-  const Rounding rounding = rounding_of(precision);
+  const Rounding rounding = rounding_of(precision, arithmetic);
   return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
 }
 
@@ -239,7 +244,8 @@ TensorVerification verify_results(Program& program, Reference& reference, Precis
   TensorVerification result;
   for (const Id id : written) {
     const std::span<double> expected = reference[id];
-    const double tolerance = tolerance_of_result(workload[id].type, precision);
+    const double tolerance =
+        tolerance_of_result(workload[id].type, precision, program.arithmetic());
     result.tolerance = std::max(result.tolerance, tolerance);
     take(relative_error(download(program, workload, id), {expected.begin(), expected.end()}),
          tolerance, "tensor '" + workload[id].name + "'", result.error);

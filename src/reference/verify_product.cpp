@@ -93,11 +93,22 @@ class Verifier {
 
 }  // namespace
 
-Rounding rounding_of(Precision precision) {
+std::string to_string(Tf32Factors factors) {
+  switch (factors) {
+    case Tf32Factors::exact:
+      return "exact";
+    case Tf32Factors::rounded:
+      return "rounded";
+    case Tf32Factors::truncated:
+      return "truncated";
+  }
+  throw std::logic_error("unknown factors");
+}
+
+Rounding rounding_of(Precision precision, const Arithmetic& arithmetic) {
   constexpr double half_ulp_f32 = 0x1p-24;
-  // Matrix units need not round to nearest: whole units in the last place.
+  // Matrix units need not round sums and results to nearest: whole units in the last place.
   constexpr double ulp_f32 = 0x1p-23;
-  constexpr double ulp_tf32 = 0x1p-10;
   // Factors of 16 bits are stored as such: nothing is left to round.
   constexpr double ulp_bf16 = 0x1p-7;
   constexpr double ulp_f16 = 0x1p-10;
@@ -105,7 +116,7 @@ Rounding rounding_of(Precision precision) {
     case Precision::f32:
       return {.sum = half_ulp_f32};
     case Precision::tf32:
-      return {.factor = ulp_tf32, .sum = ulp_f32};
+      return {.factor = unit_roundoff(precision, arithmetic), .sum = ulp_f32};
     case Precision::bf16:
       return {.sum = ulp_f32, .result = ulp_bf16};
     case Precision::f16:

@@ -21,10 +21,15 @@ std::int64_t aligned(std::int64_t size) {
 }
 
 /// Fills the block from `plan.bytes` on; what has a place already keeps it.
-void place_rest(const Workload& workload, const std::vector<Role>& roles, MemoryPlan& plan) {
+void place_rest(const Workload& workload, const std::vector<Role>& roles, MemoryPlan& plan,
+                std::span<const std::int64_t> physical_bytes = {}) {
+  const auto size = [&](Id id) {
+    return aligned(physical_bytes.empty() ? bytes(workload[id])
+                                          : physical_bytes[static_cast<std::size_t>(id)]);
+  };
   const auto place = [&](Id id, std::int64_t& end) {
     plan.offset[static_cast<std::size_t>(id)] = end;
-    end = add(end, aligned(bytes(workload[id])));
+    end = add(end, size(id));
   };
 
   for (const Role role : roles) {
@@ -51,7 +56,7 @@ void place_rest(const Workload& workload, const std::vector<Role>& roles, Memory
     for (const Id id : used) {
       const std::int64_t at = plan.offset[static_cast<std::size_t>(id)];
       if (at >= 0) {
-        end = std::max(end, add(at, aligned(bytes(workload[id]))));
+        end = std::max(end, add(at, size(id)));
       }
     }
     for (const Id id : used) {
@@ -69,10 +74,10 @@ MemoryPlan nothing_placed(const Workload& workload) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Workload& workload) {
+MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes) {
   MemoryPlan plan = nothing_placed(workload);
-  place_rest(workload, {Role::data, Role::parameter, Role::gradient, Role::state, Role::loss},
-             plan);
+  place_rest(workload, {Role::data, Role::parameter, Role::gradient, Role::state, Role::loss}, plan,
+             physical_bytes);
   return plan;
 }
 

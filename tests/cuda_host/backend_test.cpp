@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "crossover/catalogue.h"
 #include "crossover/launches.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
@@ -102,6 +103,39 @@ TEST(EmulatedTf32, MatchesTheReference) {
   EXPECT_GT(largest, unit_roundoff(Precision::tf32) / 8);
 }
 
+class EmulatedTf32Factors
+    : public testing::TestWithParam<std::pair<cuda_host::Tf32, Tf32Factors>> {};
+
+TEST_P(EmulatedTf32Factors, AreMeasuredAndAnEpochIsVerifiedByThem) {
+  const auto [emulated, expected] = GetParam();
+  cuda_host::device().tf32 = emulated;
+  const Task task = find_model("disc-7");
+  const TrainingOptions options{
+      .rows = task.rows, .batch = task.batch, .optimizer = task.optimizer};
+  const Workload workload = fuse(training_epoch(task.model, options));
+  const Dataset data = task.generate(task.rows);
+  const auto steps = std::ssize(workload.order);
+  const Trajectory trajectory = reference_trajectory(workload, data, steps);
+  const auto backend = gpu();
+  EXPECT_EQ(backend->compile(workload, {})->arithmetic().tf32, Tf32Factors::exact) << "in f32";
+  const auto program = started(*backend, {workload, data}, {.precision = Precision::tf32});
+  EXPECT_EQ(program->arithmetic().tf32, expected);
+  program->enqueue(0, steps);
+  EXPECT_NO_THROW(verify(*program, workload, trajectory, Precision::tf32));
+  const Id weight = find(workload, "layer 8 weight");
+  std::vector<double> values = download(*program, workload, weight);
+  std::transform(values.begin(), values.end(), values.begin(), [](double v) { return v * 1.004; });
+  upload(*program, workload, weight, values);
+  EXPECT_THROW(verify(*program, workload, trajectory, Precision::tf32), Mismatch);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpu, EmulatedTf32Factors,
+    testing::Values(std::pair{cuda_host::Tf32::exact, Tf32Factors::exact},
+                    std::pair{cuda_host::Tf32::rounded, Tf32Factors::rounded},
+                    std::pair{cuda_host::Tf32::truncated, Tf32Factors::truncated}),
+    [](const auto& parameters) { return to_string(parameters.param.second); });
+
 // ---- golden runs
 // -----------------------------------------------------------------------------------
 
@@ -138,7 +172,12 @@ TEST_P(EmulatedPrecision, IsVerified) {
   }
   for (const unsigned refused : {0U, all_epilogues}) {
     cuda_host::device().refused_epilogues = refused;
-    expect_verified(golden, form, *gpu(), {.precision = precision});
+    for (const auto factors : {cuda_host::Tf32::rounded, cuda_host::Tf32::truncated}) {
+      if (precision == Precision::tf32 || factors == cuda_host::Tf32::rounded) {
+        cuda_host::device().tf32 = factors;
+        expect_verified(golden, form, *gpu(), {.precision = precision});
+      }
+    }
   }
 }
 

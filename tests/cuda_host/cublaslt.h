@@ -77,7 +77,8 @@ struct Operands {
 };
 std::size_t bytes_of(cudaDataType_t type);
 
-/// The arithmetic: in double, rounded once to the type of D; tf32 rounds A and B before.
+/// The arithmetic: in double, rounded once to the type of D; what tf32 does with A and B before,
+/// and what relu's mask says of 0, the device tells.
 void multiply(const Product& product, const Operands& operands);
 
 void forget_cublaslt();

@@ -2,6 +2,7 @@
 // D = epilogue(alpha op(A) op(B) + beta C) as the manual of cuBLASLt defines it; matrices are
 // column-major.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <tuple>
 #include <vector>
@@ -50,6 +51,24 @@ class Numbers {
   cudaDataType_t type_;
 };
 
+/// Towards zero, to tf32's 11 bits.
+double truncated(double x) {
+  constexpr std::uint32_t kept = ~((1U << 13U) - 1);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(x)) & kept);
+}
+
+double to_tf32(double x) {
+  switch (state().device.tf32) {
+    case Tf32::exact:
+      return x;
+    case Tf32::rounded:
+      return crossover::rounded_to_bits<11, -126, 127>(x);
+    case Tf32::truncated:
+      return truncated(x);
+  }
+  return x;
+}
+
 /// op(X) [rows, cols] as rows of doubles; `transposed`: X is stored [cols, rows].
 std::vector<double> unpack(const void* data, const cublasLtMatrixLayoutOpaque_t& layout,
                            bool transposed, bool tf32) {
@@ -70,7 +89,7 @@ std::vector<double> unpack(const void* data, const cublasLtMatrixLayoutOpaque_t&
     }
   }
   if (tf32) {
-    std::transform(to.begin(), to.end(), to.begin(), crossover::rounded_to_bits<11, -126, 127>);
+    std::transform(to.begin(), to.end(), to.begin(), to_tf32);
   }
   return to;
 }
@@ -152,7 +171,7 @@ void multiply(const Product& product, const Operands& operands) {
       }
       if (product.has(CUBLASLT_EPILOGUE_RELU)) {
         if (product.has_mask()) {
-          mask.set(i, j, x > 0);
+          mask.set(i, j, x > 0 || (x == 0 && state().device.mask_at_zero));
         }
         x = x > 0 ? x : 0;
       }

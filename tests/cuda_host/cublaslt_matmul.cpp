@@ -190,7 +190,7 @@ bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operan
          promised(product.desc) >= data[align_vector] &&
          (workspace_of(algo) == 0 ||
           (workspace != nullptr && workspace_bytes >= workspace_of(algo) &&
-           alignment_of(workspace) >= 16));
+           alignment_of(workspace) >= 256));  // as the manual demands
 }
 
 }  // namespace
@@ -214,6 +214,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   }
   if ((state().device.refused_epilogues & product.desc.epilogue) != 0 &&
       product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  const bool is_odd = (product.a.ld | product.b.ld | product.c.ld | product.d.ld) % 2 != 0;
+  if (state().device.no_odd_16_bits && product.a.type != CUDA_R_32F && is_odd) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   const cudaDataType_t types[] = {product.a.type, product.b.type, product.c.type, product.d.type};
@@ -279,6 +283,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   // Without one the library asks its heuristic, which may take none of the workspace then.
   const std::size_t number = algo == nullptr ? 1 : algo->data[number_of];
+  if ((state().device.failing_algorithms >> number & 1U) != 0) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   ++state().products_by_algorithm[number];
   const std::size_t scribbled = algorithm_workspaces.at(number);
   std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},

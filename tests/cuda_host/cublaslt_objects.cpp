@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cublaslt.h"
+#include "memory.h"
 
 using namespace cuda_host;
 
@@ -107,7 +108,7 @@ const char* cublasGetStatusName(cublasStatus_t status) { return cublasLtGetStatu
 const char* cublasGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  if (state().device.busy != cudaSuccess) {
+  if (state().device.busy != cudaSuccess || free_device_bytes() < state().device.library_bytes) {
     return CUBLAS_STATUS_NOT_INITIALIZED;
   }
   return make("cublasLtCreate", cublaslt().handles, &Live::handles, handle);

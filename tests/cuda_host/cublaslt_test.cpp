@@ -159,6 +159,10 @@ TEST(EmulatedProduct, WorksInItsWorkspace) {
   EXPECT_EQ(product.multiply(&found.algo, 0, nullptr, workspace.data, bytes),
             CUBLAS_STATUS_SUCCESS);
   EXPECT_TRUE(std::isnan(workspace.values()[1023]));
+  const OnDevice<float> larger(std::vector<float>(2048));
+  EXPECT_EQ(product.multiply(&found.algo, 0, nullptr, larger.data + 4, bytes),
+            CUBLAS_STATUS_NOT_SUPPORTED)
+      << "a workspace begins at a multiple of 256 bytes";
 }
 
 TEST(EmulatedProduct, TakesTheTypesOfTheManual) {

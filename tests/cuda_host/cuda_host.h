@@ -12,6 +12,9 @@
 
 namespace cuda_host {
 
+/// What a product in tf32 makes of a factor that has more bits.
+enum class Tf32 { exact, rounded, truncated };
+
 /// The made-up device and its driver; a test changes what it needs, reset() makes it new.
 struct Device {
   int count = 1;
@@ -21,9 +24,15 @@ struct Device {
   bool has_code = true;  ///< the program holds kernels for it
   std::size_t bytes = std::size_t{1} << 30U;
   std::size_t bytes_of_others = 0;  ///< taken by other processes
+  std::size_t library_bytes = 0;    ///< that cublasLtCreate must find free
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
   double start_seconds = 0;         ///< what making a context takes
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
+  Tf32 tf32 = Tf32::rounded;
+  bool no_odd_16_bits = false;      ///< no product of 16 bits at an odd leading dimension
+  bool mask_at_zero = false;        ///< relu's mask has its bit set where the input is 0
+  unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
+  bool blocks_apart = false;  ///< whether kernels' blocks get in each other's way is looked at
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
   std::array<double, 4> product_microseconds{3, 2, 4, 1};

@@ -47,6 +47,25 @@ TEST(EmulatedKernel, BarriersWait) {
   EXPECT_THAT(sums.values(), Each(64));
 }
 
+/// What a block finds in the shared memory of a function template, which it then writes to.
+template <class T>
+__global__ void take_over(T* to) {
+  __shared__ T left;
+  to[blockIdx.x] = left;
+  left = 1;
+}
+
+TEST(EmulatedKernel, FindsGarbageInTheSharedMemoryOfTemplates) {
+  const OnDevice<float> floats({0, 0, 0});
+  ASSERT_EQ(run(take_over<float>, {3, 1}, nullptr, floats.data), cudaSuccess);
+  for (const float value : floats.values()) {
+    EXPECT_TRUE(std::isnan(value)) << value;
+  }
+  const OnDevice<int> ints({0, 0, 0});
+  ASSERT_EQ(run(take_over<int>, {3, 1}, nullptr, ints.data), cudaSuccess);
+  EXPECT_THAT(ints.values(), Each(-1));
+}
+
 TEST(EmulatedKernel, MissingBarriersShow) {
   const OnDevice<float> sums(std::vector<float>(64));
   ASSERT_EQ(run(sum_shared, {1, 64}, nullptr, sums.data, false), cudaSuccess);

@@ -1,46 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels: block after block in an order of chance, on shared memory full of garbage.
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 
+#include "apart.h"
 #include "block.h"
 #include "memory.h"
+#include "shared_memory.h"
 #include "streams.h"
-
-// Made by the linker where a kernel declares shared memory: the section's borders.
-extern "C" {
-extern volatile std::uint64_t __start_cuda_host_shared[]  // NOLINT(bugprone-reserved-identifier)
-    __attribute__((weak));
-extern volatile std::uint64_t __stop_cuda_host_shared[]  // NOLINT(bugprone-reserved-identifier)
-    __attribute__((weak));
-}
 
 namespace cuda_host {
 namespace {
 
-/// Redzones between the variables are written as well.
-__attribute__((no_sanitize("address", "undefined"))) void spoil_shared_memory() {
-  for (volatile std::uint64_t* word = __start_cuda_host_shared; word < __stop_cuda_host_shared;
-       ++word) {
-    *word = ~std::uint64_t{0};
-  }
-}
-
-void run_grid(Size size, const Kernel& kernel) {
+void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& memory) {
   std::vector<unsigned> blocks(size.blocks);
   std::iota(blocks.begin(), blocks.end(), 0U);
   std::shuffle(blocks.begin(), blocks.end(), state().random);
   gridDim = dim3(size.blocks);
   blockDim = dim3(size.threads);
-  for (const unsigned block : blocks) {
+  const auto run = [&](unsigned block) {
     spoil_shared_memory();
     blockIdx = {block, 0, 0};
-    if (const std::string error = run_block(kernel.thread, size.threads); !error.empty()) {
-      violation("in a kernel, " + error);
-      fail_context(cudaErrorLaunchFailure);
-      return;
+    return run_block(kernel.thread, size.threads);
+  };
+  std::string error;
+  if (state().device.blocks_apart && size.blocks > 1) {
+    error = run_apart(blocks, memory, run);
+  } else {
+    for (std::size_t i = 0; i < blocks.size() && error.empty(); ++i) {
+      error = run(blocks[i]);
     }
+  }
+  if (!error.empty()) {
+    violation("in a kernel, " + error);
+    fail_context(cudaErrorLaunchFailure);
   }
 }
 
@@ -71,7 +64,9 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
     }
   }
   Work work{.what = "kernel", .run = {}, .blocks = blocks_of(kernel.words)};
-  work.run = [size, kernel = std::move(kernel)] { run_grid(size, kernel); };
+  work.run = [size, kernel = std::move(kernel), memory = work.blocks] {
+    run_grid(size, kernel, memory);
+  };
   return result(enqueue(*stream, std::move(work)));
 }
 

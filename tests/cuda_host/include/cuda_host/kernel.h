@@ -17,10 +17,9 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-// One block runs at a time, so a variable in static storage is the block's own. All lie in one
-// section of the program, which is filled with garbage before each block (but for those of function
-// templates: GCC puts them elsewhere).
-#define __shared__ static __attribute__((section("cuda_host_shared")))
+// One block runs at a time, so a variable in static storage is the block's own. shared_memory.cpp
+// fills it with garbage before each block.
+#define __shared__ static
 
 struct uint3 {
   unsigned x, y, z;

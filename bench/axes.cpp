@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "axes.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "families.h"
+#include "flag.h"
+
+namespace crossover::bench {
+namespace {
+
+/// An axis that is a member of CompileOptions: its values, plainest first, by their names.
+template <class Value>
+Axis option(Axis axis, Value CompileOptions::*member,
+            const std::vector<std::pair<std::string, Value>>& values) {
+  std::map<std::string, Value> by_name;
+  for (const auto& [name, value] : values) {
+    axis.values.push_back(name);
+    by_name.emplace(name, value);
+  }
+  axis.apply = [member, by_name](CompileOptions& options, const std::string& name) {
+    options.*member = by_name.at(name);
+  };
+  return axis;
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const BenchmarkFamily& family : families()) {
+    names.push_back(family.name);
+  }
+  return names;
+}
+
+constexpr int most_threads = 4096;
+
+// ---- what is computed
+
+std::vector<Axis> computation_axes() {
+  return {
+      {.key = "family",
+       .description = "kind of benchmark",
+       .values = family_names(),
+       .flag = {"--family", "NAME,...",
+                "these families of benchmarks (default: all): " + join(family_names())}},
+      {.key = "quantity", .description = "what of the device is measured at its most"},
+      {.key = "direction",
+       .description = "from where to where bytes are copied: host (h) and device (d)",
+       .values = {"h2h", "h2d", "d2h", "both", "d2d"}},
+      {.key = "bytes", .description = "bytes copied"},
+      {.key = "model",
+       .description = "network",
+       .flag = {"--model", "NAME,...",
+                "these networks instead of the sweep's; --models lists them"}},
+      {.key = "m", .description = "rows of the product"},
+      {.key = "n", .description = "columns of the product"},
+      {.key = "k", .description = "length of the product's sums"},
+      {.key = "transpose",
+       .description = "which factors are transposed (t) and which are not (n)",
+       .values = {"nn", "nt", "tn", "tt"}},
+      {.key = "width", .description = "features that the layer reads and makes"},
+      {.key = "batch",
+       .description = "samples of a step",
+       .flag = {"--batch", "N,...",
+                "batch sizes (default: the network's own; larger than the rows: one short batch)",
+                largest_size}},
+      {.key = "activation",
+       .description = "function after the layer",
+       .values = {"relu", "sigmoid"}},
+      {.key = "pass",
+       .description = "values (forward) or gradients (backward)",
+       .values = {"forward", "backward"}},
+      {.key = "form",
+       .description = "layer and activation as separate operations or as one",
+       .values = {"separate", "fused"}},
+      option<Precision>({.key = "precision",
+                         .role = AxisRole::alike,
+                         .description = "arithmetic of matrix products, and what they read",
+                         .flag = {"--precision", "NAME,...",
+                                  "f32, tf32, bf16 or f16 (default: f32, with TF32 off)"}},
+                        &CompileOptions::precision,
+                        {{"f32", Precision::f32},
+                         {"tf32", Precision::tf32},
+                         {"bf16", Precision::bf16},
+                         {"f16", Precision::f16}}),
+      {.key = "size", .description = "rows and columns of a product's square matrices"},
+      {.key = "cache",
+       .description = "whether operands lie in the cache (warm) or in memory (cold)",
+       .values = {"warm", "cold"}},
+      {.key = "accumulate",
+       .description = "batches whose gradients make one update",
+       .unsaid = "1",
+       .flag = {"--accumulate", "K",
+                "update once for every K batches, with the sum of their gradients (default: 1)",
+                largest_size}},
+      option<bool>(
+          {.key = "loss",
+           .role = AxisRole::alike,
+           .description = "when a GPU's losses are waited for: at the end of an epoch or of a step",
+           .unsaid = "epoch",
+           .flag = {"--loss", "epoch|step", "when a GPU's losses are waited for (default: epoch)"}},
+          &CompileOptions::loss_every_step, {{"epoch", false}, {"step", true}}),
+  };
+}
+
+// ---- how, and where
+
+std::vector<Axis> device_axes() {
+  return {
+      {.key = "device",
+       .role = AxisRole::how,
+       .description = "processor that computes",
+       .values = {"cpu", "cuda"}},
+      option<Execution>(
+          {.key = "execution",
+           .role = AxisRole::how,
+           .description = "operation by operation, each step as one CUDA graph, or a whole epoch",
+           .flag = {"--execution", "NAME,...",
+                    "on a GPU: eager, graph (each step) or graph-epoch (default: the sweep's)"},
+           .devices = AxisDevices::both},
+          &CompileOptions::execution,
+          {{"eager", Execution::eager},
+           {"graph", Execution::graph},
+           {"graph-epoch", Execution::graph_epoch}}),
+      {.key = "memory",
+       .role = AxisRole::how,
+       .description = "how the host holds what is copied",
+       .values = {"pageable", "pinned"}},
+      {.key = "mode",
+       .role = AxisRole::how,
+       .description = "whether a copy is waited for at once (sync)",
+       .values = {"sync", "async"}},
+      option<Placement>({.key = "data",
+                         .role = AxisRole::how,
+                         .description = "where the data set lies while a GPU trains",
+                         .flag = {"--placement", "NAME,...",
+                                  "of the data of a GPU: resident, pageable, pinned or "
+                                  "pinned-async (default: the sweep's)"},
+                         .devices = AxisDevices::gpu,
+                         .training_only = true},
+                        &CompileOptions::placement,
+                        {{"resident", Placement::resident},
+                         {"pageable", Placement::pageable},
+                         {"pinned", Placement::pinned},
+                         {"pinned-async", Placement::pinned_async}}),
+      option<ProductChoice>(
+          {.key = "products",
+           .role = AxisRole::how,
+           .description = "which of its library's algorithms a GPU's matrix products take",
+           .unsaid = "heuristic",
+           .flag = {"--products", "NAME,...",
+                    "a GPU's algorithm for each product: heuristic (default), or autotuned, the "
+                    "fastest of a few"},
+           .devices = AxisDevices::gpu},
+          &CompileOptions::products,
+          {{"heuristic", ProductChoice::heuristic}, {"autotuned", ProductChoice::autotuned}}),
+      {.key = "cpu_threads",
+       .role = AxisRole::how,
+       .description = "threads of the CPU",
+       .flag = {"--threads", "N,...", "CPU threads (default: 1, 2, 4 ... up to the cores)",
+                most_threads},
+       .apply =
+           [](CompileOptions& options, const std::string& value) {
+             options.threads = parse_number<int>("--threads", value, 1, most_threads);
+           },
+       .devices = AxisDevices::cpu},
+  };
+}
+
+std::vector<Axis> all_axes() {
+  std::vector<Axis> all = computation_axes();
+  for (Axis& axis : device_axes()) {
+    all.push_back(std::move(axis));
+  }
+  return all;
+}
+
+/// Throws std::logic_error where the axis does not have the value.
+void require_value(const Axis& axis, const std::string& value) {
+  const auto& values = axis.values;
+  if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
+    throw std::logic_error("the axis '" + axis.key + "' has no value '" + value +
+                           "'; add it to the table in bench/axes.cpp");
+  }
+}
+
+}  // namespace
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all = all_axes();
+  return all;
+}
+
+const Axis& find_axis(const std::string& key) {
+  const auto at =
+      std::find_if(axes().begin(), axes().end(), [&](const Axis& axis) { return axis.key == key; });
+  if (at == axes().end()) {
+    throw std::logic_error("no axis '" + key + "'; add it to the table in bench/axes.cpp");
+  }
+  return *at;
+}
+
+std::string to_string(AxisRole role) {
+  switch (role) {
+    case AxisRole::what:
+      return "what";
+    case AxisRole::alike:
+      return "alike";
+    case AxisRole::how:
+      return "how";
+  }
+  return "";
+}
+
+Configuration in_order(const Configuration& configuration) {
+  std::map<const Axis*, std::string> values;  // by their place in the table
+  for (const auto& [key, value] : configuration) {
+    const Axis& axis = find_axis(key);
+    require_value(axis, value);
+    if (!values.emplace(&axis, value).second) {
+      throw std::logic_error("a row has '" + key + "' twice");
+    }
+  }
+  Configuration ordered;
+  for (const auto& [axis, value] : values) {
+    if (value != axis->unsaid) {
+      ordered.emplace_back(axis->key, value);
+    }
+  }
+  return ordered;
+}
+
+Configuration joined(Configuration first, const Configuration& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+const std::string& value_of(const Configuration& configuration, const std::string& key) {
+  for (const auto& [other, value] : configuration) {
+    if (other == key) {
+      return value;
+    }
+  }
+  throw std::logic_error("a configuration lacks '" + key + "'");
+}
+
+CompileOptions options_of(const Configuration& configuration) {
+  CompileOptions options;
+  for (const auto& [key, value] : configuration) {
+    if (const Axis& axis = find_axis(key); axis.apply) {
+      require_value(axis, value);
+      axis.apply(options, value);
+    }
+  }
+  return options;
+}
+
+}  // namespace crossover::bench

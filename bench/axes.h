@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The axes: the keys of a row's configuration, and all that is to be known of each. A new axis, or
+// a new value of one, is a line of the table in axes.cpp: its flag, help text and parsing, its
+// place in names, the loop over its values and its description in the result file follow from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crossover/backend.h"
+
+namespace crossover::bench {
+
+/// Keys and values of a row.
+using Configuration = std::vector<std::pair<std::string, std::string>>;
+
+enum class AxisRole {
+  what,   ///< what is computed
+  alike,  ///< the same on both sides of a comparison, where the CPU has it
+  how,    ///< how it is computed, and where
+};
+
+/// Whose programs have the axis: the names of rows on other devices do not say it. Of `both`, the
+/// CPU has the plainest value alone.
+enum class AxisDevices { none, cpu, gpu, both };
+
+/// The flag that chooses values of an axis.
+struct AxisFlag {
+  std::string name;   ///< "--execution"; empty: there is none, and families decide
+  std::string value;  ///< "NAME,..."; a flag without the dots takes one value
+  std::string help;
+  std::int64_t most = 0;  ///< the values are numbers from 1 to this; 0: they are names
+};
+
+struct Axis {
+  std::string key;
+  AxisRole role = AxisRole::what;
+  std::string description;          ///< for readers of the file
+  std::vector<std::string> values;  ///< all, the plainest first; empty: numbers, or names at large
+  std::string unsaid;               ///< the value that names leave out; empty: they say each
+  AxisFlag flag;
+  /// For an axis of CompileOptions: sets them to that value.
+  std::function<void(CompileOptions& options, const std::string& value)> apply;
+  AxisDevices devices = AxisDevices::none;
+  bool training_only = false;  ///< operations by themselves have no such choice
+};
+
+/// All axes, in the order of names.
+const std::vector<Axis>& axes();
+
+/// Throws std::logic_error where there is none of that key.
+const Axis& find_axis(const std::string& key);
+
+/// "what", "alike", "how".
+std::string to_string(AxisRole role);
+
+/// In the order of names, without the values that stay unsaid. Throws std::logic_error on a key
+/// that is no axis or occurs twice, and on a value that its axis does not have.
+Configuration in_order(const Configuration& configuration);
+
+/// Both, one after the other.
+Configuration joined(Configuration first, const Configuration& second);
+
+/// "eager"; std::logic_error where the configuration lacks the key.
+const std::string& value_of(const Configuration& configuration, const std::string& key);
+
+/// What the values say of how to compile; the rest is as CompileOptions are.
+CompileOptions options_of(const Configuration& configuration);
+
+}  // namespace crossover::bench

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line says of the axes, and the ways to run on a GPU that follow from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "axes.h"
+#include "flag.h"
+
+namespace crossover::bench {
+
+class Choices {
+ public:
+  /// Reads the text after the flag of an axis. UsageError where it can't be.
+  void take(const Axis& axis, const std::string& text);
+
+  [[nodiscard]] bool has(const std::string& key) const { return given_.contains(key); }
+
+  /// The values that were given; where none were, the one that stays unsaid or else the plainest;
+  /// empty for an axis that has neither.
+  [[nodiscard]] std::vector<std::string> of(const std::string& key) const;
+
+  /// The same as numbers.
+  [[nodiscard]] std::vector<std::int64_t> numbers(const std::string& key) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> given_;  ///< by key
+};
+
+/// The flags of all axes that have one, in the order of names.
+std::vector<Flag> axis_flags(Choices& to);
+
+/// How a GPU trains: each mode has a value for each axis that a GPU's programs have. `swept`: the
+/// modes of the sweep, where no flag names one of the axes in them. Modes that come to the same as
+/// another are left out; UsageError where none is left.
+std::vector<Configuration> training_modes(const Choices& choices,
+                                          const std::vector<Configuration>& swept);
+
+/// How a GPU runs an operation by itself.
+std::vector<Configuration> operation_modes(const Choices& choices);
+
+/// All values of these axes, combined; the last axis changes fastest.
+std::vector<Configuration> every_mode(const std::vector<std::string>& keys);
+
+/// Whether a GPU's Program runs as the mode says: a whole epoch is one graph only where nothing is
+/// copied or read between its steps.
+bool makes_sense(const Configuration& mode, bool loss_every_step);
+
+}  // namespace crossover::bench

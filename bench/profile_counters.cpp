@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile_counters.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+namespace crossover::bench {
+namespace {
+
+constexpr std::array categories{OpCategory::product,        OpCategory::elementwise,
+                                OpCategory::loss,           OpCategory::update,
+                                OpCategory::copy_to_device, OpCategory::copy_from_device,
+                                OpCategory::launch,         OpCategory::synchronization};
+
+const char* counter_of(OpCategory category) {
+  switch (category) {
+    case OpCategory::product:
+      return "seconds_product";
+    case OpCategory::elementwise:
+      return "seconds_elementwise";
+    case OpCategory::loss:
+      return "seconds_loss";
+    case OpCategory::update:
+      return "seconds_update";
+    case OpCategory::copy_to_device:
+      return "seconds_copy_to_device";
+    case OpCategory::copy_from_device:
+      return "seconds_copy_from_device";
+    case OpCategory::launch:
+      return "seconds_launch";
+    case OpCategory::synchronization:
+      return "seconds_synchronization";
+  }
+  return "";
+}
+
+double total(const Profile& profile) {
+  return std::accumulate(profile.begin(), profile.end(), 0.0,
+                         [](double sum, const auto& part) { return sum + part.second; });
+}
+
+}  // namespace
+
+void count_profile(Program& program, double seconds, std::map<std::string, double>& counters) {
+  constexpr std::size_t most = 21;
+  const std::chrono::duration<double> enough(seconds);
+  std::vector<Profile> profiles;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    profiles.push_back(program.profile());
+  } while (profiles.size() < most && std::chrono::steady_clock::now() - start < enough);
+  std::sort(profiles.begin(), profiles.end(),
+            [](const Profile& a, const Profile& b) { return total(a) < total(b); });
+  for (const auto& [category, spent] : profiles[profiles.size() / 2]) {
+    counters[counter_of(category)] = spent;
+  }
+}
+
+void derive_unexplained(benchmark::UserCounters& counters, double seconds) {
+  double explained = 0;
+  for (const OpCategory category : categories) {
+    const auto counter = counters.find(counter_of(category));
+    explained += counter != counters.end() ? counter->second.value : 0;
+  }
+  counters["seconds_unexplained"] = seconds - explained;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Program's profile as counters of a row: seconds_product, seconds_elementwise, ...
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <string>
+
+#include "crossover/backend.h"
+
+namespace crossover::bench {
+
+/// Sets the counters of all categories that the program has, from the median, by total time, of as
+/// many profiles as fit `seconds`: one at least, 21 at most.
+void count_profile(Program& program, double seconds, std::map<std::string, double>& counters);
+
+/// Adds `seconds_unexplained`: what is left of `seconds` beyond the counters of the profile.
+void derive_unexplained(benchmark::UserCounters& counters, double seconds);
+
+}  // namespace crossover::bench

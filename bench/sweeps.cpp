@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweeps.h"
+
+#include "choices.h"
+#include "crossover/catalogue.h"
+
+namespace crossover::bench {
+
+std::vector<Sweep> sweeps() {
+  std::vector<std::string> standard = disc_family().names;
+  standard.emplace_back("heart");
+  std::vector<std::string> all = standard;
+  for (const std::string& name : fcn_family().names) {
+    all.push_back(name);
+  }
+  const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
+                                          {{"execution", "graph"}, {"data", "resident"}},
+                                          {{"execution", "eager"}, {"data", "pinned-async"}}};
+  const std::vector<Configuration> every = every_mode({"execution", "data"});
+  return {
+      {"quick",
+       {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       few,
+       5,
+       0.02},
+      {"default", standard, every, 9, 0.1},
+      {"full", all, every, 15, 0.3},
+      {"gpu", standard, every, 5, 0.03, find_axis("precision").values, /*by_worth=*/true},
+  };
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sweeps: how much is measured where no flag says otherwise.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "axes.h"
+
+namespace crossover::bench {
+
+struct Sweep {
+  std::string name;
+  std::vector<std::string> models;
+  std::vector<Configuration> gpu_modes;  ///< of training, each with the same axes
+  int repetitions = 0;
+  double min_time_seconds = 0;  ///< of one repetition
+  std::vector<std::string> precisions{"f32"};
+  bool by_worth = false;  ///< schedule.h; rows of the CPU on one thread and on all cores
+};
+
+/// "quick", "default", "full", "gpu".
+std::vector<Sweep> sweeps();
+
+}  // namespace crossover::bench

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.h"
+
+namespace crossover::bench {
+namespace {
+
+/// Each number of threads; all else as plain as it can be.
+std::vector<Configuration> cpu_modes(const std::vector<int>& threads) {
+  std::vector<Configuration> modes;
+  for (const int count : threads) {
+    Configuration& mode = modes.emplace_back();
+    for (const Axis& axis : axes()) {
+      if (axis.devices == AxisDevices::both) {
+        mode.emplace_back(axis.key, axis.values.front());
+      }
+    }
+    mode.emplace_back("cpu_threads", std::to_string(count));
+  }
+  return modes;
+}
+
+}  // namespace
+
+std::int64_t Target::host_bytes(const Workload& workload) const {
+  return device->is_host ? device->backend->plan(workload, options)->bytes() : 0;
+}
+
+std::vector<Target> targets_of(Devices& devices, const Configuration& common,
+                               const std::vector<int>& threads,
+                               const std::vector<Configuration>& gpu_modes) {
+  std::vector<Target> all;
+  for (Device& device : devices.all) {
+    for (const Configuration& mode : device.is_host ? cpu_modes(threads) : gpu_modes) {
+      Target target{.device = &device,
+                    .options = options_of(joined(common, mode)),
+                    .configuration = joined({{"device", device.name()}}, mode)};
+      if (device.is_host) {
+        target.quality = doubts_about_threads(target.options.threads);
+        target.counters["cpu_threads"] = target.options.threads;
+      }
+      all.push_back(std::move(target));
+    }
+  }
+  return all;
+}
+
+}  // namespace crossover::bench

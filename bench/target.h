@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device and a way to use it: one side of a comparison.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "axes.h"
+#include "crossover/step.h"
+#include "device.h"
+
+namespace crossover::bench {
+
+struct Target {
+  Device* device = nullptr;
+  CompileOptions options;
+  Configuration configuration;             ///< the device's part: device, execution, ...
+  std::vector<std::string> quality;        ///< what casts doubt on its figures, a sentence each
+  std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
+
+  /// Of what the compiled Workload takes, that which is the host's memory: a GPU tells of its own.
+  [[nodiscard]] std::int64_t host_bytes(const Workload& workload) const;
+};
+
+/// On the CPU one for each number of threads, on a GPU one for each mode. `common`: what all of
+/// them are compiled with (precision, loss).
+std::vector<Target> targets_of(Devices& devices, const Configuration& common,
+                               const std::vector<int>& threads,
+                               const std::vector<Configuration>& gpu_modes);
+
+}  // namespace crossover::bench

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// From which size on a kernel runs on several CPU threads: below, a second thread costs more than
+// it brings (measured at batch 100: docs/method.md).
+#pragma once
+
+namespace crossover {
+
+inline constexpr double flops_worth_threads = 1e6;           ///< of a matrix product
+inline constexpr double bytes_worth_threads = 256.0 * 1024;  ///< of a pass over memory
+
+}  // namespace crossover

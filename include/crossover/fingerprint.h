@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number that tells whether two rows train the same thing: 64 bits of everything that decides it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "crossover/dataset.h"
+#include "crossover/step.h"
+
+namespace crossover {
+
+/// Of the tensors (shape, type, role, source, start), the operations of each step with all that
+/// they describe() of themselves, and the order; names of tensors do not count. The same on every
+/// machine and in every process, and across versions as long as no operation or tensor of the
+/// Workload gains a member.
+///
+/// It is computed word by word (64 bits): state = mix(state ^ word), from 0xcbf29ce484222325, where
+/// mix is the finalizer of splitmix64 (random.h). Integers and enumerators are sign-extended,
+/// doubles are their bits, texts are their length and then a word for each byte, and a list is
+/// preceded by its length.
+std::uint64_t fingerprint(const Workload& workload);
+
+/// Of the rows: shape, inputs and labels. Where they come from does not count.
+std::uint64_t fingerprint(const Dataset& dataset);
+
+/// Of a Workload together with the rows that it trains on, each by its own fingerprint.
+std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset);
+
+/// 16 digits: "00c0ffee00c0ffee".
+std::string hexadecimal(std::uint64_t number);
+
+}  // namespace crossover

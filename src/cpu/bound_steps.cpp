@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bound_steps.h"
+
+#include <utility>
+
+#include "threads.h"
+
+namespace crossover::cpu {
+
+BoundSteps::BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, const Tensors& tensors,
+                       const Scratch& scratch, const dnnl::engine& engine, int threads)
+    : engine_(engine),
+      stream_(engine),
+      primitive_scratch_(allocate(scratch.primitive_bytes, threads)),
+      copies_(allocate(scratch.copies_bytes, threads)) {
+  for (const std::vector<PlannedKernel>& step : steps) {
+    std::vector<Kernel>& bound = steps_.emplace_back();
+    for (const PlannedKernel& kernel : step) {
+      bound.push_back(bind(kernel, tensors));
+    }
+  }
+}
+
+Kernel BoundSteps::bind(const PlannedKernel& kernel, const Tensors& tensors) {
+  std::vector<Operand> operands;
+  operands.reserve(kernel.operands.size());
+  for (const Place& place : kernel.operands) {
+    operands.push_back(place.copy < 0 ? tensors.operand(place.id)
+                                      : Operand(copies_.get() + place.copy));
+  }
+  if (const Loop* loop = std::get_if<Loop>(&kernel.work)) {
+    return {kernel.category, kernel.threads, *loop, std::move(operands)};
+  }
+  const auto& primitive = std::get<Primitive>(kernel.work);
+  const Threads made_for(kernel.threads);
+  primitives_.push_back(std::make_unique<BoundPrimitive>(primitive.description, engine_, stream_,
+                                                         primitive.arguments, operands,
+                                                         primitive_scratch_.get()));
+  return {kernel.category,
+          kernel.threads,
+          [bound = primitives_.back().get()](const Invocation& call) { bound->execute(call.now); },
+          {}};
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a tensor lies in the CPU's memory, which is this backend's own business: upload and download
+// speak the plain layout.
+#pragma once
+
+#include <cstdint>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+
+#include "crossover/step.h"
+
+namespace crossover::cpu {
+
+dnnl::memory::data_type onednn_type(Type type);
+
+class Layout {
+ public:
+  /// Row-major and dense, as the Workload has it.
+  Layout() = default;
+
+  /// As oneDNN describes it: permuted, blocked, padded. Its extents may group the tensor's
+  /// differently, as long as both count the same elements in row-major order. A description that is
+  /// row-major and dense is the plain layout.
+  explicit Layout(const dnnl::memory::desc& description);
+
+  [[nodiscard]] bool is_plain() const { return !description_; }
+
+  /// Bytes of a tensor in this layout, padding included; std::invalid_argument where the layout is
+  /// one of another type or of another number of elements.
+  [[nodiscard]] std::int64_t bytes(const Tensor& tensor) const;
+
+  friend bool operator==(const Layout& a, const Layout& b) {
+    return a.description_ == b.description_;
+  }
+
+ private:
+  friend struct Reorder;
+  std::optional<dnnl::memory::desc> description_;  ///< none: plain
+};
+
+/// One tensor in two layouts, as oneDNN's reorder takes them.
+struct Reorder {
+  Reorder(const Tensor& tensor, const Layout& before, const Layout& after);
+
+  dnnl::memory::desc from, to;
+};
+
+}  // namespace crossover::cpu

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "crossover/cpu_threads.h"
+#include "crossover/memory.h"
+#include "operations/operations.h"
+
+namespace crossover::cpu {
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Workload& workload, int threads, const std::map<Id, Layout>& settled)
+    : workload_(workload), threads_(threads), is_settled_(workload.tensors.size(), false) {
+  lowered_.layouts.resize(workload.tensors.size());
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    // A batch is a view of rows, which a layout must not mix.
+    const Role role = workload.tensors[i].role;
+    is_settled_[i] = role == Role::data || role == Role::input;
+  }
+  for (const auto& [id, layout] : settled) {
+    if (settle(id, layout) != layout) {
+      throw std::invalid_argument("tensor '" + workload[id].name +
+                                  "' must be plain: a batch is a " + "view of its rows");
+    }
+  }
+}
+
+const Layout& Lowering::settle(Id id, const Layout& wanted) {
+  if (!is_settled_[index(id)]) {
+    lowered_.layouts[index(id)] = wanted;
+    is_settled_[index(id)] = true;
+  }
+  return layout(id);
+}
+
+void Lowering::add(OpCategory category, int threads, const std::vector<Argument>& arguments,
+                   Work work) {
+  PlannedKernel kernel{
+      .category = category, .threads = threads, .operands = {}, .work = std::move(work)};
+  std::vector<PlannedKernel> before;
+  std::vector<PlannedKernel> after;
+  std::map<Id, std::int64_t> copies;
+  std::int64_t copies_bytes = 0;
+  for (const Argument& argument : arguments) {
+    if (argument.id == none) {
+      kernel.operands.emplace_back();
+      continue;
+    }
+    const Id id = argument.id;
+    const Layout& lies = settle(id, argument.layout);
+    if (lies == argument.layout) {
+      kernel.operands.push_back({.id = id});
+      continue;
+    }
+    const auto [at, is_new] = copies.try_emplace(id, copies_bytes);
+    if (is_new) {
+      copies_bytes += aligned(argument.layout.bytes(workload_[id]));
+    }
+    const Place place{.id = id, .copy = at->second};
+    kernel.operands.push_back(place);
+    if (argument.read) {
+      before.push_back(copy(id, lies, argument.layout));
+      before.back().operands = {{.id = id}, place};
+    }
+    if (argument.written) {
+      after.push_back(copy(id, argument.layout, lies));
+      after.back().operands = {place, {.id = id}};
+    }
+  }
+  lowered_.copies_bytes = std::max(lowered_.copies_bytes, copies_bytes);
+  std::vector<PlannedKernel>& step = lowered_.steps.back();
+  step.insert(step.end(), before.begin(), before.end());
+  step.push_back(std::move(kernel));
+  step.insert(step.end(), after.begin(), after.end());
+}
+
+PlannedKernel Lowering::copy(Id id, const Layout& from, const Layout& to) const {
+  const auto describe = [reorder = Reorder(workload_[id], from, to)](const dnnl::engine& engine) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::reorder::primitive_desc(engine, reorder.from, engine, reorder.to, attributes);
+  };
+  return {.category = OpCategory::elementwise,
+          .threads = threads_for(id),
+          .operands = {},
+          .work = Primitive{.describe = describe, .arguments = {DNNL_ARG_FROM, DNNL_ARG_TO}}};
+}
+
+Layout Lowering::elementwise_layout(std::initializer_list<Id> ids) const {
+  for (const Id id : ids) {
+    if (is_settled_[index(id)] && layout(id).bytes(workload_[id]) == bytes(workload_[id])) {
+      return layout(id);
+    }
+  }
+  return {};
+}
+
+int Lowering::threads_for_flops(double flops) const {
+  return flops >= flops_worth_threads ? threads_ : 1;
+}
+
+int Lowering::threads_for_bytes(double bytes) const {
+  return bytes >= bytes_worth_threads ? threads_ : 1;
+}
+
+int Lowering::threads_for(Id id) const {
+  return threads_for_bytes(static_cast<double>(bytes(workload_[id])));
+}
+
+LoweredWorkload lower(const Workload& workload, int threads, const std::map<Id, Layout>& settled) {
+  Lowering lowering(workload, threads, settled);
+  for (const Step& step : workload.steps) {
+    lowering.begin_step();
+    for (const Op& op : step.ops) {
+      std::visit([&](const auto& of_its_kind) { lower(of_its_kind, lowering); }, op);
+    }
+  }
+  return lowering.finish();
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
+#include "../split.h"
+#include "crossover/float16.h"
+#include "operations.h"
+
+namespace crossover::cpu {
+namespace {
+
+template <class From, class To>
+void cast(int threads, const From* x, To* y, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = narrowed<To>(widened(x[i]));
+    }
+  });
+}
+
+}  // namespace
+
+void lower(const Cast& op, Lowering& to) {
+  with_float(to[op.x].type, [&](auto from) {
+    with_float(to[op.y].type, [&](auto into) {
+      using From = decltype(from);
+      using To = decltype(into);
+      if constexpr (std::is_same_v<From, float> || std::is_same_v<To, float>) {
+        to.add(OpCategory::elementwise, to.threads_for(op.x), {reads(op.x), writes(op.y)},
+               [n = to.count(op.x)](const Invocation& call) {
+                 cast(call.threads, call.operand<const From>(0), call.operand<To>(1), n);
+               });
+      }
+    });
+  });
+}
+
+}  // namespace crossover::cpu

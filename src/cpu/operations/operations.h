@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the CPU runs each operation: a function for each adds the operation's kernels. One that is
+// missing here does not compile in ../lowering.cpp.
+#pragma once
+
+#include "../lowering.h"
+#include "crossover/step.h"
+
+namespace crossover::cpu {
+
+void lower(const Linear& op, Lowering& to);
+void lower(const LinearGrad& op, Lowering& to);
+void lower(const Cast& op, Lowering& to);
+void lower(const Activate& op, Lowering& to);
+void lower(const ActivateGrad& op, Lowering& to);
+void lower(const Add& op, Lowering& to);
+void lower(const SoftmaxCrossEntropy& op, Lowering& to);
+void lower(const Sgd& op, Lowering& to);
+void lower(const AdamW& op, Lowering& to);
+void lower(const Gemm& op, Lowering& to);
+
+}  // namespace crossover::cpu

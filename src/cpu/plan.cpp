@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "crossover/launches.h"
+#include "denormals.h"
+#include "program.h"
+#include "threads.h"
+
+namespace crossover {
+namespace cpu {
+namespace {
+
+/// What oneDNN throws, as what a Backend may throw.
+template <class Work>
+auto translating_errors(const Work& work) {
+  try {
+    return work();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) {
+      throw OutOfMemory(error.what());
+    }
+    throw Unsupported(std::string("oneDNN: ") + error.what());
+  }
+}
+
+std::int64_t count_kernels(const LoweredWorkload& lowered, const std::vector<Run>& order) {
+  std::int64_t count = 0;
+  for (const Run& run : order) {
+    count += std::ssize(lowered.steps[static_cast<std::size_t>(run.step)]);
+  }
+  return count;
+}
+
+}  // namespace
+
+CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
+                 const std::map<Id, Layout>& settled)
+    : workload_(std::move(workload)),
+      threads_(options.threads),
+      engine_(dnnl::engine::kind::cpu, 0) {
+  translating_errors([&] {
+    lowered_ = lower(workload_, threads_, settled);
+    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts));
+    scratch_.copies_bytes = lowered_.copies_bytes;
+    describe_primitives();
+  });
+}
+
+void CpuPlan::describe_primitives() {
+  for (std::vector<PlannedKernel>& step : lowered_.steps) {
+    for (PlannedKernel& kernel : step) {
+      if (auto* primitive = std::get_if<Primitive>(&kernel.work)) {
+        const Threads made_for(kernel.threads);
+        primitive->description = primitive->describe(engine_);
+        scratch_.primitive_bytes =
+            std::max(scratch_.primitive_bytes, scratchpad_bytes(primitive->description));
+      }
+    }
+  }
+}
+
+std::int64_t CpuPlan::launches() const { return count_kernels(lowered_, workload_.order); }
+
+std::unique_ptr<Program> CpuPlan::instantiate() {
+  return translating_errors([&]() -> std::unique_ptr<Program> {
+    flush_denormals(threads_);  // before the first number is computed
+    Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
+    auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
+    return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
+                                        launches(), threads_);
+  });
+}
+
+}  // namespace cpu
+
+std::int64_t cpu_launches(const Workload& workload) {
+  return cpu::count_kernels(cpu::lower(workload, 1), workload.order);
+}
+
+}  // namespace crossover

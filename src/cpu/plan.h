@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Workload as the CPU will run it: kernels, layouts and memory, decided before any is taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "bound_steps.h"
+#include "crossover/backend.h"
+#include "crossover/memory.h"
+#include "lowering.h"
+
+namespace crossover::cpu {
+
+class CpuPlan : public Plan {
+ public:
+  /// The Workload must check(). `settled`: layouts that stand before any operation is asked; all
+  /// others follow from the operations. Throws Unsupported, OutOfMemory.
+  CpuPlan(Workload workload, const CompileOptions& options,
+          const std::map<Id, Layout>& settled = {});
+
+  [[nodiscard]] std::int64_t bytes() const override { return memory_.bytes + scratch_.bytes(); }
+  [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override;
+
+ private:
+  void describe_primitives();
+
+  Workload workload_;
+  const int threads_;
+  const dnnl::engine engine_;
+  LoweredWorkload lowered_;
+  MemoryPlan memory_;
+  Scratch scratch_;
+};
+
+}  // namespace crossover::cpu

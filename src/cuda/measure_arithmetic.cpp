@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure_arithmetic.h"
+
+#include <cmath>
+
+#include "products.h"
+#include "runtime.h"
+
+namespace crossover::cuda {
+namespace {
+
+void fill(void* to, int byte, std::int64_t bytes, cudaStream_t stream) {
+  if (to != nullptr) {
+    CROSSOVER_CUDA_CHECK(cudaMemsetAsync(to, byte, static_cast<std::size_t>(bytes), stream));
+  }
+}
+
+template <class T>
+T read(const void* from, cudaStream_t stream) {
+  T value{};
+  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, stream));
+  CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  return value;
+}
+
+/// All operands zero, and every bit of a mask that the product reads set.
+void clear(const ProductForm& form, const ProductOperands& operands, cudaStream_t stream) {
+  const std::int64_t vector = form.epilogue == Epilogue::b_sum ? form.n : form.m;
+  fill(const_cast<void*>(operands.a), 0, form.m * form.k * bytes(form.factors), stream);
+  fill(const_cast<void*>(operands.b), 0, form.k * form.n * bytes(form.factors), stream);
+  fill(operands.d, 0, form.m * form.n * bytes(form.result), stream);
+  fill(operands.vector, 0, vector * bytes(form.result), stream);
+  fill(operands.mask, writes_mask(form.epilogue) ? 0 : 0xff, mask_bytes(form.m, form.n), stream);
+}
+
+}  // namespace
+
+Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
+                                 const ProductOperands& operands, cudaStream_t stream) {
+  // The only product of D's first element that is not zero: three quarters of the way to the next
+  // number of tf32, in both factors.
+  constexpr float factor = 1 + 0.75F * 0x1p-10F;
+  constexpr float rounded = 1 + 0x1p-10F;
+  clear(form, operands, stream);
+  for (const void* first : {operands.a, operands.b}) {
+    CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(const_cast<void*>(first), &factor, sizeof factor,
+                                         cudaMemcpyHostToDevice, stream));
+  }
+  execute(product, operands, stream);
+  const auto got = read<float>(operands.d, stream);
+  constexpr float few_ulp = 0x1p-20F;
+  if (std::abs(got - factor * factor) < few_ulp) {
+    return Tf32Factors::exact;
+  }
+  return std::abs(got - rounded * rounded) < few_ulp ? Tf32Factors::rounded
+                                                     : Tf32Factors::truncated;
+}
+
+bool measure_mask_at_zero(const Product& product, const ProductForm& form,
+                          const ProductOperands& operands, cudaStream_t stream) {
+  clear(form, operands, stream);
+  execute(product, operands, stream);
+  return (read<unsigned char>(operands.mask, stream) & 1U) != 0;
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a product's kernel does where cuBLASLt's manual leaves it open, found by running it on
+// operands that tell. Kernels differ from shape to shape, so each form is asked by itself.
+#pragma once
+
+#include "crossover/backend.h"
+#include "product_library.h"
+
+namespace crossover::cuda {
+
+/// What becomes of a factor that tf32 does not hold. Writes to all operands, and waits.
+Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
+                                 const ProductOperands& operands, cudaStream_t stream);
+
+/// Whether the mask that the product writes (relu_mask, relu_mask_bias) lets a gradient pass where
+/// ReLU's input is exactly 0. Writes to all operands, and waits.
+bool measure_mask_at_zero(const Product& product, const ProductForm& form,
+                          const ProductOperands& operands, cudaStream_t stream);
+
+}  // namespace crossover::cuda

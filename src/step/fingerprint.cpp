@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/fingerprint.h"
+
+#include <bit>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace crossover {
+namespace {
+
+constexpr std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31U);
+}
+
+class Hash {
+ public:
+  template <class... Fields>
+  void operator()(const Fields&... fields) {
+    (add(fields), ...);
+  }
+
+  // As an OperationVisitor: an operand that is read and written counts twice.
+  void reads(const char* /*name*/, const auto& operand) { add(operand); }
+  void writes(const char* /*name*/, const auto& operand) { add(operand); }
+  void value(const char* /*name*/, const auto& value) { add(value); }
+
+  [[nodiscard]] std::uint64_t state() const { return state_; }
+
+ private:
+  template <class Number>
+  requires std::is_integral_v<Number> || std::is_enum_v<Number>
+  void add(Number number) {
+    if constexpr (std::is_same_v<Number, std::uint64_t>) {
+      word(number);
+    } else {
+      word(static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
+    }
+  }
+  void add(double number) { word(std::bit_cast<std::uint64_t>(number)); }
+  void add(std::string_view text) {
+    word(text.size());
+    for (const char byte : text) {
+      word(static_cast<unsigned char>(byte));
+    }
+  }
+  template <class Element>
+  void add(const std::vector<Element>& list) {
+    word(list.size());
+    for (const Element& element : list) {
+      add(element);
+    }
+  }
+  void add(const Tensor& tensor) {
+    const auto& [name, shape, type, role, source, start] = tensor;
+    const auto& [bound, value] = start;
+    (*this)(shape, type, role, source, bound, value);
+  }
+  void add(const Op& op) {
+    add(std::string_view(name(op)));
+    std::visit([this](const auto& of) { of.describe(*this); }, op);
+  }
+  void add(const Step& step) { add(step.ops); }
+  void add(const Run& run) {
+    const auto& [step, first_row] = run;
+    (*this)(step, first_row);
+  }
+
+  void word(std::uint64_t bits) { state_ = mix(state_ ^ bits); }
+
+  std::uint64_t state_ = 0xCBF29CE484222325U;
+};
+
+template <class... Fields>
+std::uint64_t hash(const Fields&... fields) {
+  Hash of;
+  of(fields...);
+  return of.state();
+}
+
+}  // namespace
+
+std::uint64_t fingerprint(const Workload& workload) {
+  const auto& [tensors, steps, order] = workload;
+  return hash(tensors, steps, order);
+}
+
+std::uint64_t fingerprint(const Dataset& dataset) {
+  return hash(dataset.sample, dataset.inputs, dataset.labels);
+}
+
+std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset) {
+  return hash(workload, dataset);
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  std::string digits(16, '0');
+  for (std::size_t i = digits.size(); i-- > 0; number >>= 4U) {
+    digits[i] = "0123456789abcdef"[number & 0xFU];
+  }
+  return digits;
+}
+
+}  // namespace crossover

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../bench/axes.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "../bench/arguments.h"
+#include "../bench/families.h"
+
+namespace crossover::bench {
+namespace {
+
+TEST(Axes, AreDescribedOnceEach) {
+  std::set<std::string> keys;
+  std::set<std::string> flags;
+  for (const Axis& axis : axes()) {
+    EXPECT_TRUE(keys.insert(axis.key).second) << axis.key;
+    EXPECT_FALSE(axis.description.empty()) << axis.key;
+    if (!axis.flag.name.empty()) {
+      EXPECT_TRUE(flags.insert(axis.flag.name).second) << axis.flag.name;
+      EXPECT_FALSE(axis.flag.help.empty()) << axis.key;
+    }
+  }
+}
+
+TEST(Axes, OfProgramsSetTheOptionThatTheyName) {
+  const CompileOptions options = options_of({{"execution", "graph-epoch"},
+                                             {"data", "pinned"},
+                                             {"products", "autotuned"},
+                                             {"precision", "tf32"},
+                                             {"loss", "step"},
+                                             {"cpu_threads", "7"},
+                                             {"model", "disc-2"}});
+  EXPECT_EQ(options.execution, Execution::graph_epoch);
+  EXPECT_EQ(options.placement, Placement::pinned);
+  EXPECT_EQ(options.products, ProductChoice::autotuned);
+  EXPECT_EQ(options.precision, Precision::tf32);
+  EXPECT_TRUE(options.loss_every_step);
+  EXPECT_EQ(options.threads, 7);
+}
+
+TEST(Axes, ThePlainestValuesAreThoseOfPlainOptions) {
+  for (const Axis& axis : axes()) {
+    if (axis.apply && !axis.values.empty()) {
+      const CompileOptions plain = options_of({{axis.key, axis.values.front()}});
+      EXPECT_EQ(plain.precision, CompileOptions().precision);
+      EXPECT_EQ(plain.execution, CompileOptions().execution);
+      EXPECT_EQ(plain.placement, CompileOptions().placement);
+      EXPECT_EQ(plain.products, CompileOptions().products);
+      EXPECT_EQ(plain.loss_every_step, CompileOptions().loss_every_step);
+    }
+  }
+}
+
+TEST(Axes, OrderTheKeysOfAName) {
+  EXPECT_EQ(row_name(in_order({{"products", "autotuned"},
+                               {"data", "resident"},
+                               {"execution", "eager"},
+                               {"device", "cuda"},
+                               {"loss", "step"},
+                               {"accumulate", "2"},
+                               {"precision", "f32"},
+                               {"batch", "100"},
+                               {"model", "disc-2"},
+                               {"family", "Epoch"}})),
+            "Epoch/model:disc-2/batch:100/precision:f32/accumulate:2/loss:step/device:cuda/"
+            "execution:eager/data:resident/products:autotuned");
+}
+
+TEST(Axes, LeaveOutOfNamesWhatGoesWithoutSaying) {
+  EXPECT_EQ(row_name(in_order({{"family", "Epoch"},
+                               {"accumulate", "1"},
+                               {"loss", "epoch"},
+                               {"device", "cuda"},
+                               {"execution", "eager"},
+                               {"products", "heuristic"}})),
+            "Epoch/device:cuda/execution:eager");
+}
+
+Row row_of(const Configuration& configuration) {
+  return {.configuration = configuration,
+          .make = [](Result& /*result*/) { return std::unique_ptr<PreparedBenchmark>(); }};
+}
+
+TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
+  Rows rows;
+  rows.add(row_of({{"family", "Epoch"}, {"device", "cpu"}}));
+  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"ranks", "2"}})), std::logic_error);
+  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"device", "tpu"}})), std::logic_error);
+  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"model", "a"}, {"model", "b"}})),
+               std::logic_error);
+  EXPECT_EQ(rows.names(), std::vector<std::string>{"Epoch/device:cpu"});
+}
+
+TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
+  const Arguments arguments = parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7",
+                                     "--accumulate=3", "--precision=f32,bf16"});
+  Devices devices = find_devices(arguments.cuda);
+  Rows rows;
+  for (const BenchmarkFamily& family : families()) {
+    family.register_rows(arguments, devices, rows);  // throws where a key or a value is unknown
+  }
+  std::set<std::string> families_met;
+  for (const std::string& name : rows.names()) {
+    families_met.insert(value_of(rows[name].configuration, "family"));
+    EXPECT_EQ(rows[name].configuration, in_order(rows[name].configuration)) << name;
+  }
+  EXPECT_EQ(families_met.size(), families().size());
+}
+
+TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
+  const Configuration graph_pinned{
+      {"execution", "graph"}, {"data", "pinned"}, {"products", "heuristic"}};
+  const Arguments chosen = parse({"--execution=graph", "--placement=pinned"});
+  EXPECT_EQ(chosen.training_modes, std::vector<Configuration>{graph_pinned});
+  EXPECT_EQ(chosen.operation_modes,
+            (std::vector<Configuration>{{{"execution", "graph"}, {"products", "heuristic"}}}));
+
+  const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
+  EXPECT_EQ(quick.training_modes.size(), 3U * 2);
+  EXPECT_EQ(parse({"--sweep=full"}).training_modes.size(), 2U * 4 + 1) << "one graph of an epoch";
+  EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).training_modes.size(), 2U * 4);
+  EXPECT_EQ(parse({"--execution=graph-epoch"}).training_modes.size(), 1U) << "with resident data";
+}
+
+}  // namespace
+}  // namespace crossover::bench

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU's plan() decides and says, and what instantiate() then does.
+#include <gmock/gmock.h>
+
+#include "crossover/backend.h"
+#include "crossover/launches.h"
+#include "cuda_host.h"
+#include "runtime.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<Backend> gpu() { return make_cuda_backend().backend; }
+
+Training accumulating() {
+  return {
+      fuse(training_epoch(residual_model(),
+                          {.rows = 23, .batch = 5, .optimizer = AdamWOptions{}, .accumulate = 2})),
+      uniform_rows({5}, 23, 3)};
+}
+
+TEST(EmulatedPlan, AsksTheLibraryAndTakesNoMemory) {
+  const Training training = accumulating();
+  for (const unsigned refused : {0U, ~0U}) {
+    cuda_host::reset();
+    cuda_host::device().refused_epilogues = refused;
+    const auto backend = gpu();
+    for (const GpuMode& mode : gpu_modes()) {
+      const std::int64_t asked = cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic");
+      const auto plan = backend->plan(training.workload, mode.options);
+      const std::int64_t asked_by_plan = cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic");
+      EXPECT_GT(asked_by_plan, asked);
+      EXPECT_EQ(cuda_host::live_device_bytes(), 0);
+      const std::int64_t bytes = plan->bytes();
+      const auto program = plan->instantiate();
+      EXPECT_EQ(cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic"), asked_by_plan)
+          << mode.name << ": decided twice";
+      EXPECT_EQ(static_cast<std::int64_t>(cuda_host::live_device_bytes()), bytes) << mode.name;
+      EXPECT_EQ(plan->launches(), program->launches());
+    }
+  }
+}
+
+TEST(EmulatedPlan, IsInstantiatedOnce) {
+  const Training training = accumulating();
+  const auto backend = gpu();
+  const auto plan = backend->plan(training.workload, {});
+  const auto program = plan->instantiate();
+  EXPECT_THROW(static_cast<void>(plan->instantiate()), std::logic_error);
+}
+
+TEST(EmulatedPlan, RefusesAGraphThatIsTooLarge) {
+  const Workload workload =
+      fuse(training_epoch(mlp("m", {3, 2}, Activation::relu),
+                          {.rows = 200'000, .batch = 1, .optimizer = SgdOptions{}}));
+  const auto backend = gpu();
+  try {
+    static_cast<void>(backend->plan(workload, {.execution = Execution::graph_epoch}));
+    ADD_FAILURE() << "planned";
+  } catch (const Unsupported& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the whole order as one graph would have"));
+  }
+  EXPECT_NO_THROW(static_cast<void>(backend->plan(workload, {.execution = Execution::graph})));
+}
+
+/// Launches, in the words of cuda_launches(), against what the device executes.
+TEST(EmulatedPlan, CountsWhatTheDeviceExecutes) {
+  const Training training = accumulating();
+  const auto steps = std::ssize(training.workload.order);
+  for (const unsigned refused : {0U, ~0U}) {
+    cuda_host::reset();
+    cuda_host::device().refused_epilogues = refused;
+    for (const Placement placement :
+         {Placement::resident, Placement::pageable, Placement::pinned, Placement::pinned_async}) {
+      for (const bool loss_every_step : {false, true}) {
+        const auto program =
+            started(*gpu(), training, {.placement = placement, .loss_every_step = loss_every_step});
+        program->wait();
+        const std::int64_t before = cuda_host::executed();
+        program->enqueue(0, steps);
+        program->wait();
+        constexpr std::int64_t sets_the_counter = 1;
+        EXPECT_EQ(cuda_host::executed() - before, program->launches() + sets_the_counter)
+            << static_cast<int>(placement) << loss_every_step;
+      }
+    }
+  }
+}
+
+TEST(EmulatedDevice, IsTheOneOfThatNumber) {
+  cuda_host::device().count = 2;
+  const cuda::Discovery second = cuda::discover(1);
+  EXPECT_EQ(second.reason, "");
+  EXPECT_EQ(second.device.ordinal, 1);
+  cuda_host::device().count = 1;
+  EXPECT_EQ(cuda::discover(1).reason, "none (no device)");
+  EXPECT_THROW(second.device.use(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace crossover::test

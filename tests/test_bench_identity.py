@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tells rows apart: the axes of their names, and the fingerprint of what they train."""
+
+import re
+from pathlib import Path
+
+import pytest
+from bench_runs import BENCH, EPOCHS, MLP, SHORT, bench, measure, needs_bench, samples, strict
+
+pytestmark = needs_bench
+
+EMULATED = BENCH.parent / "tests" / "bench_emulated"
+ROWS = "1,2,0\n3,4,1\n5,6,1\n"
+
+
+def workloads(folder: Path, *arguments: str) -> set[str]:
+    return {row["workload"] for row in samples(measure(folder, *arguments))}
+
+
+def workload(folder: Path, *arguments: str) -> str:
+    (one,) = workloads(folder, *arguments)
+    assert re.fullmatch("[0-9a-f]{16}", one)
+    return one
+
+
+def test_the_same_training_has_the_same_fingerprint(tmp_path: Path) -> None:
+    first = workload(tmp_path, *MLP)
+    assert workload(tmp_path, *MLP) == first
+    assert workload(tmp_path, *MLP, "--threads=1,2") == first
+    assert workload(tmp_path, *MLP, "--optimizer=sgd", "--lr=0.1", "--rows=1000") == first
+
+
+def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Path) -> None:
+    data, other = tmp_path / "data.csv", tmp_path / "other.csv"
+    data.write_text(ROWS, "utf-8")
+    other.write_text(ROWS.replace("6", "7"), "utf-8")
+    variants = [
+        (),
+        ("--lr=0.2",),
+        ("--optimizer=adamw",),
+        ("--optimizer=adamw", "--weight-decay=0.5"),
+        ("--rows=999",),
+        ("--rows=3",),
+        (f"--data={data}",),
+        (f"--data={other}",),
+    ]
+    documents = [measure(tmp_path, *MLP, *variant) for variant in variants]
+    assert len({row["name"] for document in documents for row in samples(document)}) == 1
+    found = [{row["workload"] for row in samples(document)} for document in documents]
+    assert len(set().union(*found)) == len(variants)
+
+
+def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    files[0].write_text(ROWS, "utf-8")
+    files[1].write_text("a,b,label\n" + ROWS.replace("1", "1.0"), "utf-8")
+    first, second = (workload(tmp_path, *MLP, f"--data={file}") for file in files)
+    assert first == second
+
+
+@pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+def test_devices_train_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.json"
+    arguments = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--execution=eager,graph", *SHORT)
+    done = bench(*arguments, f"--out={path}", program=EMULATED)
+    assert done.returncode == 0, done.stderr
+    rows = samples(strict(path))
+    ways = {(row["configuration"]["device"], row["configuration"]["execution"]) for row in rows}
+    assert ways == {("cpu", "eager"), ("cuda", "eager"), ("cuda", "graph")}
+    assert len({row["workload"] for row in rows}) == 1
+
+
+def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
+    document = measure(tmp_path, "--mlp=2,2", "--threads=1", *EPOCHS, "--accumulate=2", *SHORT)
+    axes = document["context"]["crossover"]["axes"]
+    roles = {axis["key"]: axis["role"] for axis in axes}
+    assert len(roles) == len(axes)
+    assert {key for key, role in roles.items() if role == "alike"} == {"precision", "loss"}
+    assert {key for key, role in roles.items() if role == "how"} == {
+        *("device", "execution", "memory", "mode", "data", "products", "cpu_threads")
+    }
+    values = {axis["key"]: axis.get("values") for axis in axes}
+    assert values["execution"] == ["eager", "graph", "graph-epoch"]
+    assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
+    assert values["products"] == ["heuristic", "autotuned"]
+    assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch"]
+    assert values["model"] is None
+    for row in samples(document):
+        keys = list(row["configuration"])
+        assert keys == [axis["key"] for axis in axes if axis["key"] in keys]
+
+
+@pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
+    """Of all rows that a full sweep plans, on both devices."""
+    document = measure(tmp_path, *MLP)
+    order = [axis["key"] for axis in document["context"]["crossover"]["axes"]]
+    flags = ("--sweep=full", "--products=heuristic,autotuned", "--precision=f32,bf16")
+    names = bench(*flags, "--benchmark_list_tests", program=EMULATED).stdout.split()
+    assert any("/products:autotuned" in name for name in names)
+    for name in names:
+        keys = [part.split(":")[0] for part in name.split("/")[1:]]
+        assert keys == [key for key in order if key in keys], name
