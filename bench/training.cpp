@@ -145,10 +145,14 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     TrainingOptions one_batch = plan.options;
     one_batch.batch = std::min(one_batch.batch, one_batch.rows);
     one_batch.rows = one_batch.batch;
-    const Workload step = fuse(training_epoch(plan.task.model, one_batch));
     const auto rows = static_cast<double>(plan.options.rows);
-    work.launches = rows / static_cast<double>(one_batch.rows) *
-                    static_cast<double>(cuda_launches(step, target.options));
+    try {
+      const Workload step = fuse(training_epoch(plan.task.model, one_batch));
+      work.launches = rows / static_cast<double>(one_batch.rows) *
+                      static_cast<double>(cuda_launches(step, target.options));
+    } catch (const std::overflow_error&) {
+      work.launches = 0;  // no memory holds it: the row itself will say so
+    }
     if (target.options.placement != Placement::resident) {
       work.bytes_copied =
           rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
