@@ -19,7 +19,8 @@ std::vector<Flag> run_flags(Arguments& to) {
   const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
   return {
       {"--sweep", join(names, "|"),
-       "how much is measured: models, repetitions, time for each (default: default)",
+       "how much is measured: models, repetitions, time for each (default: default); gpu: in few "
+       "minutes, what is worth most first",
        [&to, names](const std::string& text) {
          to.sweep = sweeps()[parse_choice("--sweep", text, text, names)];
        }},
@@ -37,6 +38,10 @@ std::vector<Flag> run_flags(Arguments& to) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
              "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
        }},
+      {"--plan", "",
+       "print the rows in the order of measurement, with the seconds that each may take, and exit; "
+       "rows of a GPU also where there is none",
+       [&to](const std::string&) { to.action = Action::plan; }},
       {"--models", "", "list the networks and exit",
        [&to](const std::string&) { to.action = Action::models; }},
       {"--cost", "",
@@ -137,7 +142,8 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
 void resolve_choices(Arguments& arguments) {
   const Choices& choices = arguments.choices;
   arguments.families = choices.has("family") ? choices.of("family") : find_axis("family").values;
-  for (const std::string& precision : choices.of("precision")) {
+  for (const std::string& precision :
+       choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
     arguments.precisions.push_back(options_of({{"precision", precision}}).precision);
   }
   arguments.batches = choices.numbers("batch");
@@ -165,7 +171,8 @@ Arguments parse(const std::vector<std::string>& arguments) {
   }
   resolve_choices(result);
   result.data = networks.data;
-  if (result.action == Action::measure || result.action == Action::cost) {
+  if (result.action == Action::measure || result.action == Action::plan ||
+      result.action == Action::cost) {
     result.tasks = tasks_for(networks, result.choices.of("model"), result.sweep.models);
   }
   return result;

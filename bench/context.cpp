@@ -12,6 +12,7 @@
 #include "build_info.h"
 #include "commit.h"
 #include "crossover/machine.h"
+#include "gpu_state.h"
 
 namespace crossover::bench {
 namespace {
@@ -101,9 +102,7 @@ Json axes_json() {
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
   const auto gpus = devices.gpus();
-  const Json gpu = gpus.empty()
-                       ? Json(nullptr)
-                       : Json({{"name", gpus.front().backend->describe().libraries.at("gpu")}});
+  const Json gpu = gpus.empty() ? Json(nullptr) : gpu_json(*gpus.front().backend);
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},

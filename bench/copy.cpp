@@ -28,10 +28,13 @@ constexpr Mode plain{HostMemory::pageable, false};
 constexpr Mode pinned{HostMemory::pinned, false};
 constexpr Mode pinned_async{HostMemory::pinned, true};
 
-/// From 1 KiB on, in powers of 4; in a quick sweep of 1024.
+/// From 1 KiB on, in powers of 4; in a quick sweep of 1024, in one of few minutes of 16.
 std::vector<std::int64_t> sizes(const Sweep& sweep) {
-  const int step = sweep.name == "quick" ? 10 : 2;
-  const int most = sweep.name == "full" ? 30 : sweep.name == "quick" ? 20 : 28;
+  const int step = sweep.name == "quick" ? 10 : sweep.name == "gpu" ? 4 : 2;
+  const int most = sweep.name == "full"    ? 30
+                   : sweep.name == "quick" ? 20
+                   : sweep.name == "gpu"   ? 26
+                                           : 28;
   std::vector<std::int64_t> all;
   for (int power = 10; power <= most; power += step) {
     all.push_back(std::int64_t{1} << power);

@@ -57,7 +57,7 @@ std::vector<int> thread_counts(const Arguments& arguments) {
     return arguments.threads;
   }
   std::vector<int> threads;
-  for (int t = 1; t < usable_cores(); t *= 2) {
+  for (int t = 1; t < usable_cores(); t *= arguments.sweep.by_worth ? usable_cores() : 2) {
     threads.push_back(t);
   }
   threads.push_back(usable_cores());

@@ -37,7 +37,8 @@ Devices find_devices(CudaUse use);
 /// Processor cores that one process may use.
 int usable_cores();
 
-/// 1, 2, 4 ... up to the cores; or what the command line says.
+/// 1, 2, 4 ... up to the cores, or of a sweep by worth 1 and all of them; or what the command line
+/// says.
 std::vector<int> thread_counts(const Arguments& arguments);
 
 /// Sentences on what makes a row of that many threads doubtful.

@@ -2,7 +2,6 @@
 // Family Epoch: one iteration trains a network on its whole data set once.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 
 #include "crossover/start.h"
@@ -69,14 +68,6 @@ void derive(benchmark::UserCounters& counters, double seconds) {
   counters["flops_per_second"] = counters["flops"].value / seconds;
 }
 
-/// A guess at a row's time: for the progress line only.
-double expected_seconds(const Sweep& sweep, const TrainingPlan& plan, int threads) {
-  constexpr double flops_per_second = 2e10;
-  const double epoch = plan.flops / (flops_per_second * std::sqrt(threads));
-  return sweep.repetitions * std::max(1.4 * sweep.min_time_seconds, 1.2 * epoch) +
-         Training::expected_seconds_of_verification(plan);
-}
-
 }  // namespace
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
@@ -87,9 +78,9 @@ void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
     for (const Target& target : training->targets(plan, devices)) {
       Row row{.configuration = joined(what, target.configuration),
               .device = target.device,
-              .expected_seconds = expected_seconds(arguments.sweep, plan, target.options.threads),
               .quality = target.quality,
               .derive = derive};
+      training->expect(row, plan, target);
       row.make = [training, plan, target](Result& result) {
         return std::make_unique<PreparedEpoch>(training->prepare(plan, target, result), result);
       };

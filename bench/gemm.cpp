@@ -210,7 +210,12 @@ void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
           .derive = derive_operation};
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
-  set_effort(row, arguments, static_cast<double>(products) * one.flops, target.options.threads);
+  const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
+  set_effort(row, arguments,
+             {.flops = static_cast<double>(products) * one.flops,
+              .launches = static_cast<double>(products),
+              .bytes_prepared = 4 * operands},  // made, as doubles, there and back
+             target.options.threads);
   row.make = [arguments, plan, target](Result& result) {
     return make(arguments, plan, target, result);
   };

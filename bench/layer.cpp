@@ -183,7 +183,13 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
                 .device = target.device,
                 .quality = target.quality,
                 .derive = derive_operation};
-        set_effort(row, arguments, static_cast<double>(repeats(one)) * one.flops,
+        const auto times = static_cast<double>(repeats(one));
+        constexpr double launches = 4;  // at most, of one pass
+        set_effort(row, arguments,
+                   {.flops = times * one.flops,
+                    .launches = times * launches,
+                    .bytes_prepared = 4 * one.bytes,
+                    .flops_of_reference = one.flops},
                    target.options.threads);
         row.make = [arguments, plan, target](Result& result) {
           return make(arguments, plan, target, result);

@@ -14,10 +14,12 @@
 #include "cost.h"
 #include "device.h"
 #include "families.h"
+#include "planned_gpu.h"
 #include "reporter.h"
 #include "result_file.h"
 #include "row.h"
 #include "say.h"
+#include "schedule.h"
 
 namespace crossover::bench {
 namespace {
@@ -27,6 +29,10 @@ constexpr int exit_usage = 2;
 
 int measure(const Arguments& arguments, const std::vector<std::string>& command) {
   Devices devices = find_devices(arguments.cuda);
+  const bool only_plans = arguments.action == Action::plan;
+  if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
+    devices.all.push_back(planned_gpu());
+  }
   Rows rows;
   for (const BenchmarkFamily& family : families()) {
     const auto& wanted = arguments.families;
@@ -37,11 +43,19 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
 
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
-  const std::vector<std::string> names = flags.select(rows.names());
+  const std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
+  std::vector<std::string> names;
+  for (const PlannedRow& row : plan) {
+    names.push_back(row.name);
+  }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
         "aggregates only would leave the result file without its samples; drop that flag, or "
         "--out");
+  }
+  if (only_plans) {
+    print(std::cout, plan);
+    return 0;
   }
   flags.initialize();
   if (flags.lists_only()) {
@@ -50,7 +64,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
     }
     return 0;
   }
-  rows.register_benchmarks(names);
+  rows.register_benchmarks(names, flags.min_time_seconds());
 
   std::optional<ResultFile> file;
   if (arguments.out) {
@@ -102,6 +116,7 @@ int run(const std::vector<std::string>& command) {
       std::cout << cost_json(arguments).dump(1) << std::endl;
       return 0;
     case Action::measure:
+    case Action::plan:
       return measure(arguments, command);
   }
   return exit_usage;

@@ -22,7 +22,10 @@ Effort effort(const std::string& sweep) {
     return {.repetitions = 3, .min_time_seconds = 0.01};
   }
   if (sweep == "full") {
-    return {.repetitions = 9, .min_time_seconds = 0.2};
+    return {.repetitions = 5, .min_time_seconds = 0.2};
+  }
+  if (sweep == "gpu") {
+    return {.repetitions = 3, .min_time_seconds = 0.02};
   }
   return {.repetitions = 5, .min_time_seconds = 0.05};
 }
@@ -43,6 +46,9 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
       threads.push_back(usable_cores());
     }
   }
+  if (arguments.sweep.by_worth && operation.flops < flops_worth_threads) {
+    threads.resize(1);
+  }
   return targets_of(devices, {{"precision", to_string(precision)}}, threads,
                     arguments.operation_modes);
 }
@@ -53,17 +59,15 @@ std::int64_t repeats(const Cost& operation) {
   return static_cast<std::int64_t>(std::clamp(flops_of_an_iteration / operation.flops, 1.0, most));
 }
 
-void set_effort(Row& row, const Arguments& arguments, double iteration_flops, int threads) {
-  constexpr double flops_per_second = 2e10;
-  constexpr double long_seconds = 1;  // a row of the largest sizes would take minutes
+void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, int threads) {
+  constexpr double long_flops = 2e10;  // of a thread: a row of the largest sizes would take minutes
   constexpr int few = 3;
-  const double seconds = iteration_flops / (flops_per_second * std::sqrt(std::max(1, threads)));
   Effort chosen = effort(arguments.sweep.name);
-  if (seconds > long_seconds) {
+  if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
   row.expected_seconds =
-      (chosen.repetitions + 1) * std::max(1.2 * chosen.min_time_seconds, seconds);
+      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
   if (!is_given(arguments, "--benchmark_repetitions")) {
     row.repetitions = chosen.repetitions;
   }

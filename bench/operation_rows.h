@@ -14,6 +14,7 @@
 #include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "device.h"
+#include "expected_seconds.h"
 #include "row.h"
 #include "target.h"
 
@@ -30,7 +31,7 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
 std::int64_t repeats(const Cost& operation);
 
 /// Sets the row's repetitions, least time and expected seconds; Google Benchmark's flags go before.
-void set_effort(Row& row, const Arguments& arguments, double iteration_flops, int threads);
+void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, int threads);
 
 /// Numbers in [-1, 1), different for each salt.
 std::vector<double> operand_values(std::int64_t count, std::int64_t salt);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crossover/memory.h"
+#include "expected_seconds.h"
 #include "require_memory.h"
 
 namespace crossover::bench {
@@ -44,6 +45,34 @@ double host_bytes(const ProbeSpec& spec, bool device_is_host) {
   return static_cast<double>(needed.host + (device_is_host ? needed.device : 0));
 }
 
+int threads_of(const ProbeSpec& spec) {
+  return std::visit(
+      [](const auto& probe) {
+        if constexpr (requires { probe.threads; }) {
+          return probe.threads;
+        } else {
+          return 1;
+        }
+      },
+      spec);
+}
+
+/// All results are compared after each loop: of a copy one of two blocks, else one of three arrays.
+ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
+  const Work counted = work(spec);
+  const ProbeMemory memory = memory_needed(spec);
+  const auto held = static_cast<double>(std::max(memory.host, memory.device));
+  const bool is_copy = std::holds_alternative<CopyProbe>(spec);
+  ExpectedWork work{.flops = counted.flops,
+                    .launches = static_cast<double>(counted.pieces),
+                    .bytes_checked = held / (is_copy ? 2 : 3),
+                    .bytes_prepared = is_copy || device.is_host ? held : 0};
+  if (is_copy || device.is_host) {
+    work.bytes_copied = counted.bytes;
+  }
+  return work;
+}
+
 void derive(benchmark::UserCounters& counters, double seconds) {
   counters["seconds"] = seconds / counters["count"].value;
   for (const std::string what : {"flops", "bytes"}) {
@@ -64,7 +93,9 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
               const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
-          .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};
+          .expected_seconds =
+              expected_seconds(device, threads_of(spec), arguments.sweep.repetitions,
+                               arguments.sweep.min_time_seconds, expected_work(spec, device))};
   row.make = [&device, spec, minimum_work, arguments](Result& result) {
     require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));

@@ -132,6 +132,9 @@ Json row_json(const Run& run, const Row& row) {
   }
   if (!aggregate) {
     json["quality"] = row.quality;
+    for (const std::string& doubt : row.gpu.doubts()) {
+      json["quality"].push_back(doubt);
+    }
     if (!row.result.workload.empty()) {
       json["workload"] = row.result.workload;
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row.h"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 
+#include "expected_seconds.h"
 #include "measure.h"
 
 namespace crossover::bench {
@@ -39,15 +42,32 @@ void prepare(Row& row) {
   row.prepared = row.make(row.result);
 }
 
+/// Runs it untimed until a GPU's clocks have risen: once at least. Nothing on the CPU.
+void warm_up(const Row& row, double most_seconds) {
+  if (row.device->is_host) {
+    return;
+  }
+  const std::chrono::duration<double> seconds(most_seconds);
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    row.prepared->run();
+  } while (std::chrono::steady_clock::now() - start < seconds);
+}
+
 /// Google Benchmark calls this for every trial and repetition.
-void run(benchmark::State& state, Row& row) {
+void run(benchmark::State& state, Row& row, double min_time_seconds) {
   if (row.result.outcome == Outcome::measured) {
     try {
-      if (!row.prepared) {
+      const bool is_first = !row.prepared;
+      if (is_first) {
         prepare(row);
       }
+      warm_up(row,
+              std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * min_time_seconds));
       row.prepared->start();
+      row.gpu.before(*row.device->backend);
       measure(state, *row.prepared);
+      row.gpu.after(*row.device->backend);
       row.prepared->check();
     } catch (const std::exception&) {
       refuse(row);
@@ -61,6 +81,7 @@ void run(benchmark::State& state, Row& row) {
   for (const auto& [counter, value] : row.result.counters) {
     state.counters[counter] = value;
   }
+  row.gpu.count(state.counters);
 }
 
 }  // namespace
@@ -85,11 +106,12 @@ void Rows::add(Row row) {
   }
 }
 
-void Rows::register_benchmarks(const std::vector<std::string>& names) {
+void Rows::register_benchmarks(const std::vector<std::string>& names, double min_time_seconds) {
   for (const std::string& name : names) {
     Row& row = rows_.at(name);
+    const double least = row.min_time_seconds > 0 ? row.min_time_seconds : min_time_seconds;
     auto* registered = benchmark::RegisterBenchmark(
-        name.c_str(), [&row](benchmark::State& state) { run(state, row); });
+        name.c_str(), [&row, least](benchmark::State& state) { run(state, row, least); });
     registered->Unit(benchmark::kMillisecond);
     if (row.repetitions > 0) {
       registered->Repetitions(row.repetitions);

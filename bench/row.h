@@ -14,6 +14,7 @@
 
 #include "axes.h"
 #include "device.h"
+#include "gpu_state.h"
 #include "minimum_work.h"
 
 namespace crossover::bench {
@@ -76,7 +77,9 @@ struct Row {
   Device* device = nullptr;
   int repetitions = 0;               ///< 0: as many as the sweep's
   double min_time_seconds = 0;       ///< of one repetition; 0: the sweep's
-  double expected_seconds = 0;       ///< a guess, for the time left
+  double expected_seconds = 0;       ///< a guess, for the time left and for a plan
+  std::string reference;             ///< what rows share that is computed once; empty: nothing
+  double reference_seconds = 0;      ///< a guess at the time of that
   std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
   /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
@@ -85,6 +88,7 @@ struct Row {
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
 
+  GpuWatch gpu;                                 ///< around its repetitions
   std::unique_ptr<PreparedBenchmark> prepared;  ///< from its first repetition to its last
   Result result;
 };
@@ -96,7 +100,8 @@ class Rows {
   /// value is none of theirs. Of rows of the same name the first one stays.
   void add(Row row);
   /// Hands the rows of these names over to Google Benchmark.
-  void register_benchmarks(const std::vector<std::string>& names);
+  /// `min_time_seconds`: of those that have none of their own.
+  void register_benchmarks(const std::vector<std::string>& names, double min_time_seconds);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
   /// Frees what a finished row holds.

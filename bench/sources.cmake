@@ -11,14 +11,17 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cost.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/epoch.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/expected_seconds.cpp
   ${CMAKE_CURRENT_LIST_DIR}/families.cpp
   ${CMAKE_CURRENT_LIST_DIR}/flag.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/minimum_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/networks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/operation_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/peak.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/planned_gpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/profile_counters.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reporter.cpp
@@ -26,6 +29,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/result_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/say.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sweeps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/training.cpp)

@@ -25,6 +25,7 @@ std::vector<Sweep> sweeps() {
        0.02},
       {"default", standard, every, 9, 0.1},
       {"full", all, every, 15, 0.3},
+      {"gpu", standard, every, 5, 0.03, find_axis("precision").values, /*by_worth=*/true},
   };
 }
 

@@ -15,9 +15,11 @@ struct Sweep {
   std::vector<Configuration> gpu_modes;  ///< of training, each with the same axes
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
+  std::vector<std::string> precisions{"f32"};
+  bool by_worth = false;  ///< schedule.h; rows of the CPU on one thread and on all cores
 };
 
-/// "quick", "default", "full".
+/// "quick", "default", "full", "gpu".
 std::vector<Sweep> sweeps();
 
 }  // namespace crossover::bench

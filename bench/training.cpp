@@ -9,9 +9,11 @@
 
 #include "crossover/cost.h"
 #include "crossover/fingerprint.h"
+#include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
+#include "expected_seconds.h"
 #include "minimum_work.h"
 #include "networks.h"
 #include "require_memory.h"
@@ -19,10 +21,8 @@
 namespace crossover::bench {
 namespace {
 
-/// What the reference may cost a row, and what it does per second at least: guesses for a few
-/// seconds.
+/// What the reference may cost a row: a few seconds.
 constexpr double verified_flops = 2e10;
-constexpr double reference_flops_per_second = 1e10;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -139,8 +139,30 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   return targets_of(devices, common, thread_counts(arguments_), arguments_.training_modes);
 }
 
-double Training::expected_seconds_of_verification(const TrainingPlan& plan) {
-  return std::min(plan.flops, verified_flops) / reference_flops_per_second;
+void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
+  ExpectedWork work{.flops = plan.flops};
+  if (!target.device->is_host) {
+    TrainingOptions one_batch = plan.options;
+    one_batch.batch = std::min(one_batch.batch, one_batch.rows);
+    one_batch.rows = one_batch.batch;
+    const auto rows = static_cast<double>(plan.options.rows);
+    try {
+      const Workload step = fuse(training_epoch(plan.task.model, one_batch));
+      work.launches = rows / static_cast<double>(one_batch.rows) *
+                      static_cast<double>(cuda_launches(step, target.options));
+    } catch (const std::overflow_error&) {
+      work.launches = 0;  // no memory holds it: the row itself will say so
+    }
+    if (target.options.placement != Placement::resident) {
+      work.bytes_copied =
+          rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
+    }
+  }
+  row.expected_seconds =
+      expected_seconds(*target.device, target.options.threads, arguments_.sweep.repetitions,
+                       arguments_.sweep.min_time_seconds, work);
+  row.reference = row_name(joined({{"family", "Epoch"}}, configuration(plan)));
+  row.reference_seconds = expected_reference_seconds(std::min(plan.flops, verified_flops));
 }
 
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target, Result& result) {
@@ -157,7 +179,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
   set_data(*made.program, made.workload, data.rows);
   restart(*made.program, made.workload);
   run(*made.program, 0, verified_steps);
-  double first_call_seconds = seconds_since(start);
+  // With what a process waits for before it can call the device at all.
+  double first_call_seconds =
+      seconds_since(start) + target.device->backend->describe().start_seconds;
   result.verification = record(verified(made, subject));
   result.verification.take(made.program->arithmetic(), target.options.precision);
   first_call_seconds += run(*made.program, verified_steps, made.steps() - verified_steps);

@@ -55,8 +55,8 @@ class Training {
   /// in the counters that all families of training have. Throws OutOfMemory before it takes any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& target, Result& result);
 
-  /// A guess at a row's seconds beside its iterations.
-  [[nodiscard]] static double expected_seconds_of_verification(const TrainingPlan& plan);
+  /// A guess at a row's seconds, and what it shares with other rows of the network.
+  void expect(Row& row, const TrainingPlan& plan, const Target& target) const;
 
  private:
   struct Data {

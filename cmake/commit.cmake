@@ -1,25 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run at every build: the commit of the tree in `source` and whether the tree differed, into `header`.
+# A copy without .git takes both from `packed`, which tools/gpu_sweep --pack wrote, if it is there.
 cmake_minimum_required(VERSION 3.25)
-set(commit "")
-set(dirty false)
-find_program(git git)
-if(git)
+
+function(ask_git commit dirty)
+  find_program(git git)
+  if(NOT git)
+    return()
+  endif()
   # In containers the checkout often belongs to another user.
   set(ask ${git} -C ${source} -c safe.directory=${source})
   execute_process(COMMAND ${ask} rev-parse HEAD
-    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(failed)
-    cmake_minimum_required(VERSION 3.25)
-set(commit "")
-  else()
-    # Results and untracked files do not change what was built.
-    execute_process(COMMAND ${ask} status --porcelain --untracked-files=no -- . :!results
-      OUTPUT_VARIABLE changes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    if(changes)
-      set(dirty true)
-    endif()
+    return()
   endif()
+  set(${commit} ${found} PARENT_SCOPE)
+  # Results and untracked files do not change what was built.
+  execute_process(COMMAND ${ask} status --porcelain --untracked-files=no -- . :!results
+    OUTPUT_VARIABLE changes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(changes)
+    set(${dirty} true PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Lines of `packed`: "commit HASH", "dirty true|false", and "SHA256  PATH" of each tracked file. Files
+# that have changed since then make the tree dirty.
+function(ask_packed commit dirty)
+  file(STRINGS ${packed} lines)
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^commit ([0-9a-f]+)$")
+      set(${commit} ${CMAKE_MATCH_1} PARENT_SCOPE)
+    elseif(line STREQUAL "dirty true")
+      set(${dirty} true PARENT_SCOPE)
+    elseif(line MATCHES "^([0-9a-f]+)  (.+)$")
+      set(expected ${CMAKE_MATCH_1})
+      set(path ${source}/${CMAKE_MATCH_2})
+      set(found "")
+      if(EXISTS ${path})
+        file(SHA256 ${path} found)
+      endif()
+      if(NOT found STREQUAL expected)
+        set(${dirty} true PARENT_SCOPE)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+set(commit "")
+set(dirty false)
+if(EXISTS ${source}/.git) # not that of a repository around the copy
+  ask_git(commit dirty)
+elseif(packed AND EXISTS ${packed})
+  ask_packed(commit dirty)
 endif()
 file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0

@@ -69,7 +69,16 @@ def test_every_way_to_run_an_epoch_has_its_row(tmp_path: Path) -> None:
     assert ways == {(e, p) for e in ("eager", "graph") for p in placements} | {
         ("graph-epoch", "resident")
     }
-    assert document["context"]["crossover"]["machine"]["gpu"] == {"name": "Emulated GPU"}
+    gpu = document["context"]["crossover"]["machine"]["gpu"]
+    assert gpu.pop("start_seconds") > 0
+    assert gpu == {
+        "name": "Emulated GPU",
+        "multiprocessors": 4,
+        "memory_bytes": 2**30,
+        "cache_bytes": 2**20,
+    }
+    assert all(not row["quality"] for row in on("cuda", document))
+    assert not any("sm_clock_mhz_before" in row for row in samples(document))
 
 
 def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
@@ -117,6 +126,53 @@ def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
     tuned = {name for name in names if name.endswith("/products:autotuned")}
     assert {name.removesuffix("/products:autotuned") for name in tuned} == names - tuned
     assert {name.split("/")[0] for name in tuned} == {"Epoch", "Gemm"}
+
+
+def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) -> None:
+    arguments = (*EPOCH, "--execution=graph")
+    drivers = EMULATED.parent
+    document, _ = emulated(tmp_path, *arguments, LD_LIBRARY_PATH=str(drivers / "fake_nvml"))
+    gpu = document["context"]["crossover"]["machine"]["gpu"]
+    assert gpu.pop("start_seconds") > 0
+    assert gpu == {
+        "name": "Emulated GPU",
+        "multiprocessors": 4,
+        "memory_bytes": 150754820096,
+        "cache_bytes": 2**20,
+        "driver": "580.65.06",
+        "sm_clock_max_mhz": 1980,
+        "memory_clock_max_mhz": 3201,
+        "sm_clock_mhz": 1410,
+        "memory_clock_mhz": 3201,
+        "power_limit_watts": 700,
+        "persistence_mode": True,
+        "ecc": True,
+    }
+    for row in on("cuda", document):
+        assert row["sm_clock_mhz_before"] == row["sm_clock_mhz_after"] == 1410
+        assert row["quality"] == [
+            "the GPU's SM clock was 1410 to 1410 MHz around the timed loops, of at most 1980 MHz",
+            "the GPU's clocks were held back: power cap, temperature",
+        ]
+    for row in on("cpu", document):
+        assert "sm_clock_mhz_before" not in row
+        assert row["quality"] == []
+
+
+def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:
+    old = EMULATED.parent / "fake_nvml_old"
+    document, _ = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=str(old))
+    gpu = document["context"]["crossover"]["machine"]["gpu"]
+    assert (gpu["driver"], gpu["sm_clock_mhz"], gpu["memory_bytes"]) == ("580.65.06", 1980, 2**30)
+    assert not gpu.keys() & {"power_limit_watts", "ecc", "persistence_mode"}
+    assert all(row["quality"] == [] for row in on("cuda", document))
+
+
+def test_the_first_call_waits_for_the_device_to_start(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *EPOCH, "--execution=graph", EMULATED_START_SECONDS="3")
+    assert document["context"]["crossover"]["machine"]["gpu"]["start_seconds"] >= 3
+    assert all(row["first_call_seconds"] >= 3 for row in on("cuda", document))
+    assert all(row["first_call_seconds"] < 3 for row in on("cpu", document))
 
 
 def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/gpu_sweep decides by itself: arguments, limits, families, the table."""
+"""What tools/gpu_sweep decides by itself: arguments, stages, limits, the table, the pack."""
 
 import fcntl
+import hashlib
+import io
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from scripts import ROOT
 
 from tools import console, gpu, pack
 from tools.table import table, times
@@ -23,10 +28,15 @@ def test_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (parsed.brought, parsed.out) == (Path("/b"), tmp_path / "o")
     assert parsed.minutes == 2.5
     assert gpu.parse(["--sweep=quick"]).sweep == "quick"
+    assert gpu.parse([]).sweep == "gpu"
+    assert not gpu.parse(["--no-tests"]).tests
+    assert gpu.parse(["--plan", "--cores=16"]).cores == 16
     assert gpu.parse(["--pack", "p"]).pack == gpu.parse(["--pack=p"]).pack == tmp_path / "p"
 
 
-@pytest.mark.parametrize("word", ["--pack", "--out=", "--minutes=x", "--minutes=nan", "brought"])
+@pytest.mark.parametrize(
+    "word", ["--pack", "--out=", "--minutes=x", "--minutes=nan", "brought", "--cores=0"]
+)
 def test_bad_arguments_are_usage_errors(word: str) -> None:
     with pytest.raises(console.Failure) as caught:
         gpu.parse([word])
@@ -94,13 +104,6 @@ def helping(folder: Path, text: str) -> Path:
     return path
 
 
-def test_families_are_those_that_bench_names(tmp_path: Path) -> None:
-    old = "  --sweep=NAME   a sweep\n  --model=NAME   as in rows of Epoch, or Copy\n"
-    assert gpu.families(helping(tmp_path, old)) == []
-    new = "  --family=LIST  Epoch,Gemm or\n                 Peak\n  --copy=N  not of Layer\n"
-    assert gpu.families(helping(tmp_path, new)) == ["Peak", "Gemm", "Epoch"]
-
-
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -132,24 +135,21 @@ def test_the_best_median_of_each_device_counts(tmp_path: Path) -> None:
         "E/a/device:gpu/execution:graph": [2.5],
         "E/b/device:cpu": [7.0],
     }
-    path = result_file(tmp_path / "Epoch.json", rows)
+    path = result_file(tmp_path / "gpu.json", rows)
     assert times(path) == {
         "E/a": {"cpu": pytest.approx(5e-3), "gpu": pytest.approx(2.5e-3)},
         "E/b": {"cpu": pytest.approx(7e-3)},
     }
-    lines = table([path])
+    lines = table(path)
+    assert lines[0].split() == ["E", "CPU", "GPU", "CPU/GPU"]
     assert lines[1].split() == ["E/a", "5", "ms", "2.5", "ms", "2.00"]
     assert lines[2].split() == ["E/b", "7", "ms", "-", "-"]
 
 
 def test_the_table_stays_short_and_says_what_it_leaves_out(tmp_path: Path) -> None:
-    paths = [
-        result_file(
-            tmp_path / f"{name}.json", {f"{name}/n:{i}/device:cpu": [1.0] for i in range(50)}
-        )
-        for name in ("Peak", "Copy", "Gemm", "Layer", "Epoch")
-    ]
-    lines = table(paths)
+    names = ("Peak", "Copy", "Gemm", "Layer", "Epoch")
+    rows = {f"{name}/n:{i}/device:cpu": [1.0] for name in names for i in range(50)}
+    lines = table(result_file(tmp_path / "gpu.json", rows))
     assert len(lines) < 40
     assert "Peak (45 of 50 rows left out)" in lines[0]
     assert any("Epoch/n:49" in line for line in lines)
@@ -158,7 +158,7 @@ def test_the_table_stays_short_and_says_what_it_leaves_out(tmp_path: Path) -> No
 def test_an_unreadable_file_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{", encoding="utf-8")
     assert times(tmp_path / "x.json") == {}
-    assert table([]) == ["no results"]
+    assert table(tmp_path / "x.json") == table(None) == ["no results"]
 
 
 def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
@@ -178,3 +178,147 @@ def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
     with pytest.raises(console.Failure, match="is not empty") as caught:
         pack.collect(tmp_path)
     assert caught.value.code == 2
+
+
+def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for collected in ("_debian", "_onednn"):
+        monkeypatch.setattr(pack, collected, lambda _: None)
+    folder = tmp_path / "brought"
+    assert pack.collect(folder) == 0
+    (folder / "libold.so").touch()
+    assert pack.collect(folder) == 0
+    assert [path.name for path in folder.iterdir()] == [pack.COMMIT]
+    monkeypatch.setattr(pack, "MOST_BYTES", 1000)  # less than the sources
+    with pytest.raises(console.Failure, match="and 1000 must do"):
+        pack.collect(folder)
+
+
+def commit_of(source: Path, packed: Path, header: Path) -> tuple[str, bool]:
+    """As cmake/commit.cmake writes it into bench."""
+    defined = {"source": source, "packed": packed, "header": header}
+    flags = [f"-D{name}={value}" for name, value in defined.items()]
+    command = ["cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake"]
+    subprocess.run(command, capture_output=True, check=True)
+    found = re.search(r'commit = "(\w*)";.*dirty = (\w+);', header.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    return found[1], found[2] == "true"
+
+
+def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+    """Also where a repository lies around the copy."""
+    source, header = tmp_path / "around" / "source", tmp_path / "commit.h"
+    source.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", source.parent], check=True)
+    (source / "a.cpp").write_text("int a;\n", encoding="utf-8")
+    packed = tmp_path / "commit.txt"
+    assert commit_of(source, packed, header) == ("", False)
+    hashed = hashlib.sha256(b"int a;\n").hexdigest()
+    text = f"commit {'ab' * 20}\ndirty false\n{hashed}  a.cpp\n"
+    packed.write_text(text, encoding="utf-8")
+    assert commit_of(source, packed, header) == ("ab" * 20, False)
+    (source / "a.cpp").write_text("int b;\n", encoding="utf-8")
+    assert commit_of(source, packed, header) == ("ab" * 20, True)
+    (source / "a.cpp").unlink()
+    assert commit_of(source, packed, header) == ("ab" * 20, True)
+    packed.write_text(f"commit {'ab' * 20}\ndirty true\n", encoding="utf-8")
+    assert commit_of(source, packed, header) == ("ab" * 20, True)
+
+
+def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
+    pack._commit(tmp_path)
+    lines = (tmp_path / pack.COMMIT).read_text("utf-8").splitlines()
+    ask = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    assert lines[0] == f"commit {head}"
+    assert any(line.endswith("  bench/main.cpp") for line in lines)
+    assert not any("  results/" in line for line in lines)
+
+
+class Log(io.StringIO):
+    name = ""
+
+
+def swept(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    found: tuple[bool, str] = (True, "NVIDIA H200"),
+    **verdicts: str,
+) -> tuple[int, str]:
+    """A sweep whose commands give these verdicts by the stage's name, else "passed"."""
+    said = Log()
+
+    def stage(
+        self: gpu.Sweep,
+        stage: gpu.Stage,
+        command: object,
+        note: object = None,
+        required: bool = True,
+    ) -> bool:
+        self.allot(stage)
+        verdict = verdicts.get(stage.name.replace(" ", "_"), "passed")
+        self.say(f"{stage.name}: {verdict}: {' '.join(map(str, command))}")  # type: ignore[call-overload]
+        self.bad |= required and verdict != "passed"
+        return verdict == "passed"
+
+    monkeypatch.setattr(gpu.Sweep, "stage", stage)
+    monkeypatch.setattr(gpu.Sweep, "note", lambda *_: None)
+    monkeypatch.setattr(gpu, "gpu_of", lambda _: found)
+    monkeypatch.setattr(gpu, "compute_sanitizer", lambda: "/bin/compute-sanitizer")
+    code = gpu.sweep_all(gpu.Arguments(brought=tmp_path / "b", out=tmp_path), said)
+    return code, said.getvalue()
+
+
+def test_gpu_tests_come_first_and_one_process_measures_into_one_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code, said = swept(monkeypatch, tmp_path)
+    assert code == 0
+    order = ["configure", "build bench", "build tests", "GPU tests", "measure", "memcheck"]
+    assert [line.partition(":")[0] for line in said.splitlines() if ": passed: " in line] == order
+    assert said.count(f"--out={tmp_path / 'gpu.json'} --sweep=gpu") == 1
+
+
+def test_memcheck_looks_at_own_kernels_and_may_fail(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code, said = swept(monkeypatch, tmp_path, memcheck="failed (exit code 255)")
+    assert code == 0
+    (line,) = (line for line in said.splitlines() if line.startswith("memcheck"))
+    assert "--kernel-regex kns=crossover" in line
+    assert gpu._MEMCHECK_FILTER in line
+
+
+def test_failed_tests_fail_the_sweep_and_do_not_stop_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code, said = swept(monkeypatch, tmp_path, GPU_tests="failed (exit code 8)")
+    assert code == 1
+    assert "measure: passed" in said
+
+
+def test_a_gpu_that_bench_does_not_have_is_not_paid_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gpu, "driver_lists_a_gpu", lambda: True)
+    code, said = swept(monkeypatch, tmp_path, found=(False, "none (built without CUDA)"))
+    assert code == 1
+    assert "nvidia-smi lists a GPU, but bench has none" in said
+    assert "measure: " not in said
+
+
+def test_a_stage_that_talks_too_much_is_cut_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "_MOST_LOGGED", 1000)
+    path = tmp_path / "log"
+    with path.open("w", encoding="utf-8") as log:
+        text = "print('first'); print('x' * 5000); print('last')"
+        verdict, output = gpu.run_limited([sys.executable, "-c", text], log, 60)
+        log.write("after\n")
+    assert verdict == "passed"
+    assert output.startswith("first\n")
+    assert output.endswith("x\nlast\n")
+    kept = path.read_text(encoding="utf-8")
+    assert "characters left out]" in kept
+    assert kept.endswith("last\nafter\n")
+    assert len(kept) < 1200

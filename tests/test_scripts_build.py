@@ -44,7 +44,8 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str
     def run_logged(_what: str, command: list[str], _log: Path) -> list[str]:
         commands.append(command)
         build_folder(tmp_path, ROOT)
-        return []
+        lacks = "-DCROSSOVER_CUDA=AUTO" in command
+        return ["-- No GPU backend: there is no cublasLt"] if lacks else []
 
     monkeypatch.setattr(build, "run_logged", run_logged)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
@@ -116,6 +117,17 @@ def test_a_hosted_test_builds_kernels_for_every_gpu(
     monkeypatch.setenv("CI", "true")
     build.configure("default", True, NO_CUDA)
     assert "-DCROSSOVER_CUDA_GENERATIONS=all" in configured[-1]
+
+
+def test_a_toolkit_that_lacks_something_is_no_reason_to_stop_unless_it_is_demanded(
+    configured: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    build.configure("default", True, cuda.Choice("/usr/bin/nvcc", "13.0", required=False))
+    assert "-DCROSSOVER_CUDA=AUTO" in configured[0]
+    assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
+    build.configure("default", True, cuda.Choice("/usr/bin/nvcc", "13.0"))
+    assert "-DCROSSOVER_CUDA=ON" in configured[1]
+    assert "building without CUDA" not in capsys.readouterr().err
 
 
 def test_an_unsound_folder_is_configured_afresh(

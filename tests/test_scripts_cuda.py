@@ -75,6 +75,7 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]
     root = Path(choice.nvcc).parent.parent
     assert root.parts[-2:] == ("nvidia", "cu13")
     assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
+    assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
 
 
 def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

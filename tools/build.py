@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import LOGS, ROOT, Failure, cores, run_logged, stage
+from tools.console import LOGS, ROOT, Failure, cores, run_logged, say, stage
 from tools.cuda import Choice
 from tools.packages import BY_HAND, version_of
 
 BENCH = ROOT / "build" / "bench"
 _CMAKE_NEEDED = (3, 25)
 _STAMP_NAME = "configured.json"
+_NO_CUDA = "-- No GPU backend: "
 
 
 def folder(preset: str) -> Path:
@@ -71,6 +72,7 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
         "requirements": environment.hashes(environment.FOR_RUN),
         "prefix": str(environment.VENV),
         "cuda": cuda.nvcc,
+        "cuda_required": cuda.required,
         # Without CUDA the cache still holds the compiler it had.
         "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
@@ -102,7 +104,10 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
     elif before.get("generations", key["generations"]) != key["generations"]:
         command.append("-UCMAKE_CUDA_ARCHITECTURES")  # what the old choice came to
     with stage(f"Configuring ({preset})"):
-        run_logged(f"Configuring ({preset})", command, LOGS / f"configure-{preset}.log")
+        lines = run_logged(f"Configuring ({preset})", command, LOGS / f"configure-{preset}.log")
+        for line in lines:
+            if cuda.nvcc is not None and line.startswith(_NO_CUDA):
+                say(f"  building without CUDA: {line.removeprefix(_NO_CUDA)}")
     content = json.dumps({**key, "tests": tests}, indent=2)
     (build / _STAMP_NAME).write_text(content + "\n", encoding="utf-8")
 

@@ -4,7 +4,7 @@
 import ctypes
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools import environment
@@ -24,6 +24,7 @@ class Choice:
     nvcc: str | None = None
     version: str = ""
     reason: str = ""
+    required: bool = True  # else CMake goes on without where the toolkit lacks something
 
     @property
     def switches(self) -> list[str]:
@@ -31,7 +32,7 @@ class Choice:
             return ["-DCROSSOVER_CUDA=OFF"]
         root = Path(self.nvcc).resolve().parent.parent
         return [
-            "-DCROSSOVER_CUDA=ON",
+            f"-DCROSSOVER_CUDA={'ON' if self.required else 'AUTO'}",
             f"-DCMAKE_CUDA_COMPILER={self.nvcc}",
             f"-DCUDAToolkit_ROOT={root}",
         ]
@@ -118,4 +119,4 @@ def choose(mode: str) -> Choice:
         if mode == "on":
             raise Failure(f"--cuda=on, but {choice.reason}; see {BY_HAND}", 2)
         say(f"building without CUDA: {choice.reason}")
-    return choice
+    return replace(choice, required=mode == "on")

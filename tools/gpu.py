@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,46 +20,79 @@ from tools.environment import VENV
 from tools.table import table
 
 HELP = """\
-usage: tools/gpu_sweep [--brought=DIR] [--out=DIR] [--minutes=N] [--sweep=NAME]
+usage: tools/gpu_sweep [--brought=DIR] [--out=DIR] [--minutes=N] [--sweep=NAME] [--no-tests]
+       tools/gpu_sweep --plan [--cores=N] [--minutes=N] [--sweep=NAME]
        tools/gpu_sweep --pack DIR
 
-Configures, builds, runs the GPU tests and measures every family, without a network; docs/gpu.md
-says more.
+Configures, builds, runs the GPU tests and measures, without a network; docs/gpu.md says more.
 
   --brought=DIR   a prefix with the libraries to build with (default ./brought)
   --out=DIR       where results and log go (default $OUT, else ./gpu-results)
-  --minutes=N     all of it takes at most this long (default 8)
-  --sweep=NAME    bench's sweep (its own default if none is given)
-  --pack DIR      collect such a prefix on a machine where ./test has run, and end
+  --minutes=N     all of it takes at most this long (default 9)
+  --sweep=NAME    bench's sweep (default gpu: what is worth most first)
+  --no-tests      only build bench and measure: for a second run on the same machine
+  --plan          print stages and rows in their order, with expected seconds, and end; needs no
+                  GPU, but a built bench (./run --setup-only)
+  --cores=N       plan for a machine of so many cores (default: this one's)
+  --pack DIR      collect the prefix on a machine where ./test has run, and end
 
-Exit codes: 0 all stages passed or were skipped, 1 one failed or ran out of time, 2 wrong usage.
+Exit codes: 0 all stages passed or were skipped (memcheck may fail), 1 one failed or ran out of
+time, or the plan takes longer than the minutes, 2 wrong usage.
 """
 
 BUILD = ROOT / "build" / "gpu"
 BENCH = BUILD / "bench"
 TESTS = BUILD / "tests" / "crossover_tests"
-# Seconds of 8 minutes. What a stage leaves over goes to the later ones.
-SECONDS = {
-    "configure": 40.0,
-    "build bench": 150.0,
-    "build tests": 60.0,
-    "GPU tests": 45.0,
-    "memcheck": 35.0,
-}
-FAMILY_SECONDS = 140.0  # and what is left of all others, shared equally by all families
-_GRACE_SECONDS = 8.0  # bench ends after its current row and keeps the others
-# Each operation on the GPU: the kernels and products that everything else is made of.
+RESULT = "gpu.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Seconds on a machine of 16 cores: as it should go, and at most, out of MINUTES."""
+
+    name: str
+    expected: float
+    most: float
+
+
+MINUTES = 9.0
+CONFIGURE = Stage("configure", 15, 40)
+BUILD_BENCH = Stage("build bench", 50, 110)
+BUILD_TESTS = Stage("build tests", 40, 70)
+GPU_TESTS = Stage("GPU tests", 40, 60)
+MEMCHECK = Stage("memcheck", 30, 40)
+# What is left of all others, and memcheck's where that cannot run.
+MEASURE = Stage("measure", 0, MINUTES * 60 - 40 - 110 - 70 - 60 - 40)
+
+_GRACE_SECONDS = 8.0  # bench ends at once and keeps its finished rows
+_MOST_LOGGED = 2**20  # of one stage: log and results must stay below 16 MiB
+# Each operation on the GPU: our own kernels, by what is in their mangled names. cuBLASLt's would
+# take minutes, and are not ours to mend.
 _MEMCHECK_FILTER = "Gpu/GpuOperation*"
+_MEMCHECK = ("--tool=memcheck", "--kernel-regex", "kns=crossover", "--error-exitcode=1")
 
 
 @dataclass
 class Arguments:
     brought: Path = Path("brought")
     out: Path = field(default_factory=lambda: Path(os.environ.get("OUT") or "gpu-results"))
-    minutes: float = 8.0
-    sweep: str = ""
+    minutes: float = MINUTES
+    sweep: str = "gpu"
+    tests: bool = True
+    plan: bool = False
+    cores: int | None = None
     pack: Path | None = None
     help: bool = False
+
+
+def _number(word: str, value: str, least: float, most: float) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not least <= number <= most:
+        raise Failure(f"{word}: a number from {least:g} to {most:g} is needed", 2)
+    return number
 
 
 def parse(arguments: Sequence[str]) -> Arguments:
@@ -70,22 +103,26 @@ def parse(arguments: Sequence[str]) -> Arguments:
         name, equals, value = word.partition("=")
         if word in ("-h", "--help"):
             parsed.help = True
-            continue
-        if name == "--pack" and not equals and words:
-            value = words.pop(0)
-        if name not in ("--brought", "--out", "--minutes", "--sweep", "--pack") or not value:
-            raise Failure(f"unknown or incomplete argument {word}; see tools/gpu_sweep --help", 2)
-        if name == "--minutes":
-            try:
-                parsed.minutes = float(value)
-            except ValueError:
-                parsed.minutes = 0.0
-            if not 0.1 <= parsed.minutes <= 600:
-                raise Failure(f"{word}: a number of minutes from 0.1 to 600 is needed", 2)
-        elif name == "--sweep":
-            parsed.sweep = value
+        elif word == "--no-tests":
+            parsed.tests = False
+        elif word == "--plan":
+            parsed.plan = True
         else:
-            setattr(parsed, name.removeprefix("--"), Path(value).absolute())
+            if name == "--pack" and not equals and words:
+                value = words.pop(0)
+            known = ("--brought", "--out", "--minutes", "--sweep", "--cores", "--pack")
+            if name not in known or not value:
+                raise Failure(
+                    f"unknown or incomplete argument {word}; see tools/gpu_sweep --help", 2
+                )
+            if name == "--minutes":
+                parsed.minutes = _number(word, value, 0.1, 600)
+            elif name == "--cores":
+                parsed.cores = int(_number(word, value, 1, 4096))
+            elif name == "--sweep":
+                parsed.sweep = value
+            else:
+                setattr(parsed, name.removeprefix("--"), Path(value).absolute())
     parsed.brought = parsed.brought.absolute()
     parsed.out = parsed.out.absolute()
     return parsed
@@ -132,7 +169,16 @@ def run_limited(command: Sequence[str | Path], log: TextIO, seconds: float) -> t
         verdict = "passed" if code == 0 else f"failed (exit code {code})"
     with Path(log.name).open(encoding="utf-8", errors="replace") as file:
         file.seek(begin)
-        return verdict, file.read()
+        output = file.read()
+    if len(output) > _MOST_LOGGED:
+        half = _MOST_LOGGED // 2
+        left_out = f"\n[{len(output) - 2 * half} characters left out]\n"
+        output = output[:half] + left_out + output[-half:]
+        log.seek(begin)
+        log.truncate()
+        log.write(output)
+        log.flush()
+    return verdict, output
 
 
 class Sweep:
@@ -141,7 +187,7 @@ class Sweep:
     def __init__(self, log: TextIO, seconds: float) -> None:
         self._log = log
         self._seconds = seconds
-        self._scale = seconds / (sum(SECONDS.values()) + FAMILY_SECONDS + 10)
+        self._scale = seconds / (MINUTES * 60)
         self._started = time.monotonic()
         self._allotted = 0.0
         self.bad = False
@@ -151,54 +197,37 @@ class Sweep:
         self._log.write(text + "\n")
         self._log.flush()
 
-    def share(self, count: int) -> float:
-        """Of all the time that is left, the part of one of `count` stages, in unscaled seconds."""
-        left = self._seconds - (time.monotonic() - self._started)
-        self._allotted = time.monotonic() - self._started
-        return left / count / self._scale
+    def note(self, *command: str | Path) -> None:
+        """What a command says, in the log."""
+        run_limited(command, self._log, 10)
 
     def stage(
         self,
-        name: str,
-        seconds: float,
+        stage: Stage,
         command: Sequence[str | Path],
         note: Callable[[str], str] = lambda _: "",
         required: bool = True,
     ) -> bool:
         """Run one stage within its own time and what earlier ones left over."""
-        self.allot(seconds)
+        self.allot(stage)
         begin = time.monotonic()
         verdict, output = run_limited(command, self._log, self._allotted - (begin - self._started))
         extra = note(output)
         self.say(
-            f"{name:<16}{time.monotonic() - begin:7.1f} s  {verdict}"
+            f"{stage.name:<16}{time.monotonic() - begin:7.1f} s  {verdict}"
             + (f"; {extra}" if extra else "")
         )
         passed = verdict == "passed"
         self.bad |= required and not passed
         return passed
 
-    def allot(self, seconds: float) -> None:
+    def allot(self, stage: Stage) -> None:
         """Give the later stages the time of one that need not run."""
-        self._allotted += seconds * self._scale
+        self._allotted += stage.most * self._scale
 
-    def skip(self, name: str, seconds: float, reason: str) -> None:
-        self.allot(seconds)
-        self.say(f"{name:<16}      -    skipped: {reason}")
-
-
-def families(bench: Path) -> list[str]:
-    """The families that bench names in its help; [] where it has no such flag: Epoch alone."""
-    try:
-        said = subprocess.run(
-            [bench, "--help"], capture_output=True, text=True, timeout=30, check=False
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    # Ceilings first: the other families' rows name them.
-    order = ("Peak", "Copy", "Gemm", "Layer", "Epoch")
-    match = re.search(r"--family\b(.*?)(?=\n\s*--|\Z)", said, re.DOTALL)
-    return [name for name in order if match and re.search(rf"\b{name}\b", match[1])]
+    def skip(self, stage: Stage, reason: str) -> None:
+        self.allot(stage)
+        self.say(f"{stage.name:<16}      -    skipped: {reason}")
 
 
 def gpu_of(bench: Path) -> tuple[bool, str]:
@@ -214,6 +243,16 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
     if isinstance(gpu, dict):
         return True, str(gpu.get("name", "unnamed"))
     return False, str(reason or "none")
+
+
+def driver_lists_a_gpu() -> bool:
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0 and "GPU 0" in done.stdout
 
 
 def compute_sanitizer() -> str | None:
@@ -234,94 +273,141 @@ def _of_tests(output: str) -> str:
     return f"{count('PASSED')} passed, {count('FAILED')} failed, {skipped} skipped{said}"
 
 
-def _configure(sweep: Sweep, brought: Path) -> bool:
+def _configure(sweep: Sweep, brought: Path, tests: bool) -> bool:
     prefixes = [str(path) for path in (brought, VENV) if path.is_dir()]
     command: list[str | Path] = ["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release"]
     command += ["-DFETCHCONTENT_FULLY_DISCONNECTED=ON", f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}"]
+    command += [f"-DCROSSOVER_PACKED_COMMIT={brought / pack.COMMIT}"]
     if not (BUILD / "CMakeCache.txt").exists() and shutil.which("ninja"):
         command += ["-G", "Ninja"]
-    half = SECONDS["configure"] / 2
     note = re.compile(r"-- ((?:No )?GPU backend: .*)")
 
     def backend(output: str) -> str:
         found = note.search(output)
         return found[1] if found else ""
 
-    with_tests = [*command, "-DCROSSOVER_TESTS=ON"]
-    if sweep.stage("configure", half, with_tests, backend, required=False):
-        sweep.allot(half)  # what the second try would have had
-        return True
-    without = [*command, "-DCROSSOVER_TESTS=OFF"]
-    sweep.bad = True
-    return sweep.stage("  without tests", half, without, backend)
+    half = Stage(CONFIGURE.name, 0, CONFIGURE.most / 2)
+    if tests:
+        if sweep.stage(half, [*command, "-DCROSSOVER_TESTS=ON"], backend, required=False):
+            sweep.allot(half)  # what the second try would have had
+            return True
+        sweep.bad = True
+    else:
+        sweep.allot(half)
+    without = Stage("  without tests", 0, half.most)
+    return sweep.stage(without, [*command, "-DCROSSOVER_TESTS=OFF"], backend)
 
 
-def _test(sweep: Sweep, has_gpu: bool, reason: str) -> None:
+def _test(sweep: Sweep, make: list[str | Path]) -> bool:
+    """Whether the tests could be built; then they have run as well."""
+    if not sweep.stage(BUILD_TESTS, [*make, "crossover_tests"]):
+        sweep.skip(GPU_TESTS, "they were not built")
+        return False
     ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "120"]
     # A few at a time: each process has a context of its own on the one GPU.
-    tests = [*ctest, "-j", str(min(4, cores()))]
-    sweep.stage("GPU tests", SECONDS["GPU tests"], tests, _of_tests)
-    sanitizer = compute_sanitizer()
-    if not has_gpu:
-        sweep.skip("memcheck", SECONDS["memcheck"], f"GPU: {reason}")
-    elif sanitizer is None:
-        sweep.skip("memcheck", SECONDS["memcheck"], "there is no compute-sanitizer here")
-    else:
-        check = [sanitizer, "--tool=memcheck", "--error-exitcode=1"]
-        command = [*check, TESTS, f"--gtest_filter={_MEMCHECK_FILTER}"]
-
-        def errors(output: str) -> str:
-            found = re.search(r"ERROR SUMMARY: .*", output)
-            ran = re.search(r"(\d+) tests? from \d+ test suites? ran", output)
-            return f"{ran[1] if ran else 'no'} tests, {found[0] if found else 'no summary'}"
-
-        sweep.stage("memcheck", SECONDS["memcheck"], command, errors)
+    sweep.stage(GPU_TESTS, [*ctest, "-j", str(min(4, cores()))], _of_tests)
+    return True
 
 
-def _measure(sweep: Sweep, out: Path, grid: str) -> list[Path]:
-    names = families(BENCH)
-    files: list[Path] = []
-    all_names = names or ["Epoch"]
-    for number, name in enumerate(all_names):
-        path = out / f"{name}.json"
-        command: list[str | Path] = [BENCH, f"--out={path}"]
-        if names:
-            command.append(f"--family={name}")
-        if grid:
-            command.append(f"--sweep={grid}")
-        started = time.time()
-        counted: list[Path] = []
+def _measure(sweep: Sweep, path: Path, grid: str, more_time: bool) -> None:
+    """One process and one file: its ceilings bound all its rows. The table is of what is there,
+    also where the time ran out or a signal came."""
+    stage = Stage(MEASURE.name, 0, MEASURE.most + (MEMCHECK.most if more_time else 0))
+    started = time.time()
 
-        def rows(_: str, path: Path = path, at: float = started, to: list[Path] = counted) -> str:
-            written = results.written_since(path, at)
-            if written is None:
-                return "no file"
-            to.append(written)
-            return f"{results.finished_rows(written)} rows in {written.name}"
+    def rows(_: str) -> str:
+        written = results.written_since(path, started)
+        if written is None:
+            return "no file"
+        return f"{results.finished_rows(written)} rows in {written.name}"
 
-        sweep.stage(name, sweep.share(len(all_names) - number), command, rows)
-        files += counted
-    return files
+    try:
+        sweep.stage(stage, [BENCH, f"--out={path}", f"--sweep={grid}"], rows)
+    finally:
+        written = results.written_since(path, started)
+        for line in table(written):
+            sweep.say(line)
+
+
+def _memcheck(sweep: Sweep, sanitizer: str) -> None:
+    """May fail: not every machine lets compute-sanitizer at its GPU."""
+
+    def errors(output: str) -> str:
+        found = re.search(r"ERROR SUMMARY: .*", output)
+        ran = re.search(r"(\d+) tests? from \d+ test suites? ran", output)
+        return f"{ran[1] if ran else 'no'} tests, {found[0] if found else 'no summary'}"
+
+    command = [sanitizer, *_MEMCHECK, TESTS, f"--gtest_filter={_MEMCHECK_FILTER}"]
+    sweep.stage(MEMCHECK, command, errors, required=False)
 
 
 def sweep_all(arguments: Arguments, log: TextIO) -> int:
     sweep = Sweep(log, arguments.minutes * 60)
-    if not _configure(sweep, arguments.brought):
+    sweep.note("nvidia-smi", "-q")
+    if not _configure(sweep, arguments.brought, arguments.tests):
         return 1
     make: list[str | Path] = ["cmake", "--build", BUILD, "--parallel", str(cores()), "--target"]
-    if not sweep.stage("build bench", SECONDS["build bench"], [*make, "bench"]):
+    if not sweep.stage(BUILD_BENCH, [*make, "bench"]):
         return 1
     has_gpu, gpu = gpu_of(BENCH)
     sweep.say(f"GPU: {gpu}")
-    if sweep.stage("build tests", SECONDS["build tests"], [*make, "crossover_tests"]):
-        _test(sweep, has_gpu, gpu)
+    if not has_gpu and driver_lists_a_gpu():
+        sweep.say("nvidia-smi lists a GPU, but bench has none: nothing is measured without it")
+        return 1
+    tested = False
+    if arguments.tests:
+        tested = _test(sweep, make)
     else:
-        sweep.skip("GPU tests", SECONDS["GPU tests"], "they were not built")
-        sweep.skip("memcheck", SECONDS["memcheck"], "the tests were not built")
-    files = _measure(sweep, arguments.out, arguments.sweep)
-    for line in table(files):
-        sweep.say(line)
+        sweep.skip(BUILD_TESTS, "--no-tests")
+        sweep.skip(GPU_TESTS, "--no-tests")
+    sanitizer = compute_sanitizer()
+    reason = ""
+    if not tested:
+        reason = "the tests were not built"
+    elif not has_gpu:
+        reason = f"GPU: {gpu}"
+    elif sanitizer is None:
+        reason = "there is no compute-sanitizer here"
+    _measure(sweep, arguments.out / RESULT, arguments.sweep, more_time=bool(reason))
+    if reason or sanitizer is None:
+        sweep.skip(MEMCHECK, reason)
+    else:
+        _memcheck(sweep, sanitizer)
     return 1 if sweep.bad else 0
+
+
+def planned(bench: Path, arguments: Arguments) -> Iterator[str]:
+    """Lines of the plan; the last is the sum."""
+    command: list[str | Path] = [bench, "--plan", f"--sweep={arguments.sweep}"]
+    if arguments.cores is not None:
+        command.append(f"--threads={','.join(map(str, sorted({1, arguments.cores})))}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failure(done.stderr.strip() or f"{friendly(bench)} --plan: {done.returncode}")
+    rows = done.stdout.splitlines()
+    measured = float(rows[-1].split()[-2])
+    before = [CONFIGURE, BUILD_BENCH, *([BUILD_TESTS, GPU_TESTS] if arguments.tests else [])]
+    after = [MEMCHECK] if arguments.tests else []
+    scale = arguments.minutes / MINUTES
+    for stage in before:
+        yield f"{stage.name:<16}{stage.expected:7.1f} s, at most {stage.most * scale:5.1f} s"
+    left = arguments.minutes * 60 - sum(stage.expected for stage in [*before, *after])
+    yield f"{MEASURE.name:<16}{measured:7.1f} s, at most {left:5.1f} s where all goes as expected"
+    for stage in after:
+        yield f"{stage.name:<16}{stage.expected:7.1f} s, at most {stage.most * scale:5.1f} s"
+    yield from rows
+    total = measured + sum(stage.expected for stage in [*before, *after])
+    yield f"{'together':<16}{total:7.1f} s of {arguments.minutes * 60:.0f} s"
+
+
+def plan(arguments: Arguments) -> int:
+    built = [path for path in (BENCH, ROOT / "build" / "bench") if path.is_file()]
+    if not built:
+        raise Failure("--plan asks bench, which is not built yet: ./run --setup-only", 2)
+    lines = list(planned(built[0], arguments))
+    print("\n".join(lines))
+    words = lines[-1].split()  # "together 512.3 s of 540 s"
+    return 0 if float(words[1]) <= float(words[4]) else 1
 
 
 def main(words: list[str]) -> int:
@@ -331,10 +417,13 @@ def main(words: list[str]) -> int:
         return 0
     if arguments.pack is not None:
         return pack.collect(arguments.pack)
+    if arguments.plan:
+        return plan(arguments)
     results.make_folder(arguments.out)
     BUILD.parent.mkdir(exist_ok=True)
     path = arguments.out / "gpu_sweep.log"
-    with path.open("w", encoding="utf-8") as log:
-        code = sweep_all(arguments, log)
-    print(f"log: {friendly(path)}")
-    return code
+    try:
+        with path.open("w", encoding="utf-8") as log:
+            return sweep_all(arguments, log)
+    finally:
+        print(f"log: {friendly(path)}")

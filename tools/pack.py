@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect the libraries that a build needs into one prefix, for a machine without a network."""
+"""Collect what a build needs beside the sources into one folder, for a machine without a network:
+the libraries, and the commit, which a copy without .git cannot tell."""
 
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
 
-from tools.console import Failure, friendly, say
+from tools.console import ROOT, Failure, friendly, say
 from tools.environment import VENV
 
 _PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "nlohmann-json3-dev")
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 64 * 2**20  # of the sources and the folder together
+COMMIT = "commit.txt"
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -60,13 +63,54 @@ def _onednn(folder: Path) -> None:
     shutil.copytree(VENV / "lib/cmake/dnnl", folder / "lib/cmake/dnnl")
 
 
+def _git(*words: str) -> str:
+    try:
+        return subprocess.run(
+            ["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        raise Failure(f"--pack notes the commit, but git {words[0]}: {said.strip()}", 2) from None
+
+
+def _commit(folder: Path) -> None:
+    """As cmake/commit.cmake reads it: the hashes tell whether the copy is still that commit."""
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    lines = [
+        f"commit {_git('rev-parse', 'HEAD').strip()}",
+        f"dirty {'true' if changes else 'false'}",
+    ]
+    for name in _git("ls-files", "-z", "--", ".", ":!results").rstrip("\0").split("\0"):
+        path = ROOT / name
+        if path.is_file():
+            lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
+    (folder / COMMIT).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _bytes_of_sources() -> int:
+    listed = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    paths = (ROOT / name for name in listed.rstrip("\0").split("\0"))
+    return sum(path.lstat().st_size for path in paths if path.is_file())
+
+
 def collect(folder: Path) -> int:
     if folder.exists() and any(folder.iterdir()):
-        raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
+        if not (folder / COMMIT).is_file():
+            raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
+        shutil.rmtree(folder)  # an earlier one of ours
+    folder.mkdir(parents=True, exist_ok=True)
+    _commit(folder)
     _debian(folder)
     _onednn(folder)
     size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
-    if size >= MOST_BYTES:
-        raise Failure(f"--pack: {friendly(folder)} holds {size} bytes, and {MOST_BYTES} must do")
-    say(f"{friendly(folder)}: {size / 2**20:.1f} MiB")
+    total = size + _bytes_of_sources()
+    if total >= MOST_BYTES:
+        raise Failure(
+            f"--pack: the sources and {friendly(folder)} hold {total} bytes, and {MOST_BYTES} must "
+            "do"
+        )
+    say(f"{friendly(folder)}: {size / 2**20:.1f} MiB, {total / 2**20:.1f} MiB with the sources")
     return 0

@@ -56,18 +56,20 @@ def _spread(names: list[str], count: int) -> list[str]:
     return [names[round(index * step)] for index in range(count)]
 
 
-def table(files: list[Path], lines: int = _LINES) -> list[str]:
-    """At most `lines` lines; where rows are left out, how many."""
-    read = [(path, times(path)) for path in files]
-    if not read:
+def table(path: Path | None, lines: int = _LINES) -> list[str]:
+    """At most `lines` lines, a part of them for each family; where rows are left out, how many."""
+    families: dict[str, Times] = {}
+    for name, devices in (times(path) if path else {}).items():
+        families.setdefault(name.partition("/")[0], {})[name] = devices
+    if not families:
         return ["no results"]
     shown: list[str] = []
-    share = max(1, lines // len(read) - 1)
-    for path, rows in read:
+    share = max(1, lines // len(families) - 1)
+    for family, rows in families.items():
         names = _spread(list(rows), share)
         left_out = len(rows) - len(names)
         more = f" ({left_out} of {len(rows)} rows left out)" if left_out else ""
-        shown.append(f"{path.stem + more:<58}{'CPU':>11}{'GPU':>11}{'CPU/GPU':>9}")
+        shown.append(f"{family + more:<58}{'CPU':>11}{'GPU':>11}{'CPU/GPU':>9}")
         for name in names:
             devices = rows[name]
             cpu = devices.get("cpu")

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "crossover/arithmetic.h"
+#include "crossover/gpu.h"
 #include "crossover/probe.h"
 #include "crossover/step.h"
 
@@ -119,6 +120,10 @@ class Plan {
 struct Description {
   std::string device;                            ///< "cpu", "cuda": as in the names of rows
   std::int64_t cache_bytes = 0;                  ///< of the last level on a GPU; 0: not told
+  std::int64_t memory_bytes = 0;                 ///< a GPU's own; 0: none
+  int multiprocessors = 0;                       ///< of a GPU
+  double start_seconds = 0;                      ///< what a process waits for before its first call
+  GpuFacts gpu;                                  ///< what a GPU's driver tells
   std::map<std::string, std::string> libraries;  ///< name -> version
 };
 
@@ -130,6 +135,9 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual Description describe() const = 0;
+
+  /// Of this moment, where the device is a GPU whose driver tells.
+  [[nodiscard]] virtual GpuState state() const { return {}; }
 
   /// What is missing for matrix products of that precision, in words; empty where they can be had.
   [[nodiscard]] virtual std::string missing_for(Precision precision) const = 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 #include "crossover/training.h"
 #include "cublaslt_library.h"
 #include "execution/graphs.h"
+#include "nvml.h"
 #include "plan.h"
 #include "probes.h"
 #include "program.h"
@@ -20,6 +23,14 @@ namespace cuda {
 namespace {
 
 std::string text(const char* characters) { return characters; }
+
+/// "0000:c1:00.0": NVML counts GPUs in another order than CUDA.
+std::string pci_bus_id(const cudaDeviceProp& device) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", device.pciDomainID, device.pciBusID,
+                device.pciDeviceID);
+  return text.data();
+}
 
 class GpuPlan : public Plan {
  public:
@@ -73,7 +84,10 @@ class GpuPlan : public Plan {
 class GpuBackend : public Backend {
  public:
   GpuBackend(const Device& device, MakeProductLibrary make_library)
-      : device_(device), make_library_(std::move(make_library)) {}
+      : device_(device),
+        make_library_(std::move(make_library)),
+        nvml_(pci_bus_id(device.properties)),
+        facts_(nvml_.facts()) {}
 
   [[nodiscard]] Description describe() const override {
     int driver = 0;
@@ -83,6 +97,10 @@ class GpuBackend : public Backend {
     const cudaDeviceProp& gpu = device_.properties;
     return {.device = "cuda",
             .cache_bytes = gpu.l2CacheSize,
+            .memory_bytes = static_cast<std::int64_t>(gpu.totalGlobalMem),
+            .multiprocessors = gpu.multiProcessorCount,
+            .start_seconds = device_.start_seconds,
+            .gpu = facts_,
             .libraries = {
                 {"gpu", text(static_cast<const char*>(gpu.name))},
                 {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
@@ -90,6 +108,8 @@ class GpuBackend : public Backend {
                 {"cuda_runtime", version_text(runtime)},
                 {"cublaslt", std::to_string(cublasLtGetVersion())}}};
   }
+
+  [[nodiscard]] GpuState state() const override { return nvml_.state(); }
 
   [[nodiscard]] std::string missing_for(Precision precision) const override {
     return missing_for_products(device_.properties, precision);
@@ -118,6 +138,8 @@ class GpuBackend : public Backend {
  private:
   Device device_;
   MakeProductLibrary make_library_;
+  Nvml nvml_;
+  GpuFacts facts_;
 };
 
 }  // namespace

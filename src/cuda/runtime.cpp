@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime.h"
 
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
@@ -187,7 +188,8 @@ std::string reason_for_no_driver() {
 }  // namespace
 
 Discovery discover(int ordinal) {
-  Discovery found{.device = {.ordinal = ordinal}};
+  Discovery found{.device = {.ordinal = ordinal}, .reason = {}};
+  const auto start = std::chrono::steady_clock::now();
   cudaDeviceProp& properties = found.device.properties;
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
@@ -207,6 +209,8 @@ Discovery discover(int ordinal) {
     }
   }
   static_cast<void>(cudaGetLastError());  // a reason is no error of what comes next
+  found.device.start_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return found;
 }
 

@@ -76,6 +76,7 @@ GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
 struct Device {
   int ordinal = 0;
   cudaDeviceProp properties{};
+  double start_seconds = 0;  ///< for CUDA's context, which every process has to wait for
 
   /// Makes it the calling thread's: before anything is planned, made or run on it.
   void use() const { CROSSOVER_CUDA_CHECK(cudaSetDevice(ordinal)); }

@@ -2,6 +2,7 @@
 #include "expected.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -20,52 +21,87 @@ constexpr std::uint64_t pattern_word(std::int64_t number, std::uint64_t salt) {
   return (product ^ (product >> 29U)) | 0x0101010101010101U;
 }
 
-/// Calls use(byte's place in the span, bytes, their pattern) for each word and the rest.
-template <class Use>
-void for_each_word(std::size_t bytes, std::int64_t first, std::uint64_t salt, const Use& use) {
-  const auto end = static_cast<std::int64_t>(bytes);
-  for (std::int64_t at = 0; at < end; at += word_bytes) {
-    use(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(word_bytes, end - at)),
-        pattern_word((first + at) / word_bytes, salt));
+/// Words of the pattern from `number` on. In blocks, so that the compiler makes vectors of them.
+constexpr std::int64_t block_words = 512;
+using Block = std::array<std::uint64_t, block_words>;
+
+void fill_block(Block& block, std::int64_t number, std::uint64_t salt) {
+  for (std::int64_t i = 0; i < block_words; ++i) {
+    block[static_cast<std::size_t>(i)] = pattern_word(number + i, salt);
   }
 }
 
-template <class T, class Expected>
-void check_floats(std::span<const T> got, std::int64_t first, const char* what,
-                  const Expected& expected) {
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const std::int64_t position = first + static_cast<std::int64_t>(i);
-    const float right = expected(position);
-    const float value = widened(got[i]);
-    if (value != right) {
-      std::ostringstream text;
-      text.precision(9);
-      text << what << " gave " << value << " instead of " << right << " at position " << position;
-      throw Mismatch(text.str());
-    }
+/// Calls use(byte's place in the span, bytes, their pattern) for each block and the rest.
+template <class Use>
+void for_each_block(std::size_t bytes, std::int64_t first, std::uint64_t salt, const Use& use) {
+  Block block{};
+  for (std::size_t at = 0; at < bytes; at += sizeof block) {
+    fill_block(block, (first + static_cast<std::int64_t>(at)) / word_bytes, salt);
+    use(at, std::min(sizeof block, bytes - at), block.data());
   }
+}
+
+template <class T>
+[[noreturn]] void fail(const char* what, T got, T right, std::int64_t position) {
+  std::ostringstream text;
+  text.precision(9);
+  text << what << " gave " << widened(got) << " instead of " << widened(right) << " at position "
+       << position;
+  throw Mismatch(text.str());
+}
+
+/// Compares every bit with values that repeat: right at a position is period[position % size]. One
+/// division for each repetition, none for a value: what a GPU writes in a millisecond is compared
+/// in a tenth of a second, not in one.
+template <class T>
+void check_periodic(std::span<const T> got, std::int64_t first, std::span<const T> period,
+                    const char* what) {
+  std::size_t at = static_cast<std::size_t>(first) % period.size();
+  for (std::size_t done = 0; done < got.size(); at = 0) {
+    const std::size_t count = std::min(got.size() - done, period.size() - at);
+    if (std::memcmp(&got[done], &period[at], count * sizeof(T)) != 0) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (std::memcmp(&got[done + i], &period[at + i], sizeof(T)) != 0) {
+          fail(what, got[done + i], period[at + i], first + static_cast<std::int64_t>(done + i));
+        }
+      }
+    }
+    done += count;
+  }
+}
+
+/// Of all positions: both factors repeat.
+std::vector<float> triad_period() {
+  std::vector<float> period(std::size_t{triad_b_period} * triad_c_period);
+  for (std::size_t i = 0; i < period.size(); ++i) {
+    const auto position = static_cast<std::int64_t>(i);
+    period[i] = triad_b(position) + triad_factor * triad_c(position);
+  }
+  return period;
 }
 
 }  // namespace
 
 void fill_pattern(std::span<std::byte> to, std::int64_t first, std::uint64_t salt) {
-  for_each_word(to.size(), first, salt, [&](std::size_t at, std::size_t count, std::uint64_t word) {
-    std::memcpy(&to[at], &word, count);
-  });
+  for_each_block(to.size(), first, salt,
+                 [&](std::size_t at, std::size_t count, const std::uint64_t* words) {
+                   std::memcpy(&to[at], words, count);
+                 });
 }
 
 void check_pattern(std::span<const std::byte> got, std::int64_t first, std::uint64_t salt) {
-  for_each_word(got.size(), first, salt,
-                [&](std::size_t at, std::size_t count, std::uint64_t word) {
-                  if (std::memcmp(&got[at], &word, count) != 0) {
-                    throw Mismatch("the copy differs from its source in the " +
-                                   std::to_string(count) + " bytes from position " +
-                                   std::to_string(first + static_cast<std::int64_t>(at)));
-                  }
-                });
+  for_each_block(got.size(), first, salt,
+                 [&](std::size_t at, std::size_t count, const std::uint64_t* words) {
+                   if (std::memcmp(&got[at], words, count) != 0) {
+                     throw Mismatch("the copy differs from its source in the " +
+                                    std::to_string(count) + " bytes from position " +
+                                    std::to_string(first + static_cast<std::int64_t>(at)));
+                   }
+                 });
 }
 
 ExpectedFma::ExpectedFma(std::int64_t length) {
+  constexpr int copies = 64;  // so that a comparison is a long one
   for (std::int64_t start = 0; start < fma_starts; ++start) {
     ends_.push_back(fma_start(start));
   }
@@ -74,18 +110,19 @@ ExpectedFma::ExpectedFma(std::int64_t length) {
       x = std::fma(x, fma_factor, fma_summand);
     }
   }
+  const std::vector<float> once = ends_;
+  for (int copy = 1; copy < copies; ++copy) {
+    ends_.insert(ends_.end(), once.begin(), once.end());
+  }
 }
 
 void ExpectedFma::check(std::span<const float> got, std::int64_t first) const {
-  check_floats(got, first, "the multiply-adds", [this](std::int64_t position) {
-    return ends_[static_cast<std::size_t>(position % fma_starts)];
-  });
+  check_periodic<float>(got, first, ends_, "the multiply-adds");
 }
 
 void check_triad(std::span<const float> got, std::int64_t first) {
-  check_floats(got, first, "the triad", [](std::int64_t position) {
-    return triad_b(position) + triad_factor * triad_c(position);
-  });
+  static const std::vector<float> period = triad_period();
+  check_periodic<float>(got, first, period, "the triad");
 }
 
 ExpectedProduct::ExpectedProduct(std::int64_t size) : size_(size) {
@@ -96,9 +133,15 @@ ExpectedProduct::ExpectedProduct(std::int64_t size) : size_(size) {
 
 template <class T>
 void ExpectedProduct::check(std::span<const T> got, std::int64_t first) const {
-  check_floats(got, first, "the matrix product", [this](std::int64_t position) {
-    return sum_ * static_cast<float>((1 + position / size_ % 3) * (1 + position % size_ % 3));
-  });
+  std::vector<T> rows;  // the fourth is like the first
+  rows.reserve(static_cast<std::size_t>(3 * size_));
+  for (std::int64_t row = 0; row < 3; ++row) {
+    for (std::int64_t column = 0; column < size_; ++column) {
+      const float exact = sum_ * static_cast<float>((1 + row) * (1 + column % 3));
+      rows.push_back(narrowed<T>(exact));
+    }
+  }
+  check_periodic<T>(got, first, rows, "the matrix product");
 }
 
 template void ExpectedProduct::check(std::span<const float>, std::int64_t) const;

@@ -26,9 +26,11 @@ void check_pattern(std::span<const std::byte> got, std::int64_t first, std::uint
 
 inline constexpr float fma_factor = 1.0F - 1.0F / 4096;
 inline constexpr float fma_summand = 1.0F / 4096;
-inline constexpr int fma_starts = 64;
+/// Prime to the size of a block of threads: chains of one thread, a block apart, must start at
+/// different values, or a compiler may compute one of them and copy it.
+inline constexpr int fma_starts = 61;
 CROSSOVER_HOST_DEVICE constexpr float fma_start(std::int64_t position) {
-  return static_cast<float>(position % fma_starts) / static_cast<float>(fma_starts);
+  return static_cast<float>(position % fma_starts) / 64;
 }
 
 class ExpectedFma {
@@ -37,17 +39,19 @@ class ExpectedFma {
   void check(std::span<const float> got, std::int64_t first) const;
 
  private:
-  std::vector<float> ends_;  ///< by start
+  std::vector<float> ends_;  ///< by start, many times over
 };
 
 // Triad: whole numbers below 2^24.
 
 inline constexpr float triad_factor = 3.0F;
+inline constexpr int triad_b_period = 1021;  // prime, both
+inline constexpr int triad_c_period = 509;
 CROSSOVER_HOST_DEVICE constexpr float triad_b(std::int64_t position) {
-  return static_cast<float>(1 + position % 1021);
+  return static_cast<float>(1 + position % triad_b_period);
 }
 CROSSOVER_HOST_DEVICE constexpr float triad_c(std::int64_t position) {
-  return static_cast<float>(position % 509);
+  return static_cast<float>(position % triad_c_period);
 }
 void check_triad(std::span<const float> got, std::int64_t first);
 

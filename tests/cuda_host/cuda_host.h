@@ -26,6 +26,7 @@ struct Device {
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   std::size_t library_bytes = 0;    ///< that cublasLtCreate must find free
   cudaError_t busy = cudaSuccess;   ///< what making a context gives
+  double start_seconds = 0;         ///< what making a context takes
   unsigned refused_epilogues = 0;   ///< bits of cublasLtEpilogue_t without an algorithm
   Tf32 tf32 = Tf32::rounded;
   bool no_odd_16_bits = false;      ///< no product of 16 bits at an odd leading dimension

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The made-up device, and the names of errors.
+#include <chrono>
 #include <cstdio>
+#include <thread>
+#include <utility>
 
 #include "state.h"
 
@@ -149,7 +152,10 @@ cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= state().device.count) {
     return result(cudaErrorInvalidDevice);
   }
-  return result(state().device.busy);  // since CUDA 12 the context is made here
+  // Since CUDA 12 the context is made here.
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(std::exchange(state().device.start_seconds, 0)));
+  return result(state().device.busy);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a row will take: guesses, from what can be counted before anything is compiled. The time
+// left and the plan of a sweep stand on them, no result does.
+#pragma once
+
+#include "device.h"
+
+namespace crossover::bench {
+
+/// How long a GPU works before a row's first timed loop, and before each further one: at rest its
+/// clocks fall, and they take some milliseconds to rise again.
+constexpr double first_warm_up_seconds = 0.05;
+constexpr double warm_up_seconds = 0.02;
+
+/// What takes a row's time.
+struct ExpectedWork {
+  // Of one iteration:
+  double flops = 0;
+  double bytes_copied = 0;  ///< between host and device
+  double launches = 0;      ///< on a GPU
+  // After each run of the timed loop:
+  double bytes_checked = 0;
+  // Once:
+  double bytes_prepared = 0;
+  double flops_of_reference = 0;
+};
+
+/// In float64, of the interpreter.
+double expected_reference_seconds(double flops);
+
+/// From compilation to the last repetition. `threads`: of the CPU.
+double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
+                        const ExpectedWork& work);
+
+}  // namespace crossover::bench

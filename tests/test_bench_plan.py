@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench --plan, and what a sweep on a lent GPU measures first: planned for 16 cores anywhere."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from bench_runs import BENCH, SHORT, assert_refused, bench, needs_bench, samples, strict
+
+from tools import gpu
+
+EMULATED = BENCH.parent / "tests" / "bench_emulated"
+SWEEP = ("--sweep=gpu", "--threads=1,16")
+# How large the work is: an overview need not show each.
+SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
+
+pytestmark = needs_bench
+needs_emulation = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} is not built")
+# Without a GPU bench plans for one; the emulated one is there.
+each_gpu = pytest.mark.parametrize(
+    "program", [BENCH, pytest.param(EMULATED, marks=needs_emulation)]
+)
+
+
+class Planned(NamedTuple):
+    phase: str
+    seconds: float
+    until: float
+    name: str
+
+    @property
+    def family(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def axes(self) -> dict[str, str]:
+        return dict(part.split(":", 1) for part in self.name.split("/")[1:])
+
+
+def plan(program: Path, *arguments: str) -> list[Planned]:
+    done = bench("--plan", *arguments, program=program)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
+    return [Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows]
+
+
+def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
+    """Family, device, axis and value of each row; a network is a value of Epoch's rows alone."""
+    return {
+        (row.family, row.axes["device"], axis, value)
+        for row in rows
+        for axis, value in row.axes.items()
+        if axis not in SIZES and (axis != "model" or row.family == "Epoch")
+    }
+
+
+@each_gpu
+def test_what_is_worth_most_comes_first(program: Path) -> None:
+    rows = plan(program, *SWEEP)
+    phases = list(dict.fromkeys(row.phase for row in rows))
+    assert phases == ["ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
+    assert {row.family for row in rows if row.phase == "ceilings"} == {"Peak"}
+    for phase in phases:
+        devices = [row.axes["device"] for row in rows if row.phase == phase]
+        assert devices == sorted(devices, key=["cuda", "cpu"].index), "the GPU's rows come first"
+    assert len({row.name for row in rows}) == len(rows)
+    assert {row.axes.get("cpu_threads", "1") for row in rows} == {"1", "16"}
+
+
+@each_gpu
+def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
+    rows = plan(program, *SWEEP)
+    first = [row for row in rows if row.phase in ("ceilings", "overview")]
+    assert values(first) == values(rows)
+    shown = values(row for row in first if row.axes["device"] == "cuda")
+    ways = {"eager", "graph", "graph-epoch"}
+    assert {value for f, _, axis, value in shown if (f, axis) == ("Epoch", "execution")} == ways
+    for family in ("Epoch", "Gemm", "Layer"):
+        precisions = {value for f, _, axis, value in shown if (f, axis) == (family, "precision")}
+        assert precisions == {"f32", "tf32", "bf16", "f16"}
+    networks = {f"disc-{depth}" for depth in range(2, 13)} | {"heart"}
+    for device in ("cuda", "cpu"):
+        said = {v for f, d, axis, v in values(first) if (f, d, axis) == ("Epoch", device, "model")}
+        assert said == networks
+
+
+@each_gpu
+def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> None:
+    axes = [row.axes for row in plan(program, *SWEEP) if row.family == "Epoch"]
+    for network in ("disc-2", "disc-12", "heart"):
+        on_gpu = {
+            (row["execution"], row["data"])
+            for row in axes
+            if row["model"] == network and row["device"] == "cuda" and row["precision"] == "f32"
+        }
+        assert len(on_gpu) == 9
+        threads = {
+            row["cpu_threads"] for row in axes if row["model"] == network and row["device"] == "cpu"
+        }
+        assert threads == {"1", "16"}
+
+
+@each_gpu
+def test_the_sweep_ends_within_its_minutes_and_the_overview_within_two(program: Path) -> None:
+    rows = plan(program, *SWEEP)
+    until = max(row.until for row in rows if row.phase == "overview")
+    assert until <= 130
+    *_, together = gpu.planned(program, gpu.Arguments(cores=16))
+    words = together.split()
+    assert words[0] == "together"
+    assert float(words[4]) == gpu.MINUTES * 60
+    assert rows[-1].until < float(words[1]) <= float(words[4])
+    assert gpu.MINUTES < 10
+
+
+@needs_emulation
+def test_rows_are_measured_in_the_order_of_the_plan() -> None:
+    listed = bench(*SWEEP, "--benchmark_list_tests=true", program=EMULATED).stdout.splitlines()
+    assert listed == [row.name for row in plan(EMULATED, *SWEEP)]
+
+
+def test_what_rows_share_is_counted_once() -> None:
+    arguments = ("--family=Epoch", "--model=disc-12", "--threads=1,2", "--cuda=off")
+    _, with_other = plan(BENCH, *arguments)
+    (alone,) = plan(BENCH, *arguments, "--benchmark_filter=cpu_threads:2")
+    assert alone.name == with_other.name
+    assert alone.seconds - with_other.seconds == pytest.approx(2, abs=0.11)  # 2e10 operations
+
+
+def test_other_sweeps_go_family_by_family() -> None:
+    rows = plan(BENCH, "--sweep=quick", "--threads=1")
+    assert [row.phase for row in rows] == [row.family for row in rows]
+    assert list(dict.fromkeys(row.family for row in rows)) == [
+        "Peak",
+        "Copy",
+        "Gemm",
+        "Layer",
+        "Epoch",
+    ]
+
+
+def test_a_plan_has_the_rows_of_a_gpu_unless_they_are_not_wanted() -> None:
+    devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu")}
+    assert devices == {"cpu", "cuda"}
+    devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu", "--cuda=off")}
+    assert devices == {"cpu"}
+    assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is none of")
+
+
+@needs_emulation
+@pytest.mark.parametrize(("sweep", "most_mebibytes"), [("gpu", 12), ("full", 14)])
+def test_a_result_file_stays_below_what_comes_back(
+    sweep: str, most_mebibytes: int, tmp_path: Path
+) -> None:
+    """By the length of some rows' entries: Gemm's, which are the most, with aggregates."""
+    path = tmp_path / "some.json"
+    some = "--benchmark_filter=m:32/.*transpose:nn/precision:f32/cache:warm/"
+    done = bench("--family=Gemm", "--threads=1", some, *SHORT, f"--out={path}", program=EMULATED)
+    assert done.returncode == 0, done.stderr
+    document = strict(path)
+    entries = len(document["benchmarks"])
+    assert len(samples(document)) == 2 * len({row["name"] for row in document["benchmarks"]})
+    entry_bytes = path.stat().st_size / entries
+    family = ("--family=Gemm",) if sweep == "full" else ()
+    rows = plan(EMULATED, f"--sweep={sweep}", "--threads=1,16", *family)
+    repetitions = {"gpu": 5, "full": 5}[sweep]
+    aggregates = 4
+    assert len(rows) * (repetitions + aggregates) * entry_bytes < most_mebibytes * 2**20
