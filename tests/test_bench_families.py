@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, strict
 
-pytestmark = needs_bench
+pytestmark = [needs_bench, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
