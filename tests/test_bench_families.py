@@ -10,7 +10,7 @@ from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, st
 from plots import loading
 from plots.analysis.bounds import bounds
 
-pytestmark = needs_bench
+pytestmark = [needs_bench, pytest.mark.slow]
 
 
 PROBES = (

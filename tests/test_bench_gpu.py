@@ -40,7 +40,10 @@ PROFILE = {
     "seconds_unexplained",
 }
 
-pytestmark = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+pytestmark = [
+    pytest.mark.slow,  # and of a build that ./test --quick does not bring up to date
+    pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built"),
+]
 
 
 def emulated(

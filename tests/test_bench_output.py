@@ -12,6 +12,7 @@ import pytest
 from bench_runs import (
     BENCH,
     DISC,
+    EPOCHS,
     LIMIT_SECONDS,
     OLD,
     assert_refused,
@@ -162,7 +163,7 @@ def test_finished_rows_survive(
         path.write_bytes(OLD)
     # Far more rows than fit into the time that passes until the signal.
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 400))
-    command = [BENCH, "--model=disc-2", "--threads=1", batches, f"--out={path}"]
+    command = [BENCH, "--model=disc-2", "--threads=1", *EPOCHS, batches, f"--out={path}"]
     log = tmp_path / "stderr"
     with (
         log.open("wb") as stderr,

@@ -16,11 +16,13 @@ def test_the_mode_is_taken_and_bench_gets_it_too() -> None:
     assert parsed.cuda == "on"
     assert parsed.bench == ["--cuda=off", "--sweep=quick", "--cuda=on"]
     assert RUN.parse([]).cuda == "auto"
-    assert [stage.name for stage in TEST.chosen(["--cuda=off", "--only=ruff"])] == ["ruff"]
+    assert [stage.name for stage in TEST.chosen(TEST.parse(["--cuda=off", "--only=ruff"]))] == [
+        "ruff"
+    ]
 
 
 @pytest.mark.parametrize("argument", ["--cuda", "--cuda=", "--cuda=ON", "--cuda=yes"])
-@pytest.mark.parametrize("command", [RUN.parse, TEST.chosen])
+@pytest.mark.parametrize("command", [RUN.parse, TEST.parse])
 def test_an_unknown_mode_is_a_usage_error(
     argument: str, command: Callable[[list[str]], object]
 ) -> None:
