@@ -346,7 +346,7 @@ TEST(Check, NamesTheFactorThatDoesNotFit) {
   EXPECT_EQ(verdict({5, 7}, {3, 7}, {5, 3}), "");
   EXPECT_EQ(verdict({5, 7}, {3, 6}, {5, 3}), "Gemm: 'a' as [5, 7] does not fit 'b' as [6, 3]");
   EXPECT_EQ(verdict({5, 7}, {3, 7}, {3, 5}), "Gemm: tensor 'c' is [3, 5], not [5, 3]");
-  EXPECT_EQ(verdict({5, 7, 1}, {3, 7}, {5, 3}), "Gemm: 'a' [5, 7, 1] is no matrix");
+  EXPECT_EQ(verdict({5, 7, 1}, {3, 7}, {5, 3}), "Gemm: 'a' [5, 7, 1] is not a matrix");
 }
 
 /// What check() says of the workload, for a precision.

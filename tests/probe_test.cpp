@@ -15,7 +15,6 @@ namespace crossover::test {
 namespace {
 
 // ---- counting
-// ----------------------------------------------------------------------------------------
 
 TEST(ProbeWork, CountsCopiesByTheBytesThatArrive) {
   const Work one = work(CopyProbe{.direction = Direction::host_to_device, .bytes = 100});
@@ -69,7 +68,6 @@ TEST(ProbeSpec, RefusesNumbersOutOfRange) {
 }
 
 // ---- checks
-// ------------------------------------------------------------------------------------------
 
 TEST(ProbeCheck, SeesEveryWrongByteOfACopy) {
   constexpr std::int64_t first = 64;
@@ -173,7 +171,6 @@ TEST(ProbeCheck, SeesTheLastBitOfAProductIn16Bits) {
 }
 
 // ---- the CPU's
-// ---------------------------------------------------------------------------------------
 
 class CpuProbe : public testing::TestWithParam<std::pair<const char*, ProbeSpec>> {};
 

@@ -64,19 +64,7 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
 };
 
-/// What a Program spends its time on.
-enum class OpCategory {
-  product,
-  elementwise,
-  loss,
-  update,
-  copy_to_device,
-  copy_from_device,
-  launch,
-  synchronization
-};
-
-/// Seconds of one pass over the whole order, by kind.
+/// Seconds of one pass over the whole order, by what they were spent on.
 using Profile = std::map<OpCategory, double>;
 
 /// A compiled Workload: all memory allocated, nothing left to decide.

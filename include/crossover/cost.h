@@ -15,14 +15,6 @@ namespace crossover {
 /// bytes: every operand read once and every result written once, as if nothing stayed in a cache.
 /// launches: what a framework starts one by one: a matrix product, a reduction, an elementwise
 /// pass.
-struct Cost {
-  double flops = 0;
-  double bytes = 0;
-  std::int64_t launches = 0;
-
-  Cost& operator+=(const Cost& other);
-};
-
 Cost cost(const Workload& workload, const Op& op);
 Cost cost(const Workload& workload, const Step& step);
 Cost cost(const Workload& workload);  ///< the whole order, once

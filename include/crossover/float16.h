@@ -79,7 +79,6 @@ constexpr F16 narrowed<F16>(float x) {
 }
 
 // ---- the reference's float64
-// -----------------------------------------------------------------------
 
 /// x to the nearest number of `precision` bits, ties to even; the leading bit's place is `least` to
 /// `most`, and below that all places are multiples of the last one there.
@@ -107,7 +106,6 @@ inline double rounded_to_bf16(double x) { return rounded_to_bits<8, -126, 127>(x
 inline double rounded_to_f16(double x) { return rounded_to_bits<11, -14, 15>(x); }
 
 // ---- any floating-point type
-// ----------------------------------------------------------------------
 
 /// work(T{}) for the T that stores the type: float, Bf16 or F16. Whole numbers are none of them.
 template <class Work>

@@ -4,30 +4,17 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "crossover/step.h"
+#include "crossover/layers.h"
 
 namespace crossover {
-
-/// [..., in] -> [..., out_features], with bias.
-struct LinearLayer {
-  std::int64_t out_features;
-};
-
-struct ActivationLayer {
-  Activation activation;
-};
-
-/// The sum of two values of one shape.
-struct AddLayer {};
 
 /// A value of the network: 0 is the input, i + 1 the result of layer i.
 using Value = int;
 
 struct Layer {
-  std::variant<LinearLayer, ActivationLayer, AddLayer> kind;
+  LayerKind kind;
   std::vector<Value> inputs;
 };
 
@@ -39,7 +26,7 @@ struct Model {
   std::vector<Layer> layers;
 
   /// Appends a layer and returns the value it produces.
-  Value add(std::variant<LinearLayer, ActivationLayer, AddLayer> kind, std::vector<Value> inputs);
+  Value add(LayerKind kind, std::vector<Value> inputs);
 };
 
 /// Fully connected layers of the given widths (input first, classes last), an activation between

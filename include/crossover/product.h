@@ -11,27 +11,6 @@
 
 namespace crossover {
 
-/// c [m, n] = op(a) [m, k] op(b) [k, n].
-struct ProductSize {
-  std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-  Type type = Type::f32;  ///< as which a, b and c are stored
-
-  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
-  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
-  auto operator<=>(const ProductSize&) const = default;
-};
-
-/// A product that an operation consists of. `pass`: "forward", "dx", "dw", or "" of a Gemm.
-struct OpProduct {
-  ProductSize size;
-  const char* pass = "";
-};
-
-/// The products of an operation, in the order in which it computes them: of a layer y = x wT,
-/// dx = dy w, dw = dyT x. Empty where it is none.
-std::vector<OpProduct> products_of(const Workload& workload, const Op& op);
-
 /// Products in a pass over the whole order.
 std::int64_t product_count(const Workload& workload);
 

@@ -29,7 +29,7 @@ template <class T>
 void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t columns,
                  bool accumulate, float* sums);
 
-/// See SoftmaxCrossEntropy in step.h; returns the loss.
+/// See SoftmaxCrossEntropy in operations/; returns the loss.
 template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
                             std::int64_t batch, std::int64_t classes, float scale, T* dlogits);

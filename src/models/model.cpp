@@ -5,8 +5,7 @@
 
 namespace crossover {
 
-Value Model::add(std::variant<LinearLayer, ActivationLayer, AddLayer> kind,
-                 std::vector<Value> inputs) {
+Value Model::add(LayerKind kind, std::vector<Value> inputs) {
   layers.push_back({.kind = kind, .inputs = std::move(inputs)});
   return static_cast<Value>(layers.size());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins neighbouring operations, for every device alike: what the fused forms mean stands in
-// step.h.
+// operations/linear.h.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model -> Workload: shape inference, the forward pass, reverse-mode differentiation over layers,
-// and the update, for each distinct step of an epoch. A new kind of layer is three functions here.
+// Model -> Workload: shapes, the forward pass, reverse-mode differentiation over layers, and the
+// update, for each distinct step of an epoch. What a layer is stands in src/layers/.
 #include <cmath>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 
+#include "../layers/contexts.h"
 #include "crossover/training.h"
 #include "overload.h"
 
@@ -16,6 +17,7 @@ namespace {
 struct Parameter {
   Id value = none, gradient = none;
   Id operand = none;  ///< what layers read: the value, or its copy in 16 bits
+  bool stays_f32 = false;
 };
 
 /// What makes one step of an epoch differ from another.
@@ -93,7 +95,6 @@ class Lowering {
   }
 
   // ---- tensors that all steps share
-  // -----------------------------------------------------------------
 
   void add_tensors() {
     inputs_ =
@@ -118,12 +119,11 @@ class Lowering {
     }
   }
 
-  /// In 16 bits layers read copies of the parameters, but for a bias that is added to f32.
+  /// In 16 bits layers read copies of the parameters, but for what is added to an f32 result.
   void add_copies() {
     for (Parameter& parameter : parameters_) {
       parameter.operand = parameter.value;
-      const bool last_bias = last_is_linear() && &parameter == &parameters_.back();
-      if (type_ != Type::f32 && !last_bias) {
+      if (type_ != Type::f32 && !parameter.stays_f32) {
         const Tensor& value = workload_[parameter.value];
         const std::string name = value.name + " " + to_string(type_);
         parameter.operand = activation(name, Shape(value.shape), type_);
@@ -131,8 +131,11 @@ class Lowering {
     }
   }
 
-  [[nodiscard]] bool last_is_linear() const {
-    return std::holds_alternative<LinearLayer>(model_.layers.back().kind);
+  /// The loss reads f32, which a last layer that can do so gives itself.
+  [[nodiscard]] bool gives_f32(std::size_t layer) const {
+    return layer + 1 == model_.layers.size() &&
+           std::visit([](const auto& kind) { return kind.result_may_be_f32; },
+                      model_.layers[layer].kind);
   }
 
   std::vector<Id> add_states(const std::string& prefix) {
@@ -146,65 +149,40 @@ class Lowering {
     return states;
   }
 
+  static std::string name_of(std::size_t layer) { return "layer " + std::to_string(layer); }
+
   /// Shapes of one sample through the network; creates each layer's parameters on the way.
   void infer_samples() {
     samples_ = {model_.sample};
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       first_parameter_.push_back(parameters_.size());
-      const Layer& layer = model_.layers[i];
-      const std::string prefix = "layer " + std::to_string(i) + " ";
+      std::vector<Shape> inputs;
+      for (const Value input : model_.layers[i].inputs) {
+        inputs.push_back(samples_[static_cast<std::size_t>(input)]);
+      }
+      LayerShapes shapes(model_.name, name_of(i), std::move(inputs));
       samples_.push_back(
-          std::visit(Overload{
-                         [&](const LinearLayer& l) { return infer(l, layer, prefix); },
-                         [&](const ActivationLayer&) { return input_sample(layer, 0, 1); },
-                         [&](const AddLayer&) {
-                           require(input_sample(layer, 0, 2) == input_sample(layer, 1, 2),
-                                   prefix + "adds values of different shapes");
-                           return input_sample(layer, 0, 2);
-                         },
-                     },
-                     layer.kind));
+          std::visit([&](const auto& kind) { return kind.infer(shapes); }, model_.layers[i].kind));
+      for (LayerParameter& parameter : shapes.take_parameters()) {
+        parameters_.push_back({.value = add(std::move(parameter.tensor)),
+                               .stays_f32 = parameter.as_result && gives_f32(i)});
+      }
     }
+    first_parameter_.push_back(parameters_.size());
     require(samples_.back() == Shape{model_.classes},
             "the last layer gives " + to_string(samples_.back()) +
                 " a sample, not one number for each of " + std::to_string(model_.classes) +
                 " classes");
   }
 
-  [[nodiscard]] const Shape& input_sample(const Layer& layer, std::size_t i,
-                                          std::size_t count) const {
-    require(layer.inputs.size() == count, "a layer reads " + std::to_string(layer.inputs.size()) +
-                                              " values, not " + std::to_string(count));
-    return samples_[static_cast<std::size_t>(layer.inputs[i])];
-  }
-
-  Shape infer(const LinearLayer& linear, const Layer& layer, const std::string& prefix) {
-    Shape sample = input_sample(layer, 0, 1);
-    require(!sample.empty(), prefix + "reads single numbers, not vectors");
-    const std::int64_t in = sample.back();
-    const Start start{.bound = 1 / std::sqrt(static_cast<double>(in))};
-    add_parameter({.name = prefix + "weight",
-                   .shape = {linear.out_features, in},
-                   .role = Role::parameter,
-                   .start = start});
-    add_parameter({.name = prefix + "bias",
-                   .shape = {linear.out_features},
-                   .role = Role::parameter,
-                   .start = start});
-    sample.back() = linear.out_features;
-    return sample;
-  }
-
-  void add_parameter(Tensor tensor) { parameters_.push_back({.value = add(std::move(tensor))}); }
-
   // ---- one step
-  // -------------------------------------------------------------------------------------
 
   /// The activations of one batch size; steps that differ in accumulation only share them.
   struct Batch {
     Id inputs = none;        ///< the view; the value 0 itself in f32
     std::vector<Id> values;  ///< by Value
     Id labels = none, logits = none, dlogits = none;
+    std::vector<std::vector<Id>> saved;  ///< by layer: what backward() finds again
   };
 
   int step_of(const Variant& variant) {
@@ -212,6 +190,7 @@ class Lowering {
     if (is_new) {
       ops_.clear();
       batch_ = &batch_of(variant.batch);
+      set_layer_tensors();
       forward();
       backward(variant);
       if (variant.update) {
@@ -222,7 +201,7 @@ class Lowering {
     return at->second;
   }
 
-  const Batch& batch_of(std::int64_t size) {
+  Batch& batch_of(std::int64_t size) {
     const auto [at, is_new] = batches_.try_emplace(size);
     Batch& batch = at->second;
     if (is_new) {
@@ -239,11 +218,10 @@ class Lowering {
                           .role = Role::input,
                           .source = labels_});
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-        const bool logits = i + 1 == model_.layers.size() && last_is_linear();
-        batch.values.push_back(activation("layer " + std::to_string(i) + " result",
-                                          batched(size, samples_[i + 1]),
-                                          logits ? Type::f32 : type_));
+        batch.values.push_back(activation(name_of(i) + " result", batched(size, samples_[i + 1]),
+                                          gives_f32(i) ? Type::f32 : type_));
       }
+      batch.saved.resize(model_.layers.size());
       batch.logits = workload_[batch.values.back()].type == Type::f32
                          ? batch.values.back()
                          : activation("logits", batched(size, samples_.back()), Type::f32);
@@ -253,6 +231,24 @@ class Lowering {
   }
 
   [[nodiscard]] Id value(Value v) const { return batch_->values[static_cast<std::size_t>(v)]; }
+
+  /// What each layer reads and writes in this step.
+  void set_layer_tensors() {
+    layers_.clear();
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      LayerTensors& tensors = layers_.emplace_back();
+      tensors.name = name_of(i);
+      for (const Value input : model_.layers[i].inputs) {
+        tensors.inputs.push_back(value(input));
+      }
+      tensors.result = value(static_cast<Value>(i) + 1);
+      for (std::size_t p = first_parameter_[i]; p < first_parameter_[i + 1]; ++p) {
+        tensors.parameters.push_back(parameters_[p].operand);
+        tensors.gradients.push_back(parameters_[p].gradient);
+      }
+      tensors.saved = &batch_->saved[i];
+    }
+  }
 
   void cast(Id from, Id to) {
     if (from != to) {
@@ -266,25 +262,8 @@ class Lowering {
     }
     cast(batch_->inputs, value(0));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      const Layer& layer = model_.layers[i];
-      const Id y = value(static_cast<Value>(i) + 1);
-      const Id x = value(layer.inputs[0]);
-      const std::size_t p = first_parameter_[i];
-      ops_.push_back(std::visit(Overload{
-                                    [&](const LinearLayer&) -> Op {
-                                      return Linear{.x = x,
-                                                    .w = parameters_[p].operand,
-                                                    .bias = parameters_[p + 1].operand,
-                                                    .y = y};
-                                    },
-                                    [&](const ActivationLayer& l) -> Op {
-                                      return Activate{.x = x, .y = y, .activation = l.activation};
-                                    },
-                                    [&](const AddLayer&) -> Op {
-                                      return Add{.a = x, .b = value(layer.inputs[1]), .y = y};
-                                    },
-                                },
-                                layer.kind));
+      LayerForward step(workload_, ops_, layers_[i]);
+      std::visit([&](const auto& kind) { kind.forward(step); }, model_.layers[i].kind);
     }
     cast(batch_->values.back(), batch_->logits);
   }
@@ -303,43 +282,16 @@ class Lowering {
         continue;  // nothing that leads to the loss reads this layer
       }
       const Layer& layer = model_.layers[i];
-      const Id dy = *gradient_[i + 1];
-      std::visit(Overload{
-                     [&](const LinearLayer&) { differentiate_linear(i, dy, variant); },
-                     [&](const ActivationLayer& l) {
-                       const Value x = layer.inputs[0];
-                       if (x == 0) {
-                         return;
-                       }
-                       const Id dx = gradient_tensor(x);
-                       ops_.emplace_back(ActivateGrad{.y = value(static_cast<Value>(i) + 1),
-                                                      .dy = dy,
-                                                      .dx = dx,
-                                                      .activation = l.activation});
-                       contribute(x, dx);
-                     },
-                     [&](const AddLayer&) {
-                       contribute(layer.inputs[0], dy);
-                       contribute(layer.inputs[1], dy);
-                     },
-                 },
-                 layer.kind);
-    }
-  }
-
-  void differentiate_linear(std::size_t i, Id dy, const Variant& variant) {
-    const Value x = model_.layers[i].inputs[0];
-    const std::size_t p = first_parameter_[i];
-    const Id dx = x == 0 ? none : gradient_tensor(x);  // nobody asks for the gradient of the data
-    ops_.emplace_back(LinearGrad{.x = value(x),
-                                 .w = parameters_[p].operand,
-                                 .dy = dy,
-                                 .dx = dx,
-                                 .dw = parameters_[p].gradient,
-                                 .dbias = parameters_[p + 1].gradient,
-                                 .accumulate = !variant.first});
-    if (dx != none) {
-      contribute(x, dx);
+      std::vector<bool> asked;
+      for (const Value input : layer.inputs) {
+        asked.push_back(input != 0);  // nobody asks for the gradient of the data
+      }
+      LayerBackward step(workload_, ops_, layers_[i], asked, *gradient_[i + 1], !variant.first,
+                         type_);
+      std::visit([&](const auto& kind) { kind.backward(step); }, layer.kind);
+      for (const auto& [input, gradient] : step.given()) {
+        contribute(layer.inputs[input], gradient);
+      }
     }
   }
 
@@ -403,7 +355,7 @@ class Lowering {
   Workload workload_;
   Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
   std::vector<Parameter> parameters_;
-  std::vector<std::size_t> first_parameter_;  ///< by layer, into parameters_
+  std::vector<std::size_t> first_parameter_;  ///< by layer, into parameters_; then their number
   std::vector<std::vector<Id>> moments_;      ///< AdamW's m and v
   std::vector<Shape> samples_;                ///< by Value
   std::map<Variant, int> steps_;
@@ -411,7 +363,8 @@ class Lowering {
 
   // The step in the making.
   std::vector<Op> ops_;
-  const Batch* batch_ = nullptr;
+  Batch* batch_ = nullptr;
+  std::vector<LayerTensors> layers_;
   std::vector<std::optional<Id>> gradient_;  ///< by Value
 };
 

@@ -9,30 +9,6 @@
 
 namespace crossover {
 
-std::vector<OpProduct> products_of(const Workload& workload, const Op& op) {
-  const auto rows = [&](Id id) { return leading(workload[id].shape); };
-  std::vector<OpProduct> products;
-  if (const auto* linear = std::get_if<Linear>(&op)) {
-    const Shape& w = workload[linear->w].shape;
-    products.push_back(
-        {{.m = rows(linear->x), .n = w[0], .k = w[1], .transpose_b = true}, "forward"});
-  } else if (const auto* grad = std::get_if<LinearGrad>(&op)) {
-    const Shape& w = workload[grad->w].shape;
-    if (grad->dx != none) {
-      products.push_back({{.m = rows(grad->x), .n = w[1], .k = w[0]}, "dx"});
-    }
-    products.push_back({{.m = w[0], .n = w[1], .k = rows(grad->x), .transpose_a = true}, "dw"});
-  } else if (const auto* gemm = std::get_if<Gemm>(&op)) {
-    const Shape& c = workload[gemm->c].shape;
-    products.push_back({{.m = c[0],
-                         .n = c[1],
-                         .k = workload[gemm->a].shape[gemm->transpose_a ? 0 : 1],
-                         .transpose_a = gemm->transpose_a,
-                         .transpose_b = gemm->transpose_b}});
-  }
-  return products;
-}
-
 std::int64_t product_count(const Workload& workload) {
   std::vector<std::int64_t> of_step;
   for (const Step& step : workload.steps) {

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that stand between the layers of a network. elementwise.h computes them.
+#pragma once
+
+namespace crossover {
+
+enum class Activation { identity, relu, sigmoid };
+
+}  // namespace crossover

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every operation of a Workload says of itself. operations.h lists them; each has a header in
+// operations/ that defines it, and a source of the same name in src/operations/.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <vector>
+
+#include "crossover/tensor.h"
+
+namespace crossover {
+
+struct Workload;
+class Fit;           // src/operations/fit.h: asks what shapes and types an operation's tensors have
+class ReferenceRun;  // src/reference/run.h: where the tensors of the run that is computed lie
+
+/// What a device spends its time on.
+enum class OpCategory {
+  product,
+  elementwise,
+  loss,
+  update,
+  copy_to_device,
+  copy_from_device,
+  launch,
+  synchronization
+};
+
+/// The tensors that an operation reads and writes; absent ones (none) are left out.
+/// An operand that is updated in place stands in both.
+struct Operands {
+  std::vector<Id> reads, writes;
+};
+
+/// What an operation costs; cost.h says what counts.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+  std::int64_t launches = 0;
+
+  Cost& operator+=(const Cost& other);
+};
+
+/// A matrix product c [m, n] = op(a) [m, k] op(b) [k, n], where op transposes if its flag is set.
+struct ProductSize {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  Type type = Type::f32;  ///< as which a, b and c are stored
+
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
+  auto operator<=>(const ProductSize&) const = default;
+};
+
+/// A product that an operation consists of. `pass`: "forward", "dx", "dw", or "" of a Gemm.
+struct OpProduct {
+  ProductSize size;
+  const char* pass = "";
+};
+
+/// Sees the members of an operation, each with its name: see.reads() and see.writes() its tensors
+/// (one, a list, or none; an operand that is updated in place is both), see.value() whatever else
+/// tells one operation from another. The order of the calls is that of Operands.
+struct OperationVisitor {
+  void reads(const char* name, Id id);
+  void reads(const char* name, const std::vector<Id>& ids);
+  void writes(const char* name, Id id);
+  void writes(const char* name, const std::vector<Id>& ids);
+  template <class Value>
+  void value(const char* name, const Value& value);
+};
+
+/// An operation is a struct of tensors and values with these members. A type that lacks one is
+/// refused where the operations are listed.
+///   name            as messages and files call it
+///   category        what its time counts as
+///   describe(see)   shows its members to an OperationVisitor, or a class like it
+///   check(fit)      throws std::invalid_argument where shapes or types do not fit
+///   cost(workload)  its operations and launches; bytes follow from its operands
+///   products(...)   the matrix products it consists of, in the order in which they are computed
+///   execute(run)    what it means, in float64
+template <class T>
+concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
+                             const Workload& workload, ReferenceRun& run) {
+  { T::name } -> std::convertible_to<const char*>;
+  { T::category } -> std::convertible_to<OpCategory>;
+  { op.describe(see) } -> std::same_as<void>;
+  { op.check(fit) } -> std::same_as<void>;
+  { op.cost(workload) } -> std::same_as<Cost>;
+  { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
+  { op.execute(run) } -> std::same_as<void>;
+};
+
+}  // namespace crossover

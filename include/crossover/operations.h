@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of operations. To add one: docs/adding.md.
+//
+// Matrices are row-major; a tensor of more than two dimensions counts as [leading(shape), last].
+// Floating-point tensors of one operation are of one type, but where T stands for it: T is f32,
+// bf16 or f16. Whatever the types, an operation computes its result from the stored operands as if
+// exactly, and rounds it once, to the nearest number of the type that stores it, ties to even.
+#pragma once
+
+#include <variant>
+
+#include "crossover/operation.h"
+#include "crossover/operations/activate.h"
+#include "crossover/operations/adamw.h"
+#include "crossover/operations/add.h"
+#include "crossover/operations/cast.h"
+#include "crossover/operations/gemm.h"
+#include "crossover/operations/linear.h"
+#include "crossover/operations/sgd.h"
+#include "crossover/operations/softmax_cross_entropy.h"
+
+namespace crossover {
+
+template <Operation... Operations>
+using OneOf = std::variant<Operations...>;
+
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                 AdamW, Gemm>;
+
+const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
+
+OpCategory category(const Op& op);
+
+Operands operands(const Op& op);
+
+/// The products of an operation, in the order in which it computes them: of a layer y = x wT,
+/// dx = dy w, dw = dyT x. Empty where it is none.
+std::vector<OpProduct> products_of(const Workload& workload, const Op& op);
+
+}  // namespace crossover

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// An activation by itself, and its gradient.
+#pragma once
+
+#include <vector>
+
+#include "crossover/activation.h"
+#include "crossover/operation.h"
+
+namespace crossover {
+
+/// y = activation(x), elementwise.
+struct Activate {
+  Id x = none, y = none;
+  Activation activation = Activation::identity;
+
+  static constexpr const char* name = "Activate";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.writes("y", y);
+    see.value("activation", activation);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// dx = dy * activation', elementwise, the derivative taken from the activation's result y.
+struct ActivateGrad {
+  Id y = none, dy = none, dx = none;
+  Activation activation = Activation::identity;
+
+  static constexpr const char* name = "ActivateGrad";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("y", y);
+    see.reads("dy", dy);
+    see.writes("dx", dx);
+    see.value("activation", activation);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+}  // namespace crossover

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adam with decoupled weight decay.
+#pragma once
+
+#include <vector>
+
+#include "crossover/operation.h"
+
+namespace crossover {
+
+/// AdamW (Loshchilov & Hutter 2019) as PyTorch computes it, decay decoupled:
+/// w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
+/// w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon).
+/// g stands for gradient_factor * gradient, as in Sgd. All f32, but for `step`, which is t: one i32
+/// that the operation increments before use.
+struct AdamW {
+  std::vector<Id> parameters, gradients, m, v;
+  std::vector<double> weight_decay;  ///< one for each parameter
+  Id step = none;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+  double gradient_factor = 1;
+
+  static constexpr const char* name = "AdamW";
+  static constexpr OpCategory category = OpCategory::update;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("parameters", parameters);
+    see.writes("parameters", parameters);
+    see.reads("m", m);
+    see.writes("m", m);
+    see.reads("v", v);
+    see.writes("v", v);
+    see.reads("gradients", gradients);
+    see.reads("step", step);
+    see.writes("step", step);
+    see.value("weight_decay", weight_decay);
+    see.value("learning_rate", learning_rate);
+    see.value("beta1", beta1);
+    see.value("beta2", beta2);
+    see.value("epsilon", epsilon);
+    see.value("gradient_factor", gradient_factor);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+}  // namespace crossover

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss of a classifier, with its gradient.
+#pragma once
+
+#include <vector>
+
+#include "crossover/operation.h"
+
+namespace crossover {
+
+/// loss[run] = mean over the batch of -log softmax(logits)[label], natural logarithm;
+/// dlogits = (softmax(logits) - onehot(label)) * scale / batch.
+/// logits [batch, classes] f32, labels [batch] i32, loss [runs] f32, dlogits [batch, classes] T.
+struct SoftmaxCrossEntropy {
+  Id logits = none, labels = none, loss = none, dlogits = none;
+  /// 1 / k where gradients are accumulated over k batches, times the factor that keeps small
+  /// gradients within the range of f16; it leaves the loss alone.
+  double scale = 1;
+
+  static constexpr const char* name = "SoftmaxCrossEntropy";
+  static constexpr OpCategory category = OpCategory::loss;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("logits", logits);
+    see.reads("labels", labels);
+    see.writes("loss", loss);
+    see.writes("dlogits", dlogits);
+    see.value("scale", scale);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+}  // namespace crossover

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer sees of the network around it while a Model becomes a Workload: the shapes that
+// reach it, then for each distinct step the tensors it reads and writes. src/step/lowering.cpp
+// walks the layers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crossover/model.h"
+#include "crossover/step.h"
+
+namespace crossover {
+
+/// A trained tensor that a layer declares.
+struct LayerParameter {
+  Tensor tensor;
+  /// Read in the type of the layer's result, like a bias that is added to it; otherwise in the type
+  /// of activations.
+  bool as_result = false;
+};
+
+class LayerShapes {
+ public:
+  /// `model` and `layer` are names for messages; `inputs` are the shapes of one sample of each.
+  LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs)
+      : model_(std::move(model)), layer_(std::move(layer)), inputs_(std::move(inputs)) {}
+
+  /// The shape of one sample of input i, of a layer that reads `count` values. Throws
+  /// std::invalid_argument where it reads another number of them.
+  [[nodiscard]] const Shape& input(std::size_t i = 0, std::size_t count = 1) const;
+
+  /// Throws std::invalid_argument: "model 'm': layer 2 <what>".
+  void require(bool condition, const std::string& what) const;
+
+  /// Declares the trained tensor "<layer> <name>". Parameters count in the order of these calls.
+  void parameter(const std::string& name, Shape shape, Start start, bool as_result = false);
+
+  [[nodiscard]] std::vector<LayerParameter> take_parameters() { return std::move(parameters_); }
+
+ private:
+  std::string model_, layer_;
+  std::vector<Shape> inputs_;
+  std::vector<LayerParameter> parameters_;
+};
+
+/// The tensors of one layer in one step.
+struct LayerTensors {
+  std::vector<Id> inputs;
+  Id result = none;
+  std::vector<Id> parameters;        ///< as the layer's operations read them
+  std::vector<Id> gradients;         ///< of the parameters
+  std::vector<Id>* saved = nullptr;  ///< of the batch size: made once, shared by its steps
+  std::string name;                  ///< "layer 2"
+};
+
+class LayerForward {
+ public:
+  LayerForward(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors)
+      : workload_(workload), ops_(ops), tensors_(tensors) {}
+
+  [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
+  [[nodiscard]] Id y() const { return tensors_.result; }
+  [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
+  [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
+
+  /// A tensor "<layer> <name>" that backward() finds again as saved(), in the order of the calls:
+  /// statistics, masks, gates.
+  Id save(const std::string& name, const Shape& shape, Type type);
+
+  void emit(Op op) { ops_.push_back(std::move(op)); }
+
+ private:
+  Workload& workload_;
+  std::vector<Op>& ops_;
+  const LayerTensors& tensors_;
+  std::size_t saved_ = 0;
+};
+
+class LayerBackward {
+ public:
+  /// `asked[i]`: whether somebody needs the gradient of input i. `accumulate`: gradients of
+  /// parameters are added to, not overwritten.
+  LayerBackward(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors,
+                std::vector<bool> asked, Id dy, bool accumulate, Type gradient_type)
+      : workload_(workload),
+        ops_(ops),
+        tensors_(tensors),
+        asked_(std::move(asked)),
+        dy_(dy),
+        accumulate_(accumulate),
+        gradient_type_(gradient_type) {}
+
+  [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
+  [[nodiscard]] Id y() const { return tensors_.result; }
+  [[nodiscard]] Id dy() const { return dy_; }
+  [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
+  [[nodiscard]] Id gradient(std::size_t i) const { return tensors_.gradients.at(i); }
+  [[nodiscard]] Id saved(std::size_t i) const { return tensors_.saved->at(i); }
+  [[nodiscard]] bool accumulate() const { return accumulate_; }
+
+  /// A new tensor for the gradient of input i, which the layer must write; none where nobody asks.
+  Id dx(std::size_t i = 0);
+
+  /// The gradient of input i is a tensor that exists already.
+  void pass(std::size_t i, Id gradient);
+
+  void emit(Op op) { ops_.push_back(std::move(op)); }
+
+  /// The gradients that the layer has given: input and tensor.
+  [[nodiscard]] const std::vector<std::pair<std::size_t, Id>>& given() const { return given_; }
+
+ private:
+  Workload& workload_;
+  std::vector<Op>& ops_;
+  const LayerTensors& tensors_;
+  std::vector<bool> asked_;
+  Id dy_;
+  bool accumulate_;
+  Type gradient_type_;
+  std::vector<std::pair<std::size_t, Id>> given_;
+};
+
+}  // namespace crossover

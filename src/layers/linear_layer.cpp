@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/layers/linear_layer.h"
+
+#include <cmath>
+
+#include "contexts.h"
+
+namespace crossover {
+namespace {
+
+constexpr std::size_t weight = 0;
+constexpr std::size_t bias = 1;
+
+}  // namespace
+
+Shape LinearLayer::infer(LayerShapes& shapes) const {
+  Shape sample = shapes.input();
+  shapes.require(!sample.empty(), "reads single numbers, not vectors");
+  const std::int64_t in = sample.back();
+  const Start start{.bound = 1 / std::sqrt(static_cast<double>(in))};
+  shapes.parameter("weight", {out_features, in}, start);
+  shapes.parameter("bias", {out_features}, start, true);
+  sample.back() = out_features;
+  return sample;
+}
+
+void LinearLayer::forward(LayerForward& step) const {
+  step.emit(Linear{
+      .x = step.x(), .w = step.parameter(weight), .bias = step.parameter(bias), .y = step.y()});
+}
+
+void LinearLayer::backward(LayerBackward& step) const {
+  step.emit(LinearGrad{.x = step.x(),
+                       .w = step.parameter(weight),
+                       .dy = step.dy(),
+                       .dx = step.dx(),
+                       .dw = step.gradient(weight),
+                       .dbias = step.gradient(bias),
+                       .accumulate = step.accumulate()});
+}
+
+}  // namespace crossover

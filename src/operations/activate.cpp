@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/activate.h"
+
+#include "../reference/run.h"
+#include "counting.h"
+#include "crossover/elementwise.h"
+#include "fit.h"
+
+namespace crossover {
+
+// ---- Activate
+
+void Activate::check(const Fit& fit) const { fit.expect(y, fit.at(x).shape, fit.number(x)); }
+
+Cost Activate::cost(const Workload& workload) const {
+  return {.flops = flops(activation) * count(workload, y), .launches = 1};
+}
+
+std::vector<OpProduct> Activate::products(const Workload& /*workload*/) const { return {}; }
+
+void Activate::execute(ReferenceRun& run) const {
+  const double* from = run.at(x);
+  double* to = run.at(y);
+  const std::int64_t size = run.size(x);
+  for (std::int64_t i = 0; i < size; ++i) {
+    to[i] = activate(activation, from[i]);
+  }
+}
+
+// ---- ActivateGrad
+
+void ActivateGrad::check(const Fit& fit) const {
+  fit.expect(dy, fit.at(y).shape, fit.number(y));
+  fit.expect(dx, fit.at(y).shape, fit.number(y));
+}
+
+Cost ActivateGrad::cost(const Workload& workload) const {
+  return {.flops = derivative_flops(activation) * count(workload, dx), .launches = 1};
+}
+
+std::vector<OpProduct> ActivateGrad::products(const Workload& /*workload*/) const { return {}; }
+
+void ActivateGrad::execute(ReferenceRun& run) const {
+  const double* result = run.at(y);
+  const double* from = run.at(dy);
+  double* to = run.at(dx);
+  const std::int64_t size = run.size(y);
+  for (std::int64_t i = 0; i < size; ++i) {
+    to[i] = from[i] * derivative_from_result(activation, result[i]);
+  }
+}
+
+}  // namespace crossover

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/sgd.h"
+
+#include "../reference/run.h"
+#include "counting.h"
+#include "crossover/elementwise.h"
+#include "fit.h"
+#include "update.h"
+
+namespace crossover {
+
+void Sgd::check(const Fit& fit) const { check_update(fit, parameters, gradients); }
+
+Cost Sgd::cost(const Workload& workload) const {
+  return {.flops = 2 * count(workload, parameters),
+          .launches = static_cast<std::int64_t>(parameters.size())};
+}
+
+std::vector<OpProduct> Sgd::products(const Workload& /*workload*/) const { return {}; }
+
+void Sgd::execute(ReferenceRun& run) const {
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    double* w = run.at(parameters[p]);
+    const double* g = run.at(gradients[p]);
+    const std::int64_t size = run.size(parameters[p]);
+    for (std::int64_t i = 0; i < size; ++i) {
+      w[i] = sgd(w[i], gradient_factor * g[i], learning_rate);
+    }
+  }
+}
+
+}  // namespace crossover

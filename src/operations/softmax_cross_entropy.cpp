@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/softmax_cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../reference/run.h"
+#include "counting.h"
+#include "fit.h"
+
+namespace crossover {
+
+void SoftmaxCrossEntropy::check(const Fit& fit) const {
+  fit.require(fit.at(logits).shape.size() == 2, "the logits are not a matrix [batch, classes]");
+  fit.expect(logits, fit.at(logits).shape);
+  fit.expect(dlogits, fit.at(logits).shape, fit.number(dlogits));
+  fit.expect(labels, {fit.at(logits).shape[0]}, Type::i32);
+  fit.expect(loss, {static_cast<std::int64_t>(fit.workload().order.size())});
+}
+
+Cost SoftmaxCrossEntropy::cost(const Workload& workload) const {
+  return {.flops = 5 * count(workload, logits) + 2 * count(workload, labels), .launches = 2};
+}
+
+std::vector<OpProduct> SoftmaxCrossEntropy::products(const Workload& /*workload*/) const {
+  return {};
+}
+
+void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
+  const std::int64_t batch = run.shape(logits)[0];
+  const std::int64_t classes = run.shape(logits)[1];
+  double sum_of_losses = 0;
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const double* row = run.at(logits) + i * classes;
+    double* gradient = run.at(dlogits) + i * classes;
+    const auto label = static_cast<std::int64_t>(run.at(labels)[i]);
+    const double largest = *std::max_element(row, row + classes);
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      sum += std::exp(row[c] - largest);
+    }
+    sum_of_losses += largest + std::log(sum) - row[label];
+    for (std::int64_t c = 0; c < classes; ++c) {
+      const double probability = std::exp(row[c] - largest) / sum;
+      gradient[c] = (probability - (c == label ? 1 : 0)) * scale / static_cast<double>(batch);
+    }
+  }
+  run.at(loss)[run.position()] = sum_of_losses / static_cast<double>(batch);
+}
+
+}  // namespace crossover
