@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family Copy: bytes between the host and a GPU, and within each.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,10 @@ std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
   return batch * (elements(task.model.sample) * bytes(Type::f32) + bytes(Type::i32));
 }
 
-/// Of one run.
-MinimumWork minimum_work_of(const CopyProbe& probe, const Device& device) {
+/// Of one run; none where no ceiling bounds it.
+std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device& device) {
   const Work counted = work(probe);
-  MinimumWork least{.device = device.name(), .threads = device.is_host ? 1 : 0};
+  MinimumWork least;
   switch (probe.direction) {
     case Direction::host_to_device:
       least.bytes_to_device = counted.bytes;
@@ -55,11 +56,11 @@ MinimumWork minimum_work_of(const CopyProbe& probe, const Device& device) {
       least.bytes_from_device = counted.bytes;
       break;
     case Direction::both:
-      return {};  // at once: neither sum nor maximum is a bound that was measured
+      return std::nullopt;  // at once: neither sum nor maximum is a bound that was measured
     case Direction::device_to_device:
     case Direction::host_to_host:
       if (2 * probe.bytes <= device.cache_bytes) {
-        return {};  // caches have no ceiling here
+        return std::nullopt;  // caches have no ceiling here
       }
       least.memory_bytes =
           static_cast<double>((2 * probe.bytes - device.cache_bytes) * counted.pieces);

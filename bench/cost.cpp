@@ -9,10 +9,10 @@
 #include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
+#include "minimum_work.h"
 #include "networks.h"
 #include "profile_counters.h"
 #include "require_memory.h"
-#include "workload_demand.h"
 
 namespace crossover::bench {
 namespace {

@@ -181,9 +181,9 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
   result.label = plan.label;
   row->count(one, target, result);
   result.counters["operand_sets"] = static_cast<double>(sets);
-  if (plan.cold) {  // nothing stays from one turn to the next
+  if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
     const std::int64_t beyond_cache = sets * set_bytes(size) - target.device->cache_bytes;
-    result.minimum_work.memory_bytes = static_cast<double>(beyond_cache);
+    result.minimum_work->memory_bytes = static_cast<double>(beyond_cache);
   }
   return row;
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "crossover/random.h"
-#include "workload_demand.h"
+#include "minimum_work.h"
 
 namespace crossover::bench {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family Peak: the ceilings of each device, which every other row's bound is taken from.
+// Family Peak: the ceilings of each device, from which readers of the file take every other row's
+// bound (plots/analysis/bounds.py knows which row is which ceiling).
 #include <algorithm>
 #include <string>
 
@@ -11,21 +12,6 @@ namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 constexpr std::int64_t float_bytes = sizeof(float);
-
-/// What raises a ceiling by the rate that a counter holds.
-auto raises(Ceiling ceiling, const Device& device, Precision precision, int threads,
-            const char* counter) {
-  return [=, name = device.name()](Ceilings& ceilings, const benchmark::UserCounters& counters) {
-    ceilings.raise(ceiling, name, precision, threads, counters.at(counter).value);
-  };
-}
-
-/// The same of a time: so many a second.
-auto raises_by_time(Ceiling ceiling, const Device& device) {
-  return [=, name = device.name()](Ceilings& ceilings, const benchmark::UserCounters& counters) {
-    ceilings.raise(ceiling, name, Precision::f32, 0, 1 / counters.at("seconds").value);
-  };
-}
 
 Configuration named(const std::string& quantity, const Configuration& more, const Device& device,
                     const Configuration& side) {
@@ -54,24 +40,20 @@ std::int64_t triad_values(const Device& device, std::int64_t least_bytes) {
 }
 
 void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
-  const auto add = [&](Row row, int threads) {
+  const auto add = [&](const std::string& quantity, const Configuration& more,
+                       const ProbeSpec& spec, int threads) {
+    const Configuration side{{"cpu_threads", std::to_string(threads)}};
+    Row row = probe_row(arguments, cpu, named(quantity, more, cpu, side), spec);
     row.quality = doubts_about_threads(threads);
     rows.add(std::move(row));
   };
   for (const int threads : thread_counts(arguments)) {
-    const Configuration side{{"cpu_threads", std::to_string(threads)}};
-    Row fma = probe_row(
-        arguments, cpu, named("fma", {{"precision", "f32"}}, cpu, side),
-        FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads});
-    fma.raise = raises(Ceiling::flops_per_second, cpu, Precision::f32, threads, "flops_per_second");
-    add(std::move(fma), threads);
+    add("fma", {{"precision", "f32"}},
+        FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads},
+        threads);
 
     constexpr std::int64_t least = 64 * mebibyte;
-    Row triad = probe_row(arguments, cpu, named("triad", {}, cpu, side),
-                          TriadProbe{.values = triad_values(cpu, least), .threads = threads});
-    triad.raise =
-        raises(Ceiling::memory_bytes_per_second, cpu, Precision::f32, threads, "bytes_per_second");
-    add(std::move(triad), threads);
+    add("triad", {}, TriadProbe{.values = triad_values(cpu, least), .threads = threads}, threads);
 
     // The smaller ones stay in the caches, the larger ones keep many cores busy.
     for (const std::int64_t size : {512, 2048}) {
@@ -79,68 +61,46 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
       if (!is_wanted(arguments, cpu, precision)) {
         break;
       }
-      Row matrix = probe_row(
-          arguments, cpu,
-          named("matrix", {{"precision", to_string(precision)}, {"size", std::to_string(size)}},
-                cpu, side),
-          MatrixProbe{.precision = precision, .size = size, .threads = threads});
-      matrix.raise = raises(Ceiling::flops_per_second, cpu, precision, threads, "flops_per_second");
-      add(std::move(matrix), threads);
+      add("matrix", {{"precision", to_string(precision)}, {"size", std::to_string(size)}},
+          MatrixProbe{.precision = precision, .size = size, .threads = threads}, threads);
     }
 
-    add(probe_row(arguments, cpu, named("fork-join", {}, cpu, side),
-                  ForkJoinProbe{.threads = threads}),
-        threads);
+    add("fork-join", {}, ForkJoinProbe{.threads = threads}, threads);
   }
-  const CopyProbe copy{.direction = Direction::host_to_host,
-                       .bytes = triad_values(cpu, 64 * mebibyte) * float_bytes};
-  Row row = probe_row(arguments, cpu,
-                      named("copy", {{"direction", "h2h"}}, cpu, {{"cpu_threads", "1"}}), copy);
   // The C library's copy writes past the caches, and so reaches more than a plain loop.
-  row.raise = [name = cpu.name()](Ceilings& ceilings, const benchmark::UserCounters& counters) {
-    const double read_and_written = 2 * counters.at("bytes_per_second").value;
-    ceilings.raise(Ceiling::memory_bytes_per_second, name, Precision::f32, 1, read_and_written);
-  };
-  add(std::move(row), 1);
+  add("copy", {{"direction", "h2h"}},
+      CopyProbe{.direction = Direction::host_to_host,
+                .bytes = triad_values(cpu, 64 * mebibyte) * float_bytes},
+      1);
 }
 
 void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
   const auto add = [&](const std::string& quantity, const Configuration& more,
-                       const ProbeSpec& spec, auto raise) {
-    Row row = probe_row(arguments, gpu, named(quantity, more, gpu, {}), spec);
-    row.raise = raise;
-    rows.add(std::move(row));
+                       const ProbeSpec& spec) {
+    rows.add(probe_row(arguments, gpu, named(quantity, more, gpu, {}), spec));
   };
-  const decltype(Row::raise) nothing;
-  add("fma", {{"precision", "f32"}}, FmaProbe{.values = 32 * mebibyte, .length = 1024},
-      raises(Ceiling::flops_per_second, gpu, Precision::f32, 0, "flops_per_second"));
+  add("fma", {{"precision", "f32"}}, FmaProbe{.values = 32 * mebibyte, .length = 1024});
   for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::f16}) {
     if (is_wanted(arguments, gpu, precision)) {
       constexpr std::int64_t size = 8192;
       add("matrix", {{"precision", to_string(precision)}},
-          MatrixProbe{.precision = precision, .size = size},
-          raises(Ceiling::flops_per_second, gpu, precision, 0, "flops_per_second"));
+          MatrixProbe{.precision = precision, .size = size});
     }
   }
-  add("triad", {}, TriadProbe{.values = triad_values(gpu, 256 * mebibyte)},
-      raises(Ceiling::memory_bytes_per_second, gpu, Precision::f32, 0, "bytes_per_second"));
-  for (const auto& [name, direction, ceiling] :
-       {std::tuple{"h2d", Direction::host_to_device, Ceiling::bytes_per_second_to_device},
-        std::tuple{"d2h", Direction::device_to_host, Ceiling::bytes_per_second_from_device}}) {
+  add("triad", {}, TriadProbe{.values = triad_values(gpu, 256 * mebibyte)});
+  for (const auto& [name, direction] :
+       {std::pair{"h2d", Direction::host_to_device}, std::pair{"d2h", Direction::device_to_host}}) {
     add("copy", {{"direction", name}},
         CopyProbe{.direction = direction,
                   .memory = HostMemory::pinned,
                   .asynchronous = true,
-                  .bytes = 64 * mebibyte},
-        raises(ceiling, gpu, Precision::f32, 0, "bytes_per_second"));
+                  .bytes = 64 * mebibyte});
   }
   constexpr int many = 1000;
-  add("launch", {}, LaunchProbe{}, nothing);
-  add("launches", {}, LaunchProbe{.launches = many},
-      raises_by_time(Ceiling::launches_per_second, gpu));
-  add("graph-node", {}, GraphNodeProbe{.nodes = many},
-      raises_by_time(Ceiling::graph_nodes_per_second, gpu));
-  add("synchronization", {}, SynchronizeProbe{}, nothing);
+  add("launch", {}, LaunchProbe{});
+  add("launches", {}, LaunchProbe{.launches = many});
+  add("graph-node", {}, GraphNodeProbe{.nodes = many});
+  add("synchronization", {}, SynchronizeProbe{});
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool is_modest(const ProbeSpec& spec) {
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const MinimumWork& minimum_work) {
+              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
           .expected_seconds = 1.5 * arguments.sweep.repetitions * arguments.sweep.min_time_seconds};

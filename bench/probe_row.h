@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "arguments.h"
 #include "crossover/probe.h"
@@ -10,10 +11,9 @@
 
 namespace crossover::bench {
 
-/// All but the minimum work and the ceilings that it raises. Counters: docs/method.md, "Copy" and
-/// "Peak".
+/// Counters: docs/method.md, "Copy" and "Peak".
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const MinimumWork& minimum_work = {});
+              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work = std::nullopt);
 
 /// Whether a probe takes at most a quarter of the host's memory: a larger one is not planned.
 bool is_modest(const ProbeSpec& spec);

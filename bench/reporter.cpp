@@ -76,22 +76,16 @@ Json verification_json(const RowVerification& verification) {
   return json;
 }
 
-/// The measured ceiling that holds the row back, and how near it comes.
-Json bound_json(const Ceilings& ceilings, const MinimumWork& minimum_work, double seconds) {
-  if (minimum_work.device.empty()) {
-    return nullptr;
-  }
-  const std::optional<Bound> bound = ceilings.bound(minimum_work);
-  if (!bound) {
-    return {{"reason", "no ceiling for it was measured in this file (family Peak)"}};
-  }
-  constexpr double percent = 100;
-  return {{"name", bound->name},
-          {"seconds", bound->seconds},
-          {"percent", percent * bound->seconds / seconds}};
+Json minimum_work_json(const MinimumWork& least) {
+  return {{"flops", least.flops},
+          {"memory_bytes", least.memory_bytes},
+          {"bytes_to_device", least.bytes_to_device},
+          {"bytes_from_device", least.bytes_from_device},
+          {"launches", least.launches},
+          {"graph", least.graph}};
 }
 
-Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
+Json row_json(const Run& run, const Row& row) {
   Json json = {{"name", run.benchmark_name()},
                {"family_index", run.family_index},
                {"per_family_instance_index", run.per_family_instance_index},
@@ -138,9 +132,8 @@ Json row_json(const Run& run, const Row& row, const Ceilings& ceilings) {
     if (!row.result.verification.reference.empty()) {
       json["verification"] = verification_json(row.result.verification);
     }
-    if (Json bound = bound_json(ceilings, row.result.minimum_work, seconds_of(run));
-        !bound.is_null()) {
-      json["bound"] = std::move(bound);
+    if (row.result.minimum_work) {
+      json["minimum_work"] = minimum_work_json(*row.result.minimum_work);
     }
   }
   for (const auto& [name, counter] : run.counters) {
@@ -199,9 +192,6 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
     if (row.derive != nullptr) {
       row.derive(run.counters, seconds_of(run));
     }
-    if (row.raise) {
-      row.raise(ceilings_, run.counters);
-    }
   }
   // Google Benchmark reports a row twice: its repetitions, then their aggregates.
   const bool is_new = reported_.insert(name).second;
@@ -213,7 +203,7 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
   for (const Run& run : runs) {
     // A row that fails, fails in every repetition: once is enough to know.
     if (!(failed && has_error(run))) {
-      json.push_back(row_json(run, row, ceilings_));
+      json.push_back(row_json(run, row));
     }
     failed = failed || has_error(run);
   }

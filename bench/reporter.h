@@ -37,7 +37,6 @@ class Reporter : public benchmark::BenchmarkReporter {
   Rows& rows_;
   ResultFile* file_;
   std::unique_ptr<benchmark::BenchmarkReporter> standard_;
-  Ceilings ceilings_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double expected_seconds_ = 0;       ///< of all selected rows
   double expected_seconds_done_ = 0;  ///< of the finished ones

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "axes.h"
-#include "ceilings.h"
 #include "device.h"
+#include "minimum_work.h"
 
 namespace crossover::bench {
 
@@ -42,7 +42,7 @@ struct Result {
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
   RowVerification verification;
-  MinimumWork minimum_work;  ///< of one iteration
+  std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
 };
 
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
@@ -74,8 +74,6 @@ struct Row {
   std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
-  /// The row measures a ceiling: which one, from the counters when derive() has seen them.
-  std::function<void(Ceilings& ceilings, const benchmark::UserCounters& counters)> raise;
 
   std::unique_ptr<PreparedBenchmark> prepared;  ///< from its first repetition to its last
   Result result;

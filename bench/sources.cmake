@@ -5,7 +5,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/arguments.cpp
   ${CMAKE_CURRENT_LIST_DIR}/axes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/benchmark_flags.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/ceilings.cpp
   ${CMAKE_CURRENT_LIST_DIR}/choices.cpp
   ${CMAKE_CURRENT_LIST_DIR}/context.cpp
   ${CMAKE_CURRENT_LIST_DIR}/copy.cpp
@@ -16,6 +15,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/flag.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layer.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/minimum_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/networks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/operation_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/peak.cpp
@@ -28,5 +28,4 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/say.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sweeps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/target.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/training.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/workload_demand.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/training.cpp)

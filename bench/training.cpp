@@ -12,9 +12,9 @@
 #include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
+#include "minimum_work.h"
 #include "networks.h"
 #include "require_memory.h"
-#include "workload_demand.h"
 
 namespace crossover::bench {
 namespace {
@@ -164,8 +164,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
   const Cost counted = cost(subject.epoch);
   result.workload = hexadecimal(identity);
   result.label = optimizer_label(plan.options.optimizer);
-  result.minimum_work =
+  const MinimumWork least =
       minimum_work_of(made.workload, counted, *made.program, target.options, *target.device);
+  result.minimum_work = least;
   result.counters = target.counters;
   result.counters.merge(
       std::map<std::string, double>{{"params", static_cast<double>(parameter_count(made.workload))},
@@ -178,8 +179,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
                                     {"launches", static_cast<double>(made.program->launches())},
                                     {"first_call_seconds", first_call_seconds},
                                     {"loss_first_epoch", mean_loss(made)}});
-  if (result.minimum_work.bytes_to_device > 0) {
-    result.counters["bytes_to_device"] = result.minimum_work.bytes_to_device;
+  if (least.bytes_to_device > 0) {
+    result.counters["bytes_to_device"] = least.bytes_to_device;
   }
   return made;
 }

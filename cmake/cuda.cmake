@@ -7,6 +7,10 @@ set(CROSSOVER_HAS_CUDA FALSE)
 
 include(${CMAKE_CURRENT_LIST_DIR}/find_toolkit.cmake)
 
+set(CROSSOVER_CUDA_GENERATIONS all CACHE STRING
+    "Kernels where there is no GPU: for all generations, or only the newest, which compiles faster")
+set_property(CACHE CROSSOVER_CUDA_GENERATIONS PROPERTY STRINGS all newest)
+
 # Native where there is a GPU; else code for each generation that the toolkit knows, and for the newest
 # of them what a later driver translates.
 function(crossover_cuda_architectures compiler architectures)
@@ -26,6 +30,9 @@ function(crossover_cuda_architectures compiler architectures)
       set(newest ${generation})
     endif()
   endforeach()
+  if(CROSSOVER_CUDA_GENERATIONS STREQUAL "newest")
+    set(list ${newest}-real)
+  endif()
   list(TRANSFORM list REPLACE "^${newest}-real$" "${newest}")
   set(${architectures} "${list}" PARENT_SCOPE)
 endfunction()

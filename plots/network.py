@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plots.axes import BUILT_IN, Axes, Items
 from plots.rows import File, Row
 
-NetworkKey = tuple[tuple[str, str], ...]
-
-_HOW = frozenset({"family", "device", "execution", "data", "cpu_threads", "loss"})
-_OWN_COLUMN = frozenset({"model", "batch"})
+NetworkKey = Items
 
 
 def epoch_rows(file: File) -> list[Row]:
@@ -30,10 +28,9 @@ def best(rows: Sequence[Row]) -> Row:
 
 
 def network_key(row: Row) -> NetworkKey:
-    """What `row` computes: rows that share it may be compared."""
-    return tuple(
-        sorted((key, value) for key, value in row.configuration.items() if key not in _HOW)
-    )
+    """What `row` computes, and in which precision: rows that share it may be compared."""
+    precision = row.configuration["precision"]
+    return (*row.axes.what(row.configuration), ("precision", precision))
 
 
 def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
@@ -44,15 +41,13 @@ def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
     return groups
 
 
-def network_label(key: NetworkKey, keys: Sequence[NetworkKey]) -> str:
+def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUILT_IN) -> str:
     """The model, and beside it whatever but the batch size is not the same in all `keys`."""
     configuration = dict(key)
     others = [dict(other) for other in keys]
-    parts = [configuration["model"]]
-    for name, value in configuration.items():
-        if name not in _OWN_COLUMN and any(other.get(name) != value for other in others):
-            parts.append(value if name == "precision" else f"{name} {value}")
-    return ", ".join(parts)
+    same = {name for name, value in key if all(other.get(name) == value for other in others)}
+    varying = axes.words(configuration, without={"model", "batch", *same})
+    return ", ".join([configuration["model"], *varying])
 
 
 def _size(row: Row) -> tuple[float, str, float]:

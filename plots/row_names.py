@@ -3,19 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from plots.rows import Row
-
-# Keys whose values speak for themselves.
-_BARE = frozenset(
-    {
-        "model", "precision", "device", "execution", "quantity", "direction", "memory", "mode",
-        "transpose", "cache", "activation", "pass", "form",
-    }
-)  # fmt: skip
-
-_SHARED = ("device", "precision", "execution", "batch")  # what rows may have in common
 
 
 def short_names(rows: Iterable[Row]) -> tuple[dict[str, str], str]:
@@ -25,39 +15,37 @@ def short_names(rows: Iterable[Row]) -> tuple[dict[str, str], str]:
 
     No two rows have the same short name: those that would keep their own.
     """
-    configurations = {row.name: row.configuration for row in rows}
-    common = _common(list(configurations.values()))
+    found = {row.name: row for row in rows}
+    common = _common(list(found.values()))
     names = {
-        name: " ".join([configuration["family"], ", ".join(_words(configuration, common))]).strip()
-        for name, configuration in configurations.items()
+        name: " ".join([row.family, ", ".join(_words(row, common))]).strip()
+        for name, row in found.items()
     }
     texts = list(names.values())
     unique = {
         name: text if texts.count(text) == 1 and text != name else name
         for name, text in names.items()
     }
-    return unique, ", ".join(_words(common, {}))
+    return unique, ", ".join(common.values())
 
 
-def _common(configurations: list[dict[str, str]]) -> dict[str, str]:
-    values = {
-        key: {configuration[key] for configuration in configurations if key in configuration}
-        for key in _SHARED
-    }
-    return {key: next(iter(found)) for key, found in values.items() if len(found) == 1}
+def _common(rows: Sequence[Row]) -> dict[str, str]:
+    """Key → value in words of what `rows` may be said to have in common, and do."""
+    words: dict[str, set[str]] = {}
+    for row in rows:
+        # How and where first, then what.
+        for axis, value in (
+            *row.axes.of(row.configuration, "how", "alike"),
+            *row.axes.of(row.configuration, "what"),
+        ):
+            if axis.is_common:
+                words.setdefault(axis.key, set()).add(axis.word(value))
+    return {key: next(iter(found)) for key, found in words.items() if len(found) == 1}
 
 
-def _words(configuration: dict[str, str], known: dict[str, str]) -> list[str]:
+def _words(row: Row, common: dict[str, str]) -> list[str]:
     return [
-        _word(key, value)
-        for key, value in configuration.items()
-        if key != "family" and key not in known
+        row.axes[key].word(value)
+        for key, value in row.configuration.items()
+        if key != "family" and key not in common
     ]
-
-
-def _word(key: str, value: str) -> str:
-    if key == "cpu_threads":
-        return f"{value} thread" if value == "1" else f"{value} threads"
-    if key == "device":
-        return {"cpu": "CPU", "cuda": "GPU"}.get(value, value)
-    return value if key in _BARE else f"{key} {value}"

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 600  # for what hangs; a run takes a second or two
 SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
 EPOCHS = ("--family=Epoch", "--cuda=off")
 DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)

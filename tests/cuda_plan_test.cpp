@@ -16,8 +16,8 @@ namespace {
 
 using cuda::Epilogue;
 using cuda::Launch;
+using cuda::LaunchPlan;
 using cuda::make_plan;
-using cuda::Plan;
 using cuda::ProductForm;
 using cuda::ProductLaunch;
 
@@ -64,7 +64,7 @@ std::vector<L> launches_of(const cuda::StepPlan& step) {
 }
 
 TEST(CudaPlan, TakesEpiloguesForBiasReluAndTheirGradients) {
-  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, everything);
   ASSERT_EQ(plan.steps.size(), 1);
   // Two hidden layers and the last; then backwards dx and dw of each, no dx of the data. What a
   // product with a mask makes, it sums as well: only the last layer's bias gradient is left.
@@ -76,7 +76,7 @@ TEST(CudaPlan, TakesEpiloguesForBiasReluAndTheirGradients) {
 }
 
 TEST(CudaPlan, PutsOwnKernelsInThePlaceOfEpilogues) {
-  const Plan plan = make_plan(mlp_epoch(), {}, plain_only);
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, plain_only);
   const cuda::StepPlan& step = plan.steps[0];
   EXPECT_EQ(epilogues(step), std::vector(8, Epilogue::none));
   const auto forward = launches_of<cuda::BiasActivateLaunch>(step);
@@ -88,7 +88,7 @@ TEST(CudaPlan, PutsOwnKernelsInThePlaceOfEpilogues) {
 }
 
 TEST(CudaPlan, WritesNoMaskThatNobodyCanUse) {
-  const Plan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu}));
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu}));
   const std::vector<Epilogue> used = epilogues(plan.steps[0]);
   EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::relu_bias), 2);
   EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::relu_mask_bias), 0);
@@ -98,7 +98,7 @@ TEST(CudaPlan, WritesNoMaskThatNobodyCanUse) {
 }
 
 TEST(CudaPlan, SumsBiasGradientsWhereTheLibraryCan) {
-  const Plan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu_bias_sum}));
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu_bias_sum}));
   EXPECT_EQ(epilogues(plan.steps[0]),
             (std::vector{Epilogue::relu_mask_bias, Epilogue::relu_mask_bias, Epilogue::bias,
                          Epilogue::drelu, Epilogue::b_sum, Epilogue::drelu, Epilogue::b_sum,
@@ -106,7 +106,7 @@ TEST(CudaPlan, SumsBiasGradientsWhereTheLibraryCan) {
 }
 
 TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
-  const Plan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
+  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
   const cuda::StepPlan& step = plan.steps[0];
   EXPECT_EQ(launches_of<cuda::ActivateLaunch>(step).size(), 2);
   EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
@@ -116,7 +116,7 @@ TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
 
 TEST(CudaPlan, AddsToGradientsWithoutAnEpilogue) {
   // Of an accumulation of two, the second step adds.
-  const Plan plan = make_plan(mlp_epoch(10, Activation::relu, 2), {}, everything);
+  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::relu, 2), {}, everything);
   ASSERT_EQ(plan.steps.size(), 2);
   const auto sums = launches_of<cuda::ColumnSumsLaunch>(plan.steps[1]);
   ASSERT_EQ(sums.size(), 3);
@@ -131,7 +131,7 @@ TEST(CudaPlan, AddsToGradientsWithoutAnEpilogue) {
 }
 
 TEST(CudaPlan, SeesRowMajorMatricesAsTheirTransposes) {
-  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, everything);
   const auto products = launches_of<ProductLaunch>(plan.steps[0]);
   const ProductForm& forward = products[1].form;  // [5, 8] -> [5, 6]
   EXPECT_EQ((std::vector{forward.m, forward.n, forward.k}), (std::vector<std::int64_t>{6, 5, 8}));
@@ -151,19 +151,19 @@ TEST(CudaPlan, ExchangesTheFactorsOfAProduct) {
   const Id a = one.tensor("a", {7, 5});
   const Id b = one.tensor("b", {7, 3});
   one.operation(Gemm{.a = a, .b = b, .c = one.tensor("c", {5, 3}), .transpose_a = true});
-  const Plan plan = make_plan(one.workload, {}, everything);
+  const LaunchPlan plan = make_plan(one.workload, {}, everything);
   const auto products = launches_of<ProductLaunch>(plan.steps[0]);
   ASSERT_EQ(products.size(), 1);
   const ProductForm& form = products[0].form;
   EXPECT_EQ((std::vector{form.m, form.n, form.k}), (std::vector<std::int64_t>{3, 5, 7}));
   EXPECT_FALSE(form.transpose_a);
   EXPECT_TRUE(form.transpose_b);
-  EXPECT_EQ(products[0].a.offset, plan.offset[static_cast<std::size_t>(b)]);
-  EXPECT_EQ(products[0].b.offset, plan.offset[static_cast<std::size_t>(a)]);
+  EXPECT_EQ(products[0].a.offset, plan[b].offset);
+  EXPECT_EQ(products[0].b.offset, plan[a].offset);
 }
 
 TEST(CudaPlan, GivesEachLayerAMaskThatBothEndsUse) {
-  const Plan plan = make_plan(mlp_epoch(), {}, everything);
+  const LaunchPlan plan = make_plan(mlp_epoch(), {}, everything);
   const auto products = launches_of<ProductLaunch>(plan.steps[0]);
   EXPECT_EQ(products[0].mask.offset, products[5].mask.offset);
   EXPECT_EQ(products[1].mask.offset, products[3].mask.offset);
@@ -181,7 +181,7 @@ TEST(CudaPlan, RoundsMasksToWholeColumnsOf128Bits) {
 TEST(CudaPlan, SumsOnlyGradientsThatComeFromOneProductThere) {
   // The value that three layers read: its gradient is a sum of several, made by Add, which no
   // product's epilogue can have summed.
-  const Plan plan = make_plan(epoch(residual_model(), 10), {}, everything);
+  const LaunchPlan plan = make_plan(epoch(residual_model(), 10), {}, everything);
   for (const cuda::StepPlan& step : plan.steps) {
     std::set<std::int64_t> written;
     for (const auto& product : launches_of<ProductLaunch>(step)) {
@@ -236,7 +236,7 @@ TEST(CudaPlan, RoundsAProductOnlyBehindItsBias) {
   const Workload workload = fuse(training_epoch(
       mlp("m", {4, 8, 2}, Activation::relu),
       {.rows = 10, .batch = 5, .optimizer = SgdOptions{}, .precision = Precision::bf16}));
-  const Plan plan = make_plan(workload, {.precision = Precision::bf16}, plain_only);
+  const LaunchPlan plan = make_plan(workload, {.precision = Precision::bf16}, plain_only);
   const auto forward = launches_of<cuda::BiasActivateLaunch>(plan.steps[0]);
   const auto products = launches_of<ProductLaunch>(plan.steps[0]);
   ASSERT_EQ(forward.size(), 2);
@@ -313,15 +313,14 @@ TEST(CudaPlan, StagesWhatDoesNotLieInPlace) {
                              Where{Placement::pageable, Execution::eager, 1},
                              Where{Placement::pinned, Execution::graph, 1},
                              Where{Placement::pinned_async, Execution::eager, 2}}) {
-    const Plan plan = make_plan(
+    const LaunchPlan plan = make_plan(
         workload, {.execution = where.execution, .placement = where.placement}, everything);
-    EXPECT_EQ(plan.buffers, where.buffers);
+    EXPECT_EQ(plan.mode.buffers, where.buffers);
     const bool resident = where.placement == Placement::resident;
     EXPECT_EQ(plan.host_bytes > 0, !resident);
     for (const Id id : tensors_of(workload, Role::data)) {
-      const auto at = static_cast<std::size_t>(id);
-      EXPECT_EQ(plan.offset[at] >= 0, resident);
-      EXPECT_EQ(plan.host_offset[at] >= 0, !resident);
+      EXPECT_EQ(plan[id].offset >= 0, resident);
+      EXPECT_EQ(plan[id].host_offset >= 0, !resident);
     }
     for (const cuda::StepPlan& step : plan.steps) {
       EXPECT_EQ(step.inputs.size(), where.buffers > 0 ? 2 : 0);  // rows and labels
@@ -343,15 +342,15 @@ TEST(CudaPlan, StagesWhatDoesNotLieInPlace) {
 TEST(CudaPlan, KeepsItsPlacesApart) {
   for (const Execution execution : {Execution::eager, Execution::graph}) {
     const Workload workload = mlp_epoch(13);
-    const Plan plan = make_plan(workload, {.execution = execution}, everything);
+    const LaunchPlan plan = make_plan(workload, {.execution = execution}, everything);
     std::vector<std::pair<std::int64_t, std::int64_t>> places{
         {plan.row_losses, 5 * 4},
         {plan.factors, cuda::factors_bytes},
         {plan.run, 8},
         {plan.workspace, plan.workspace_bytes}};
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      if (plan.offset[i] >= 0 && workload.tensors[i].role != Role::activation) {
-        places.emplace_back(plan.offset[i], bytes(workload.tensors[i]));
+      if (plan.tensors[i].offset >= 0 && workload.tensors[i].role != Role::activation) {
+        places.emplace_back(plan.tensors[i].offset, bytes(workload.tensors[i]));
       }
     }
     std::set<std::int64_t> masks;
@@ -374,7 +373,7 @@ TEST(CudaPlan, KeepsItsPlacesApart) {
 }
 
 TEST(CudaPlan, UpdatesAllParametersInOnePass) {
-  const Plan sgd = make_plan(mlp_epoch(), {}, everything);
+  const LaunchPlan sgd = make_plan(mlp_epoch(), {}, everything);
   const auto plain = launches_of<cuda::SgdLaunch>(sgd.steps[0]);
   ASSERT_EQ(plain.size(), 1);
   EXPECT_EQ(plain[0].spans.size(), 1);

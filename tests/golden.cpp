@@ -17,6 +17,13 @@ namespace {
 
 const std::string fixtures = CROSSOVER_FIXTURES;
 
+// Of the large networks (disc-10, disc-12, fcn-r) three steps are trained, which took nine tenths
+// of all tests' time: the loss of the third depends on every gradient and update of two steps. Full
+// length, with the parameters at its end: disc-2 to disc-8, heart and the sigmoid network, always;
+// the large ones with test_all().
+constexpr std::int64_t parameters_of_a_large_one = 100'000;
+constexpr std::size_t steps_of_a_large_one = 3;
+
 struct Checksums {
   double sum = 0, squares = 0;
 
@@ -74,6 +81,7 @@ std::vector<Golden> all_golden() {
                   .dims = c.at("dims"),
                   .params = c.at("params"),
                   .losses = c.at("losses"),
+                  .all_losses = c.at("losses").size(),
                   .sum_after = c.at("params_sum_after"),
                   .norm_after = c.at("params_norm_after")};
     golden.activation =
@@ -85,6 +93,9 @@ std::vector<Golden> all_golden() {
       golden.options.optimizer = AdamWOptions{.learning_rate = rate};
     } else {
       golden.options.optimizer = SgdOptions{.learning_rate = rate};
+    }
+    if (!test_all() && golden.params > parameters_of_a_large_one) {
+      golden.losses.resize(std::min(golden.losses.size(), steps_of_a_large_one));
     }
     all.push_back(golden);
   }
@@ -123,13 +134,16 @@ void expect_golden(const Golden& golden, const Workload& workload, double tolera
           << "step " << start + i + 1;
     }
   }
+  EXPECT_EQ(parameter_count(workload), golden.params);
+  if (golden.losses.size() < golden.all_losses) {
+    return;  // the file has the parameters at the end of all steps
+  }
   Checksums checksums;
   for (const Id id : tensors_of(workload, Role::parameter)) {
     checksums.take(values(id));
   }
   EXPECT_NEAR(std::sqrt(checksums.squares) / golden.norm_after, 1, norm_tolerance);
   EXPECT_NEAR(checksums.sum, golden.sum_after, sum_tolerance * golden.norm_after);
-  EXPECT_EQ(parameter_count(workload), golden.params);
 }
 
 void expect_golden(const Golden& golden, const Training& training, Program& program) {

@@ -25,6 +25,7 @@ struct Golden {
   std::int64_t params = 0;
   TrainingOptions options;
   std::vector<double> losses;
+  std::size_t all_losses = 0;  ///< how many the file has; fewer are trained unless test_all()
   double sum_after = 0, norm_after = 0;
 
   friend std::ostream& operator<<(std::ostream& out, const Golden& golden) {

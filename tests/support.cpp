@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "crossover/random.h"
 #include "crossover/start.h"
@@ -79,6 +80,8 @@ std::unique_ptr<Program> started(const Backend& backend, const Training& trainin
 }
 
 std::vector<double> copy(std::span<double> values) { return {values.begin(), values.end()}; }
+
+bool test_all() { return std::getenv("CROSSOVER_TEST_ALL") != nullptr; }
 
 Model residual_model() {
   Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};

@@ -54,6 +54,10 @@ std::vector<GpuMode> gpu_modes();
 
 std::vector<double> copy(std::span<double> values);
 
+/// Whether tests that thin out their cases are to run all of them: `./test --all`, which sets
+/// CROSSOVER_TEST_ALL.
+bool test_all();
+
 /// A model with a value that three layers read, joined again by sums: gradients must add up.
 Model residual_model();
 

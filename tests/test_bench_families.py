@@ -7,21 +7,30 @@ from pathlib import Path
 import pytest
 from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, strict
 
+from plots import loading
+from plots.analysis.bounds import bounds
+
 pytestmark = needs_bench
 
 
+PROBES = (
+    *("--sweep=quick", "--cuda=off", "--threads=1,2"),
+    "--benchmark_filter=Peak|bytes:1024/|model:heart|model:disc-2/",
+    *SHORT,
+)
+
+
 @pytest.fixture(scope="module")
-def probes(tmp_path_factory: pytest.TempPathFactory) -> Document:
+def probes_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ceilings and copies, and an epoch that they bound."""
-    only = "Peak|bytes:1024/|model:heart|model:disc-2/"
-    return measure(
-        tmp_path_factory.mktemp("probes"),
-        "--sweep=quick",
-        "--cuda=off",
-        "--threads=1,2",
-        f"--benchmark_filter={only}",
-        *SHORT,
-    )
+    folder = tmp_path_factory.mktemp("probes")
+    measure(folder, *PROBES)
+    return folder / "result.json"
+
+
+@pytest.fixture
+def probes(probes_path: Path) -> Document:
+    return strict(probes_path)
 
 
 def by_name(document: Document) -> dict[str, Document]:
@@ -63,12 +72,34 @@ def test_counters_of_probes(probes: Document) -> None:
     assert heart["bytes"] == 10 * (29 * 4 + 4)  # samples and labels
 
 
-def test_epochs_are_bound_by_measured_ceilings(probes: Document) -> None:
-    epochs = [row for name, row in by_name(probes).items() if name.startswith("Epoch")]
+def test_rows_say_what_they_take_at_least(probes: Document) -> None:
+    for row in samples(probes):
+        if row["configuration"]["family"] == "Epoch":
+            least = row["minimum_work"]
+            assert least["flops"] == row["flops"]
+            assert (least["launches"], least["graph"]) == (0, False)
+        else:  # probes, and a copy within the cache
+            assert "minimum_work" not in row
+
+
+def assert_epochs_are_bound(path: Path) -> None:
+    file = loading.load_file(path)
+    found = bounds(file)
+    epochs = [row for row in file.rows if row.family == "Epoch"]
     assert epochs
     for row in epochs:
-        assert row["bound"]["name"] in ("compute", "memory")
-        assert row["bound"]["percent"] > 0
+        bound = found[row.index]
+        assert bound.name in ("compute", "memory"), bound.reason
+        assert bound.percent is not None and bound.percent > 0
+
+
+def test_epochs_are_bound_by_measured_ceilings(probes_path: Path) -> None:
+    assert_epochs_are_bound(probes_path)
+
+
+def test_bounds_do_not_depend_on_the_order_of_measuring(tmp_path: Path) -> None:
+    measure(tmp_path, *PROBES, "--benchmark_enable_random_interleaving=true")
+    assert_epochs_are_bound(tmp_path / "result.json")
 
 
 def test_probes_beyond_the_memory_limit_are_skipped(tmp_path: Path) -> None:

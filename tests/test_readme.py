@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from plots import rows  # noqa: E402
+from plots import loading, rows  # noqa: E402
 from plots.network import epoch_rows  # noqa: E402
 from plots.tables.epochs import best_table  # noqa: E402
 from plots.tables.formats import as_markdown  # noqa: E402
@@ -28,7 +28,7 @@ def measured() -> rows.File:
     text = README.read_text(encoding="utf-8")
     found = re.search(r"\[one file\]\((results/[^)]+\.json)\)", text)
     assert found, "README.md: no link to one file under results/"
-    return rows.load_file(ROOT / found[1])
+    return loading.load_file(ROOT / found[1])
 
 
 def table() -> str:

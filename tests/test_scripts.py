@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ./run and ./test decide by themselves: arguments, logs, endings."""
 
-import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, RUN, TEST
+from scripts import ROOT, RUN
 
-from tools import console, setup, sources
+from tools import console, setup
 
 # --- arguments
 
@@ -58,22 +56,6 @@ def test_an_output_file_is_found_and_the_last_one_counts(
     assert RUN.parse(["--benchmark_out_format=json"]).out is None
 
 
-def test_stages_come_with_what_they_need() -> None:
-    def names(*arguments: str) -> list[str]:
-        return [stage.name for stage in TEST.chosen(arguments)]
-
-    assert names() == [stage.name for stage in TEST.STAGES]
-    assert names("--only=ruff") == ["ruff"]
-    assert names("--only=ruff,ctest") == ["build", "ctest", "ruff"]
-
-
-@pytest.mark.parametrize("argument", ["--only=nonsense", "--only=", "--fast", "ruff"])
-def test_unknown_stages_and_arguments_are_usage_errors(argument: str) -> None:
-    with pytest.raises(console.Failure) as caught:
-        TEST.chosen([argument])
-    assert caught.value.code == 2
-
-
 @pytest.mark.parametrize("command", ["run", "test"])
 def test_help_works_from_any_directory_and_sets_nothing_up(command: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -82,25 +64,6 @@ def test_help_works_from_any_directory_and_sets_nothing_up(command: str, tmp_pat
     assert done.returncode == 0
     assert f"usage: ./{command}" in done.stdout
     assert done.stderr == ""
-
-
-def test_a_failed_stage_fails_those_that_need_it_and_a_skip_fails_only_in_ci(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fall_over() -> bool:
-        raise console.Failure("a sentence")
-
-    def skip() -> bool:
-        raise TEST.Skip("not here")
-
-    needing = TEST.Stage("b", "", lambda: True, needs="a")
-    assert TEST._perform(needing, {"a": "FAILED"}) == "FAILED"
-    assert TEST._perform(needing, {"a": "passed"}) == "passed"
-    assert TEST._perform(TEST.Stage("c", "", fall_over), {}) == "FAILED"
-    monkeypatch.delenv("CI", raising=False)
-    assert TEST._perform(TEST.Stage("d", "", skip), {}) == "skipped"
-    monkeypatch.setenv("CI", "true")
-    assert TEST._perform(TEST.Stage("d", "", skip), {}) == "FAILED"
 
 
 # --- commands, logs, endings
@@ -150,42 +113,3 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     with pytest.raises(console.Failure, match="cannot write in"), setup.alone():
         pass
-
-
-# --- clang-tidy's memory
-
-
-def test_a_source_is_looked_at_again_when_anything_it_depends_on_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "ROOT", tmp_path)
-    (tmp_path / "src").mkdir()
-    source, header = tmp_path / "src" / "a.cpp", tmp_path / "src" / "a.h"
-    source.write_text("int a;\n", encoding="utf-8")
-    header.write_text("int b;\n", encoding="utf-8")
-    (tmp_path / ".clang-tidy").write_text("Checks: '*'\n", encoding="utf-8")
-    database = tmp_path / "compile_commands.json"
-
-    def write_database(flags: str) -> None:
-        other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": "c++"}
-        ours = {"directory": str(tmp_path), "file": "src/a.cpp", "command": f"c++ {flags}"}
-        database.write_text(json.dumps([other, ours]), encoding="utf-8")
-
-    def key() -> str:
-        keys = sources._tidy_keys("no-clang-tidy", tmp_path)
-        assert list(keys) == [source]
-        return keys[source]
-
-    write_database("-O2")
-    seen = {key()}
-    assert key() in seen
-    changes: list[Callable[[], object]] = [
-        lambda: source.write_text("int c;\n", encoding="utf-8"),
-        lambda: header.write_text("int d;\n", encoding="utf-8"),
-        lambda: (tmp_path / ".clang-tidy").write_text("Checks: '-*'\n", encoding="utf-8"),
-        lambda: write_database("-O3"),
-    ]
-    for change in changes:
-        change()
-        assert key() not in seen
-        seen.add(key())

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
@@ -73,7 +74,11 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
         "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
     stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
-    # A folder with the tests serves those who need none; they are not taken out again.
+    # A folder with the tests serves those who need none, and kernels for every GPU those who need
+    # them for one: neither is taken out again. Without a GPU here ./test needs no more than one
+    # generation of them (a compilation of all takes four times as long); ./run builds all.
+    generations = before.get("generations") if tests and not stale else "all"
+    key["generations"] = generations or ("newest" if tests else "all")
     if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
         return
     found = version_of("cmake", "--version")
@@ -87,11 +92,14 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
     switches = [
         f"-DCMAKE_PREFIX_PATH={environment.VENV}",
         f"-DCROSSOVER_TESTS={'ON' if tests else 'OFF'}",
+        f"-DCROSSOVER_CUDA_GENERATIONS={key['generations']}",
         *cuda.switches,
     ]
     command = ["cmake", "--preset", preset, *switches]
     if stale:
         command.insert(1, "--fresh")
+    elif before.get("generations", key["generations"]) != key["generations"]:
+        command.append("-UCMAKE_CUDA_ARCHITECTURES")  # what the old choice came to
     with stage(f"Configuring ({preset})"):
         run_logged(f"Configuring ({preset})", command, LOGS / f"configure-{preset}.log")
     content = json.dumps({**key, "tests": tests}, indent=2)
@@ -110,7 +118,7 @@ def program(cuda: Choice) -> None:
     _make("default", "--target", "bench")
 
 
-def everything(preset: str, cuda: Choice) -> None:
-    """Bring a preset up to date, tests included."""
+def everything(preset: str, cuda: Choice, also: Sequence[str] = ()) -> None:
+    """Bring a preset up to date, tests included, and targets that are no part of `all`."""
     configure(preset, True, cuda)
-    _make(preset)
+    _make(preset, *(["--target", "all", *also] if also else []))

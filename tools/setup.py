@@ -11,12 +11,13 @@ from tools.console import ROOT, CommandFailed, Failure, friendly, say
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """One set-up and build at a time: two in one folder would undo each other's work."""
+def alone(preset: str = "default") -> Iterator[None]:
+    """One set-up and build of a folder at a time: two would undo each other's work."""
     folder = ROOT / "build"
     try:
         folder.mkdir(exist_ok=True)
-        file = (folder / "setup.lock").open("w", encoding="utf-8")
+        name = "setup.lock" if preset == "default" else f"setup-{preset}.lock"
+        file = (folder / name).open("w", encoding="utf-8")
     except OSError as error:
         raise Failure(
             f"cannot write in {friendly(folder)}: {error.strerror}. The build goes there: make "

@@ -4,10 +4,12 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.console import ROOT, cores
@@ -30,7 +32,7 @@ _TIDY_ARGUMENTS = [
 _NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
 
 
-def _every_file() -> Iterator[Path]:
+def every_file() -> Iterator[Path]:
     """Files of the project: git's and those it will be asked to add; all, where git is no help."""
     # safe.directory: in containers the checkout often belongs to another user.
     git = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
@@ -46,7 +48,7 @@ def _every_file() -> Iterator[Path]:
 
 def cpp_files() -> list[Path]:
     suffixes = HEADERS | SOURCES
-    return sorted({path for path in _every_file() if path.suffix in suffixes and path.exists()})
+    return sorted({path for path in every_file() if path.suffix in suffixes and path.exists()})
 
 
 def check_format(clang_format: Path) -> bool:
@@ -65,37 +67,115 @@ def _digest(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _tidy_keys(clang_tidy: str, build: Path) -> dict[Path, str]:
-    """For each source to look at, a hash of all that the verdict on it depends on in this tree."""
+def _own_dependencies(build: Path) -> dict[str, list[Path]]:
+    """For each object of the build, the files of this project it was last compiled from."""
+    command: list[str | Path] = ["ninja", "-C", build, "-t", "deps"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    dependencies: dict[str, list[Path]] = {}
+    current: list[Path] = []
+    for line in done.stdout.splitlines() if done.returncode == 0 else []:
+        if line.startswith(" "):
+            path = (build / line.strip()).resolve()
+            # What the build writes (the commit) changes with every commit, and says nothing new.
+            if ROOT in path.parents and build not in path.parents and path.exists():
+                current.append(path)
+        elif line:
+            current = dependencies.setdefault(line.split(": ")[0], [])
+    return dependencies
+
+
+def _without_precompiled(command: str) -> str:
+    """A compile command that clang can follow: it does not read gcc's precompiled headers."""
+    return re.sub(r"-include \S*cmake_pch\.\S+|-Winvalid-pch", "", command)
+
+
+def _object(entry: dict[str, str]) -> str:
+    found = re.search(r" -o (\S+)", entry.get("command", ""))
+    return entry.get("output") or (found[1] if found else "")
+
+
+@dataclass
+class _Look:
+    """A source for clang-tidy: `key` hashes all that the verdict depends on in this tree."""
+
+    key: str
+    files: set[Path]
+
+
+def _to_look_at(clang_tidy: str, build: Path, more: Sequence[str] = ()) -> dict[Path, _Look]:
     files = cpp_files()
     folders = {ROOT / name for name in _TIDIED_FOLDERS}
     wanted = {path for path in files if path.suffix in SOURCES and folders & set(path.parents)}
-    common = [str(version_of(clang_tidy, "--version")).encode()]
-    checks = sorted({path for path in _every_file() if path.name == ".clang-tidy"})
+    headers = [path for path in files if path.suffix in HEADERS]
+    common = [str(version_of(clang_tidy, "--version")).encode(), json.dumps(list(more)).encode()]
+    checks = sorted({path for path in every_file() if path.name == ".clang-tidy"})
     common += [path.read_bytes() for path in checks]
-    common += [path.read_bytes() for path in files if path.suffix in HEADERS]
-    keys: dict[Path, str] = {}
+    dependencies = _own_dependencies(build)
+    looks: dict[Path, _Look] = {}
     commands: list[dict[str, str]] = []
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = Path(entry["directory"], entry["file"]).resolve()
-        command = entry.get("command") or json.dumps(entry.get("arguments"))
+        command = _without_precompiled(entry.get("command") or json.dumps(entry.get("arguments")))
         # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
         readable = path.suffix != ".cu" and str(_EMULATION) not in command
-        if path in wanted and readable and path not in keys:
-            keys[path] = _digest([*common, command.encode(), path.read_bytes()])
-            commands.append(entry)
+        if path in wanted and readable and path not in looks:
+            # Not compiled yet: any header may be one of its own.
+            used = sorted({path, *(dependencies.get(_object(entry)) or headers)})
+            parts = [*common, command.encode()]
+            for file in used:
+                parts += [str(file.relative_to(ROOT)).encode(), file.read_bytes()]
+            looks[path] = _Look(_digest(parts), {*used, *checks})
+            commands.append({**entry, "command": command})
     database = build / _TIDY_FOLDER
     database.mkdir(exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
-    left_out = sorted(str(path.relative_to(ROOT)) for path in wanted - keys.keys())
+    left_out = sorted(str(path.relative_to(ROOT)) for path in wanted - looks.keys())
     if left_out:
         print(f"clang-tidy: not looked at: {', '.join(left_out)}")
-    return keys
+    return looks
 
 
-def check_tidy(clang_tidy: str, build: Path) -> bool:
-    """Look at what has changed since it was last found clean, on all cores."""
-    keys = _tidy_keys(clang_tidy, build)
+def _git(*arguments: str) -> list[str] | None:
+    """NUL-separated names or a word; None where git cannot tell."""
+    command = ["git", "-c", f"safe.directory={ROOT}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    return os.fsdecode(done.stdout).rstrip("\n").split("\0") if done.returncode == 0 else None
+
+
+def changed_files() -> set[Path] | None:
+    """What differs from main; on main, from the commit before. None where git does not know."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        bases = (_git("merge-base", "HEAD", main) for main in ("origin/main", "main"))
+        base = next((base for base in bases if base), None)
+        if base is None or base == head:
+            base = _git("rev-parse", "--verify", "HEAD^")
+        if base is None:
+            return None
+        differing = _git("diff", "--name-only", "-z", base[0])
+        new = _git("ls-files", "--others", "--exclude-standard", "-z")
+    except OSError:
+        return None
+    if differing is None or new is None:
+        return None
+    return {ROOT / name for name in differing + new if name}
+
+
+def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
+    """Look at what has changed since it was last found clean, on all cores.
+
+    Of that, at sources that differ from main or include a file that does. `everything`: at all, and
+    with clang's analyzer too, which takes a third of the time and follows paths, not style.
+    """
+    more = [] if everything else ["--checks=-clang-analyzer-*"]
+    looks = _to_look_at(clang_tidy, build, more)
+    keys = {path: look.key for path, look in looks.items()}
+    touched = None if everything else changed_files()
+    if touched is not None:
+        as_on_main = [path for path, look in looks.items() if not look.files & touched]
+        print(f"clang-tidy: {len(as_on_main)} of {len(keys)} sources as on main; --all checks them")
+        for path in as_on_main:
+            del keys[path]
     clean_file = build / "clang-tidy-clean.json"
     try:
         clean = set(json.loads(clean_file.read_text(encoding="utf-8")))
@@ -103,7 +183,7 @@ def check_tidy(clang_tidy: str, build: Path) -> bool:
         clean = set()
     changed = sorted(path for path, key in keys.items() if key not in clean)
     print(f"clang-tidy: {len(keys) - len(changed)} of {len(keys)} sources unchanged since clean")
-    clean &= set(keys.values())
+    clean &= {look.key for look in looks.values()}
 
     def look_at(path: Path) -> tuple[bool, str, float]:
         start = time.monotonic()
@@ -112,6 +192,7 @@ def check_tidy(clang_tidy: str, build: Path) -> bool:
             "-p",
             build / _TIDY_FOLDER,
             *_TIDY_ARGUMENTS,
+            *more,
             path,
         ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

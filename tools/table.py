@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result files as a short table: the best CPU row next to the best GPU row of the same name."""
+"""Result files as a short table: the best CPU row next to the best GPU row of the same name.
+
+It reads them by itself, and no more of them than it shows, because the GPU sweep runs where the
+packages that plots/ needs are missing, and shows files that no one has validated yet.
+"""
 
 import json
 from pathlib import Path

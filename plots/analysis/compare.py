@@ -52,11 +52,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A row that could not be compared; `lost` where only the other file failed to measure it."""
+    """A row that could not be compared; `lost` where only the other file failed to measure it,
+    `misnamed` where the other file's row of that name trains differently."""
 
     row: Row
     reason: str
     lost: bool = False
+    misnamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,11 @@ class Comparison:
     pairs: tuple[Pair, ...]
     unmatched: tuple[Unmatched, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def misnamed(self) -> int:
+        """How many rows have the name of a row of the other file, but not its work."""
+        return sum(unmatched.misnamed for unmatched in self.unmatched)
 
     def count(self, verdict: Verdict) -> int:
         """How many rows have this verdict."""
@@ -126,6 +133,8 @@ def _obstacle(row: Row, match: Row | None) -> Unmatched | None:
         return Unmatched(row, f"baseline {_failure(row)}")
     if match.failure:
         return Unmatched(row, f"other file {_failure(match)}", match.failure.outcome == "failed")
+    if row.workload and match.workload and row.workload != match.workload:
+        return Unmatched(row, "trains differently", misnamed=True)
     different = [
         f"{key} {row.counters[key]:,.0f} and {match.counters[key]:,.0f}"
         for key in _WORK

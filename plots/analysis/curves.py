@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from plots.axes import BUILT_IN, Axes, Items
 from plots.rows import File, Row
 from plots.text import whole
 
 BEST = "best"
 
 _DISC = re.compile(r"disc-[0-9]+")
-_HOW = ("device", "execution", "data", "cpu_threads")  # how and where a row computes, not what
-_PREFERRED = ("precision", "loss")  # compared with its like where the CPU has it
-_SUBSTITUTE = {"precision": "f32"}  # where it does not
-_COMMON_ORDER = ("family", "model", "batch", "precision")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +26,7 @@ class Curve:
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
     every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
-    `flags` are the quality flags of all samples.
+    `flags` are the quality flags of all samples, `axes` those of the file.
     """
 
     label: str
@@ -38,6 +35,7 @@ class Curve:
     samples: tuple[np.ndarray, ...]
     candidates: tuple[tuple[np.ndarray, ...], ...] = ()
     flags: tuple[str, ...] = ()
+    axes: Axes = BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Family:
 class Pairing:
     """Curves that compute the same: `cpus`, one for each thread count, their `best`, and `gpu`.
 
-    `common` is what they have in common, the family first.
+    `common` is what they have in common, in the order of the axes.
     """
 
     common: dict[str, str]
@@ -103,20 +101,18 @@ FAMILIES = {
 NETWORKS = {"Epoch": Family("parameters", lambda row: row.counters["params"])}  # one at a time
 
 
-_Items = tuple[tuple[str, str], ...]
-
-
 def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
-    A GPU's precision that no CPU curve has is compared with the CPU's f32, and `common` says so.
+    What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
+    CPU's plainest, f32, and `common` says so.
     """
-    groups: dict[_Items, dict[_Items, list[Row]]] = {}  # what is computed → how → rows
+    groups: dict[Items, dict[Items, list[Row]]] = {}  # what is computed → how → rows
     for row in file.rows:
         family = families.get(row.family)
         if family and not row.failure and family.size(row):
-            ways = groups.setdefault(_part(row, family, how=False), {})
-            ways.setdefault(_part(row, family, how=True), []).append(row)
+            ways = groups.setdefault(row.axes.what(row.configuration, family.replaces), {})
+            ways.setdefault(row.axes.how(row.configuration, family.replaces), []).append(row)
     return [
         pairing
         for what, ways in groups.items()
@@ -124,26 +120,16 @@ def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
     ]
 
 
-def _part(row: Row, family: Family, how: bool) -> _Items:
-    """What `row` computes apart from its size, or how it does."""
-    return tuple(
-        sorted(
-            (key, value)
-            for key, value in row.configuration.items()
-            if (key in _HOW or key in _PREFERRED) == how and key not in family.replaces
-        )
-    )
-
-
 def _pairings(
     what: dict[str, str], ways: Sequence[Sequence[Row]], families: dict[str, Family]
 ) -> Iterable[Pairing]:
     family = families[what["family"]]
-    cpus = [_curve(rows, family) for rows in ways if is_cpu(rows[0])]
+    alike = [axis.key for axis in ways[0][0].axes if axis.role == "alike"]
+    cpus = [_curve(rows, family, alike) for rows in ways if is_cpu(rows[0])]
     for rows in ways:
-        like = [] if is_cpu(rows[0]) else _like(cpus, rows[0].configuration)
+        like = [] if is_cpu(rows[0]) else _like(cpus, rows[0])
         if like:
-            common = _common(what, like[0].configuration, rows[0].configuration)
+            common = _common(what, like[0].configuration, rows[0])
             gpu = _curve(rows, family, common)
             yield Pairing(common, family.measure, tuple(like), _best(like), gpu)
 
@@ -153,56 +139,48 @@ def is_cpu(row: Row) -> bool:
     return row.configuration.get("device") == "cpu"
 
 
-def _like(cpus: Sequence[Curve], gpu: dict[str, str]) -> list[Curve]:
+def _like(cpus: Sequence[Curve], gpu: Row) -> list[Curve]:
     """The curves of `cpus` that compute as `gpu` does, or come closest."""
     like = list(cpus)
-    for key in _PREFERRED:
-        same = [cpu for cpu in like if cpu.configuration.get(key) == gpu.get(key)]
-        other = [cpu for cpu in like if cpu.configuration.get(key) == _SUBSTITUTE.get(key)]
-        like = same or other
+    for axis in gpu.axes:
+        if axis.role == "alike":
+            own = gpu.axes.value(gpu.configuration, axis.key)
+            values = [cpu.axes.value(cpu.configuration, axis.key) for cpu in like]
+            wanted = own if own in values else axis.plainest
+            like = [cpu for cpu, value in zip(like, values, strict=True) if value == wanted]
     return like
 
 
-def _common(what: dict[str, str], cpu: dict[str, str], gpu: dict[str, str]) -> dict[str, str]:
+def _common(what: dict[str, str], cpu: dict[str, str], gpu: Row) -> dict[str, str]:
+    """`what`, and what is alike: "f32", or "tf32 (CPU: f32)" where the CPU has no such."""
     common = dict(what)
-    for key in _PREFERRED:
-        if key in gpu and gpu[key] == cpu.get(key):
-            common[key] = gpu[key]
-    if "precision" in gpu and "precision" not in common:
-        common["precision"] = f"{gpu['precision']} (CPU: {cpu['precision']})"
-    first = [key for key in _COMMON_ORDER if key in common]
-    return {key: common[key] for key in (*first, *(key for key in common if key not in first))}
+    for axis, value in gpu.axes.of(gpu.configuration, "alike"):
+        if axis.key in cpu:
+            differs = cpu[axis.key] != value
+            common[axis.key] = f"{value} (CPU: {cpu[axis.key]})" if differs else value
+    return {axis.key: common[axis.key] for axis in gpu.axes if axis.key in common}
 
 
-def _curve(rows: Sequence[Row], family: Family, common: Iterable[str] = ()) -> Curve:
+def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
+    """The curve through `rows`; its label leaves out the keys in `said`."""
     sized: dict[float, Row] = {}
     for row in rows:
         sized.setdefault(family.size(row) or 0.0, row)  # disc-7 and disc-07 are one network
     sizes = sorted(sized)
+    axes = rows[0].axes
     configuration = {
         key: value
         for key, value in rows[0].configuration.items()
-        if key not in ("family", "model", "batch", *family.replaces)
+        if axes[key].said != "elsewhere" and key not in family.replaces
     }
     return Curve(
-        label=_label(configuration, common),
+        label=axes.label(dict(axes.how(configuration)), without=said),
         configuration=configuration,
         sizes=np.array(sizes),
         samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].quality)),
+        axes=axes,
     )
-
-
-def _label(configuration: dict[str, str], common: Iterable[str]) -> str:
-    if configuration.get("device") == "cpu":
-        threads = configuration.get("cpu_threads", "?")
-        execution = configuration.get("execution", "eager")
-        parts = ["CPU"] if execution == "eager" else ["CPU", execution]
-        return ", ".join([*parts, f"{threads} thread{'' if threads == '1' else 's'}"])
-    parts = [configuration[key] for key in ("execution", "data") if key in configuration]
-    if "loss" in configuration and "loss" not in common:
-        parts.append(f"loss {configuration['loss']}")
-    return ", ".join(["GPU", *parts])
 
 
 def _best(cpus: Sequence[Curve]) -> Curve:
@@ -212,13 +190,27 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         for size, samples in zip(cpu.sizes.tolist(), cpu.samples, strict=True):
             candidates.setdefault(size, []).append(samples)
     sizes = sorted(candidates)
-    threads = [cpu.configuration.get("cpu_threads", "?") for cpu in cpus]
-    counts = f"{', '.join(threads)} thread{'' if threads == ['1'] else 's'}"
+    axes = cpus[0].axes
+    values = {
+        key: list(dict.fromkeys(cpu.configuration.get(key, "?") for cpu in cpus))
+        for key in (*cpus[0].configuration, "cpu_threads")
+    }
+    shared = {key: own[0] for key, own in values.items() if len(own) == 1}
+    of = [
+        " or ".join(axis.word(value) for value in values[axis.key])
+        for axis in axes
+        if len(values.get(axis.key, ())) > 1 and axis.key != "cpu_threads"
+    ]
+    threads = values["cpu_threads"]
+    of.insert(0, axes["cpu_threads"].word(", ".join(threads)))
+    how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
+    how.pop("cpu_threads", None)
     return Curve(
-        label=f"CPU, best of {counts}",
-        configuration={**cpus[0].configuration, "cpu_threads": BEST},
+        label=f"{axes.label(how)}, best of {', '.join(of)}",
+        configuration={**shared, "cpu_threads": BEST},
         sizes=np.array(sizes),
         samples=tuple(min(candidates[size], key=np.median) for size in sizes),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
+        axes=axes,
     )

@@ -10,7 +10,7 @@ from plots.rows import Row
 from plots.series import device_name
 from plots.text import whole
 
-_DEVICE = ("device", "cpu_threads")
+_DEVICE = ("device", "cpu_threads")  # what a label begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ def lines(
     found = []
     for key in sorted(groups, key=_order):
         members = sorted(groups[key], key=size)
-        label = [device_name(members[0])]
-        label += [value for name, value in key if name in varying]
+        axes, configuration = members[0].axes, members[0].configuration
+        label = [device_name(members[0], without=configuration.keys() - _DEVICE)]
+        label += [axes[name].word(value) for name, value in key if name in varying]
         found.append(
             Line(", ".join(label), tuple(_point(row, size(row), counter) for row in members))
         )

@@ -22,8 +22,8 @@ _GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
 _GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
 _TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
 _PRECISION = "f32"  # that of the published figures
-# What is none of the ways to compute that compete for one cell.
-_PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
+# What the place of a cell says, beside what is computed.
+_PLACE = frozenset({"precision", "device", "cpu_threads"})
 
 # How many mini-batches one iteration of a row trains. A family without an entry is not shown.
 _MINIBATCHES: dict[str, Callable[[Row], float]] = {"Epoch": lambda row: row.counters["steps"]}
@@ -170,7 +170,7 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
         failure = rows[0].failure
         return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
     best = min(results, key=_seconds)
-    how = [value for key, value in best.configuration.items() if key not in _PLACE]
+    how = best.axes.words(best.configuration, roles=["how", "alike"], without=_PLACE)
     texts = list(best.quality)
     if len(rows) > 1 or best.configuration["device"] != "cpu":
         texts.insert(0, ", ".join(how))

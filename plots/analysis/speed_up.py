@@ -12,6 +12,7 @@ import numpy as np
 from plots.analysis import statistics
 from plots.analysis.crossover import Comparison, fewest_samples, log_medians, log_replicates
 from plots.analysis.curves import NETWORKS, Curve, pairings
+from plots.axes import BUILT_IN, Axes
 from plots.rows import File
 
 
@@ -55,6 +56,7 @@ class Grid:
     sizes: np.ndarray
     batches: np.ndarray
     ratios: np.ndarray
+    axes: Axes = BUILT_IN
 
 
 def speed_ups(file: File) -> list[SpeedUp]:
@@ -112,4 +114,5 @@ def _grid(group: Sequence[Comparison]) -> Grid:
         ratios=np.array(
             [[ratios.get((batch, size), np.nan) for size in all_sizes] for batch in batches]
         ),
+        axes=first.gpu.axes,
     )

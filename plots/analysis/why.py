@@ -15,9 +15,10 @@ from fractions import Fraction
 import numpy as np
 
 from plots.analysis.crossover import Comparison, Crossover, Curve, find_crossover
+from plots.axes import Axis, Items
 from plots.network import epoch_rows
 from plots.rows import File, Row
-from plots.series import SeriesKey, series_key
+from plots.series import series_key
 from plots.units import significant
 
 # What the counters seconds_* of a row are called, in the order of a step.
@@ -32,23 +33,6 @@ PARTS: dict[str, str] = {
     "synchronization": "wait",
 }
 UNEXPLAINED = "unexplained"
-
-# From what one does first to what one does for speed; a change goes from left to right.
-_LADDERS: dict[str, tuple[str, ...]] = {
-    "data": ("pageable", "pinned", "pinned-async", "resident"),
-    "execution": ("eager", "graph", "graph-epoch"),
-    "precision": ("f32", "tf32", "bf16", "f16"),
-}
-_CHANGES = {
-    ("data", "pinned"): "with the data in pinned memory",
-    ("data", "pinned-async"): "with copies that overlap the steps",
-    ("data", "resident"): "with the data resident",
-    ("execution", "graph"): "with CUDA graphs",
-    ("execution", "graph-epoch"): "with one CUDA graph for the epoch",
-    ("precision", "tf32"): "in TF32",
-    ("precision", "bf16"): "in bf16",
-    ("precision", "f16"): "in f16",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +137,12 @@ def splits(rows: Iterable[Row]) -> list[Split]:
 
 def threads(rows: Iterable[Row]) -> list[Threads]:
     """What more threads bring, for each network that was measured on several thread counts."""
-    networks: dict[tuple[str, str, SeriesKey], dict[int, Row]] = {}
+    networks: dict[tuple[Items, Items], dict[int, Row]] = {}
     for row in rows:
         if row.configuration["device"] == "cpu":
-            rest = tuple(pair for pair in series_key(row) if pair[0] != "cpu_threads")
-            network = (row.configuration["model"], row.configuration["batch"], rest)
-            networks.setdefault(network, {})[int(row.counters["cpu_threads"])] = row
+            rest = row.axes.how(row.configuration, ("cpu_threads",))
+            network = networks.setdefault((row.axes.what(row.configuration), rest), {})
+            network[int(row.counters["cpu_threads"])] = row
     return [
         Threads(dict(sorted(by_count.items())))
         for by_count in networks.values()
@@ -168,7 +152,7 @@ def threads(rows: Iterable[Row]) -> list[Threads]:
 
 def repayments(rows: Sequence[Row]) -> list[Repayment]:
     """For each GPU row that a CPU row of the same network stands beside."""
-    best: dict[tuple[str, ...], Row] = {}
+    best: dict[Items, Row] = {}
     for row in rows:
         if row.configuration["device"] == "cpu":
             key = _network(row)
@@ -181,8 +165,8 @@ def repayments(rows: Sequence[Row]) -> list[Repayment]:
     ]
 
 
-def _network(row: Row) -> tuple[str, ...]:
-    return tuple(row.configuration.get(key, "") for key in ("model", "batch", "accumulate"))
+def _network(row: Row) -> Items:
+    return row.axes.what(row.configuration)
 
 
 def _epochs(cpu: Row, gpu: Row) -> int | None:
@@ -199,33 +183,44 @@ def _epochs(cpu: Row, gpu: Row) -> int | None:
 def counterfactuals(file: File, compared: Sequence[Comparison]) -> list[Counterfactual]:
     """What changes the crossovers `compared`, which are those of `file` (comparisons()).
 
-    First what the file has measured on both sides: data, execution, precision, CPU threads; then,
-    where it lacks the other side, what the profile says of copies and launches.
+    First what the file has measured on both sides: a step up the ladder of an axis (products, data,
+    execution, precision), CPU threads; then, where it lacks the other side, what the profile says
+    of copies and launches.
     """
     epochs = [pair for pair in compared if pair.common.get("family") == "Epoch"]
     best = [pair for pair in epochs if pair.cpu.configuration.get("cpu_threads") == "best"]
     pairs = best or epochs
-    found = [item for key in _LADDERS for item in _climb(pairs, key)]
+    found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
     found += _more_threads(epochs)
     return found + _by_profile(file, pairs)
 
 
-def _climb(pairs: Sequence[Comparison], key: str) -> list[Counterfactual]:
-    """Each pair against the one on the lowest rung of `key` that is like it in all else."""
-    ladder = _LADDERS[key]
+def _ladders(pairs: Iterable[Comparison]) -> list[Axis]:
+    """The axes that one climbs for speed, from the device outwards."""
+    axes = next((pair.gpu.axes for pair in pairs), ())
+    return [axis for axis in axes if len(axis.steps) > 1][::-1]
+
+
+def _value(pair: Comparison, axis: Axis) -> str | None:
+    """What the GPU of `pair` has."""
+    return pair.gpu.axes.value(pair.gpu.configuration, axis.key)
+
+
+def _climb(pairs: Sequence[Comparison], axis: Axis) -> list[Counterfactual]:
+    """Each pair against the one on the lowest rung of `axis` that is like it in all else."""
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for pair in pairs:
-        if pair.gpu.configuration.get(key) in ladder:
-            groups.setdefault(_all_but(pair, key), []).append(pair)
+        if _value(pair, axis) in axis.steps:
+            groups.setdefault(_all_but(pair, axis.key), []).append(pair)
     found = []
     for group in groups.values():
-        group.sort(key=lambda pair: ladder.index(pair.gpu.configuration[key]))
+        group.sort(key=lambda pair: axis.steps.index(_value(pair, axis)))
         low, *others = group
         for pair in others:
             found.append(
                 Counterfactual(
-                    change=_CHANGES[key, pair.gpu.configuration[key]],
-                    held=_held(low, {key}),
+                    change=axis.change(_value(pair, axis)),
+                    held=_held(low, {axis.key}),
                     measure=low.measure,
                     before=low.crossover,
                     after=pair.crossover,
@@ -238,35 +233,33 @@ def _climb(pairs: Sequence[Comparison], key: str) -> list[Counterfactual]:
 def _all_but(pair: Comparison, key: str) -> tuple[object, ...]:
     common = {name: value for name, value in pair.common.items() if name != key}
     gpu = {name: value for name, value in pair.gpu.configuration.items() if name != key}
-    threads = pair.cpu.configuration.get("cpu_threads")
-    return (tuple(sorted(common.items())), tuple(sorted(gpu.items())), threads)
+    cpu = {name: value for name, value in pair.cpu.configuration.items() if name != key}
+    return tuple(tuple(sorted(part.items())) for part in (common, gpu, cpu))
 
 
 def _held(pair: Comparison, changed: set[str]) -> str:
     """ "batch 100, eager, pinned": what both sides of a change have in common."""
-    parts = [f"batch {pair.common['batch']}"] if "batch" in pair.common else []
-    for key in ("precision", "execution", "data"):
-        if key not in changed and key in pair.gpu.configuration:
-            parts.append(pair.gpu.configuration[key])
-    if "loss" in pair.gpu.configuration:
-        parts.append(f"loss read each {pair.gpu.configuration['loss']}")
+    axes, own = pair.gpu.axes, pair.gpu.configuration
+    parts = axes.words(pair.common, roles=["what"], without={"family", *changed})
+    parts += axes.words(own, roles=["how", "alike"], without={"device", *changed})
     return ", ".join(parts)
 
 
 def _rung(pair: Comparison) -> tuple[int, ...]:
-    rungs = []
-    for key, ladder in _LADDERS.items():
-        value = pair.gpu.configuration.get(key, "")
-        rungs.append(ladder.index(value) if value in ladder else len(ladder))
-    return tuple(rungs)
+    """How far up the ladders the GPU of `pair` is."""
+    return tuple(
+        axis.steps.index(value) if (value := _value(pair, axis)) in axis.steps else len(axis.steps)
+        for axis in _ladders([pair])
+    )
 
 
 def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
     """All threads against the fewest, for the GPU's plainest and its fastest way to compute."""
-    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
+    groups: dict[tuple[Items, Items], list[Comparison]] = {}
     for pair in pairs:
         if pair.cpu.configuration.get("cpu_threads", "").isdecimal():
-            groups.setdefault(tuple(sorted(pair.common.items())), []).append(pair)
+            rest = pair.cpu.axes.how(pair.cpu.configuration, ("cpu_threads",))
+            groups.setdefault((tuple(sorted(pair.common.items())), rest), []).append(pair)
     found = []
     for group in groups.values():
         plainest, fastest = min(group, key=_rung).gpu, max(group, key=_rung).gpu

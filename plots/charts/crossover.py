@@ -131,7 +131,7 @@ def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
 
 
 def _timed(comparisons: Sequence[Comparison]) -> str:
-    return printable(what(comparisons[0].common), 60)
+    return printable(what(comparisons[0].common, comparisons[0].gpu.axes), 60)
 
 
 def _conditions(comparison: Comparison) -> str:
@@ -163,7 +163,7 @@ def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
         f"{printable(each.gpu.label, 60)}: {each.crossover.words}" for each in decisive
     )
     return (
-        f"Wall-clock time of one {printable(what(first.common), 60)} against "
+        f"Wall-clock time of one {_timed([first])} against "
         f"{_SIZES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
         f"Crossover with the CPU's best thread count: {findings}."
     )

@@ -101,7 +101,7 @@ def _ratio(ratio: float) -> str:
 
 
 def _lines(file: File, grid: Grid) -> list[str]:
-    conditions = f"{what(grid.common)}, {grid.common.get('precision', '')}".rstrip(", ")
+    conditions = f"{what(grid.common, grid.axes)}, {grid.common.get('precision', '')}".rstrip(", ")
     return [
         devices(file),
         f"{printable(conditions, 60)}; {printable(grid.gpu_label, 60)} against "
@@ -123,6 +123,6 @@ def _alt(grid: Grid) -> str:
         )
     return (
         f"Speed-up of {printable(grid.gpu_label, 60)} over {printable(grid.cpu_label, 60)} by "
-        f"{grid.measure} and batch size, {printable(what(grid.common), 60)}: the GPU is faster at "
-        f"{wins} of {np.count_nonzero(measured)} combinations; {'; '.join(extremes)}."
+        f"{grid.measure} and batch size, {printable(what(grid.common, grid.axes), 60)}: the GPU is "
+        f"faster at {wins} of {np.count_nonzero(measured)} combinations; {'; '.join(extremes)}."
     )

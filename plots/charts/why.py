@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plots import units
+from plots.analysis.bounds import bounds
 from plots.analysis.why import PARTS, UNEXPLAINED, Split, splits
 from plots.charts.style import GREY, Pictures, devices, drawing, render
 from plots.network import epoch_rows
@@ -47,6 +48,7 @@ def draw_why(file: File) -> Pictures | None:
     if not found:
         return None
     labels = series_labels(split.row for split in found)
+    bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
     networks = list(dict.fromkeys(map(_network, found)))  # by size, as the splits are
     columns = 1 if len(labels) < 3 or len(networks) > _BESIDE else 2
     lines = -(-len(labels) // columns)
@@ -54,12 +56,14 @@ def draw_why(file: File) -> Pictures | None:
         grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
         for axes, (key, label) in zip(grid.flat, labels.items(), strict=False):
             bars = [split for split in found if series_key(split.row) == key]
-            _draw_panel(axes, label, bars, [networks.index(_network(split)) for split in bars])
+            _draw_panel(
+                axes, label, bars, [networks.index(_network(split)) for split in bars], bound
+            )
         _name_bars(grid[-1], len(labels) - columns * (lines - 1), found)
         for axes in grid[:, 0]:
             axes.set_ylabel("% of the epoch")
         _write_title(figure, file)
-        _add_legend(figure, found)
+        _add_legend(figure, found, any(split.row.index in bound for split in found))
         return render(figure)
 
 
@@ -68,8 +72,14 @@ def _network(split: Split) -> tuple[float, str, str]:
     return split.row.counters["params"], configuration["model"], configuration["batch"]
 
 
-def _draw_panel(axes: Axes, label: str, bars: Sequence[Split], networks: Sequence[int]) -> None:
-    """Draws each of `bars` at the place of its network."""
+def _draw_panel(
+    axes: Axes,
+    label: str,
+    bars: Sequence[Split],
+    networks: Sequence[int],
+    bounds_percent: dict[int, float],
+) -> None:
+    """Draws each of `bars` at the place of its network, with the bound of its row."""
     places = np.array(networks)
     bottom = np.zeros(len(bars))
     for part in PARTS:
@@ -88,9 +98,9 @@ def _draw_panel(axes: Axes, label: str, bars: Sequence[Split], networks: Sequenc
         hatch="////",
     )
     for place, split in zip(networks, bars, strict=True):
-        bound = split.row.bound
-        if bound is not None and bound.percent is not None:
-            axes.plot([place - 0.4, place + 0.4], [bound.percent] * 2, color="#262626", linewidth=2)
+        bound = bounds_percent.get(split.row.index)
+        if bound is not None:
+            axes.plot([place - 0.4, place + 0.4], [bound] * 2, color="#262626", linewidth=2)
     axes.axhline(0, color="#808080", linewidth=0.8)
     axes.set_title(printable(label, 60), loc="left", fontsize=10)
 
@@ -136,7 +146,7 @@ def _write_title(figure: Figure, file: File) -> None:
     figure.text(0.01, 0.01, devices(file), fontsize=9, color=GREY, va="bottom")
 
 
-def _add_legend(figure: Figure, found: Sequence[Split]) -> None:
+def _add_legend(figure: Figure, found: Sequence[Split], any_bound: bool) -> None:
     handles: list[Patch | Line2D] = [
         Patch(color=_COLOURS[part], label=label)
         for part, label in PARTS.items()
@@ -145,6 +155,6 @@ def _add_legend(figure: Figure, found: Sequence[Split]) -> None:
     handles.append(
         Patch(facecolor=_COLOURS[UNEXPLAINED], edgecolor="#808080", hatch="////", label=UNEXPLAINED)
     )
-    if any(split.row.bound and split.row.bound.percent for split in found):
+    if any_bound:
         handles.append(Line2D([], [], color="#262626", linewidth=2, label="bound"))
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9)

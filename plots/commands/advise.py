@@ -7,7 +7,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from plots import rows
+from plots import loading, rows
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.commands.shared import add_format, add_paths, complain, print_tables
 from plots.tables.table import Table
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         cost = _cost(options)
     except CostError as error:
         return complain([str(error)])
-    files, problems = rows.load_files(options.paths)
+    files, problems = loading.load_files(options.paths)
     newest = {file.machine.id: file for file in sorted(files, key=lambda file: file.date)}
     tables = []
     for file in newest.values():

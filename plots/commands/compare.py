@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from plots import rows
+from plots import loading, rows
 from plots.analysis import mix
 from plots.analysis.comparability import obstacles, remarks
 from plots.commands.shared import EXIT_BAD_INPUT, EXIT_SLOWER, add_format, complain, print_tables
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         files = [_load(path) for path in paths]
         return _run_mix(*files, options) if options.cpu_of else _run_comparison(files, options)
-    except (rows.BadFileError, mix.NothingToMixError) as error:
+    except (loading.BadFileError, mix.NothingToMixError) as error:
         return complain([str(error)])
 
 
@@ -93,8 +93,8 @@ def _wrong_usage(options: argparse.Namespace) -> str:
 
 def _load(path: Path) -> rows.File:
     if path.is_dir():
-        raise rows.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
-    return rows.load_file(path)
+        raise loading.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
+    return loading.load_file(path)
 
 
 def _refusal(first: rows.File, second: rows.File) -> str:
@@ -198,6 +198,11 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
     mixed = mix.mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
     notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
+    if left_out := mix.misnamed(cpu_file, gpu_file):
+        notes.append(
+            f"{len(left_out)} of the GPU's rows left out, as they train differently (optimizer, "
+            "data or size) than the CPU's of the same network."
+        )
     table = mix.crossovers_of_mix(mixed, notes)
     if table is None:
         return complain(

@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from plots import rows
+from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.analysis.curves import is_cpu
 from plots.analysis.speed_up import speed_ups
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the tables and draws the charts; returns the exit code."""
-    files, problems = rows.load_files(options.paths)
+    files, problems = loading.load_files(options.paths)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [(file, speed_ups(file)) for file in files]
     tables = []

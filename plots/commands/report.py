@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plots import rows
+from plots import loading
 from plots.commands.shared import add_paths, complain
 from plots.parallel import Pool
 from plots.published import PUBLISHED_PATH, load_published
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     from plots.page import report  # noqa: PLC0415
 
     with Pool() as pool:
-        files, problems = rows.load_files(options.paths, pool.map)
+        files, problems = loading.load_files(options.paths, pool.map)
         files, older = (
             (report.newest_first(files), []) if options.all else report.newest_per_machine(files)
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plots import rows
+from plots import loading
 from plots.analysis.shi import SHI_PATH, load_shi, shi_table
 from plots.commands.shared import add_format, complain, print_tables
 from plots.text import printable
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the table; returns the exit code."""
-    files, problems = rows.load_files(options.paths)
+    files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()
     except OSError as error:

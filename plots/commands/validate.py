@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from plots import rows
+from plots import loading
 from plots.commands.shared import add_paths, complain
 from plots.text import printable
 
@@ -25,11 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Checks every file; returns the exit code."""
-    paths, problems = rows.find_files(options.paths)
+    paths, problems = loading.find_files(options.paths)
     for path in paths:
         try:
-            file = rows.load_file(path)
-        except rows.BadFileError as error:
+            file = loading.load_file(path)
+        except loading.BadFileError as error:
             problems.append(str(error))
         else:
             count = len(file.rows)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plots import rows
+from plots import loading, rows
 from plots.commands.shared import add_format, add_paths, complain, print_tables
 from plots.text import printable, slug
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from plots.analysis.crossover import comparisons  # noqa: PLC0415
     from plots.tables.why import why_tables  # noqa: PLC0415
 
-    files, problems = rows.load_files(options.paths)
+    files, problems = loading.load_files(options.paths)
     tables = []
     for file in files:
         own = why_tables(file, comparisons(file))

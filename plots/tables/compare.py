@@ -80,6 +80,13 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str) -> Table
         notes.append(_RUNS)
     if common:
         notes.append(f"All rows: {common}.")
+    if comparison.misnamed:
+        count = comparison.misnamed
+        notes.append(
+            f"{count} {_rows(count)} {'has' if count == 1 else 'have'} the same name but "
+            f"{'trains' if count == 1 else 'train'} differently (optimizer, data or size), and "
+            f"{'is' if count == 1 else 'are'} not compared."
+        )
     few = sum(pair.repetitions < FEWEST_REPETITIONS for pair in comparison.pairs)
     if few:
         notes.append(

@@ -11,6 +11,7 @@ from plots import units
 from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.curves import Curve
 from plots.analysis.speed_up import SpeedUp
+from plots.axes import BUILT_IN, Axes
 from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import whole
@@ -22,12 +23,13 @@ _HOW = (
     Column("cpu_threads", "threads", group="CPU"),
 )
 _GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
+_COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
 _INTERVAL = (
     Column("low", "from", numeric=True, group="95 %"),
     Column("high", "to", numeric=True, group="95 %"),
 )
 _NAMES = {"Epoch": "epoch", "Gemm": "product", "Layer": "layer"}
-_SAID = {"family", "batch", "precision"}  # these have a place of their own
+_SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
 def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
@@ -47,7 +49,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
             lines.append(
                 (
                     *_which(file, found),
-                    Cell(what(comparison.common), what(comparison.common)),
+                    _text(what(comparison.common, gpu.axes)),
                     *_how(comparison.common, cpu, gpu, flags),
                     Cell(_answer(crossover), crossover.kind),
                     Cell(comparison.measure, comparison.measure),
@@ -112,16 +114,10 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     return Table(title, columns, tuple(lines), tuple(flags))
 
 
-def what(common: dict[str, str]) -> str:
+def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
     """What is timed, in words: "epoch", "product, nn, warm", "layer, relu, forward, fused"."""
     family = common["family"]
-    known = {"transpose", "cache", "activation", "pass", "form"}
-    rest = [
-        value if key in known else f"{key} {value}"
-        for key, value in common.items()
-        if key not in _SAID and key != "model"
-    ]
-    return ", ".join([_NAMES.get(family, family), *rest])
+    return ", ".join([_NAMES.get(family, family), *axes.words(common, without=_SAID)])
 
 
 def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
@@ -144,16 +140,27 @@ def _is_best_of_one(cpu: Curve) -> bool:
 
 def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
     """Batch, precision, threads, and the GPU's execution and data, with marks for the flags."""
-    execution = gpu.configuration.get("execution")
-    if execution and "loss" in gpu.configuration and "loss" not in common:
-        execution += f", loss {gpu.configuration['loss']}"
     return (
         _given(common.get("batch")),
         _given(common.get("precision")),
-        _given(cpu.configuration.get("cpu_threads"), marks(cpu.flags, flags)),
-        _given(execution, marks(gpu.flags, flags)),
+        _given(_side("cpu", cpu, common), marks(cpu.flags, flags)),
+        _given(_side("cuda", gpu, common), marks(gpu.flags, flags)),
         _given(gpu.configuration.get("data")),
     )
+
+
+def _side(device: str, curve: Curve, common: dict[str, str]) -> str | None:
+    """The value of the side's first column, and beside it how the curve computes in what has no
+    column and is not plain: "graph, autotuned products", "2"."""
+    first, *_ = columns = _COLUMNS[device]
+    own = curve.configuration
+    rest = [
+        axis.word(value)
+        for axis, value in curve.axes.of(own, "how", "alike")
+        if axis.key not in (*columns, *common, "device") and value != axis.plainest
+    ]
+    texts = [own[first], *rest] if first in own else rest
+    return ", ".join(texts) or None
 
 
 def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
@@ -161,6 +168,10 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
         return NOTHING
     number = whole(text)
     return Cell(text, text if number is None else number, marks=flagged)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
 
 
 def _answer(crossover: Crossover) -> str:

@@ -98,7 +98,7 @@ def _device_columns(device: str, several: bool) -> list[Column]:
 
 def _network_cells(key: NetworkKey, row: Row, keys: Sequence[NetworkKey]) -> list[Cell]:
     params, batch = row.counters["params"], row.counters["batch"]
-    label = network_label(key, keys)
+    label = network_label(key, keys, row.axes)
     return [Cell(label, label), Cell(units.count(params), params), Cell(units.count(batch), batch)]
 
 

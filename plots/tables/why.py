@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
+from plots.analysis.bounds import bounds
 from plots.analysis.crossover import Comparison
 from plots.analysis.why import (
     PARTS,
@@ -18,7 +19,7 @@ from plots.analysis.why import (
     threads,
 )
 from plots.network import epoch_rows
-from plots.rows import File, Row
+from plots.rows import Bound, File, Row
 from plots.series import series_key, series_labels
 from plots.tables.table import NOTHING, Cell, Column, Table
 
@@ -45,6 +46,7 @@ def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
 def split_table(file: File, rows: Sequence[Row]) -> Table:
     """Where the time of each of `rows` goes, in percent, and what bounds it."""
     found = {split.row.index: split for split in splits(rows)}
+    bound = bounds(file)
     used = [part for part in PARTS if any(part in split.parts for split in found.values())]
     labels = series_labels(rows)
     shares = [*used, UNEXPLAINED] if found else []
@@ -67,7 +69,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
             _text(labels[series_key(row)]),
             _seconds(row.median),
             *_share_cells(row, found.get(row.index), shares),
-            *_bound_cells(row, notes),
+            *_bound_cells(bound.get(row.index), notes),
         )
         for row in rows
     ]
@@ -202,9 +204,8 @@ def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[C
     return cells
 
 
-def _bound_cells(row: Row, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
-    """What bounds `row`; `notes` gets the reason where it is not known."""
-    bound = row.bound
+def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
+    """What bounds a row; `notes` gets the reason where it is not known."""
     if bound is None:
         return NOTHING, NOTHING, NOTHING
     if bound.name is None or bound.seconds is None or bound.percent is None:

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 REPETITIONS = 9
+# An axis that only a file knows.
+LAYOUT = {"key": "layout", "role": "how", "values": ["plain", "blocked"], "description": "of data"}
 ROWS = {"disc": 1000, "heart": 709, "fcn": 4096, "mlp": 1000}
 MODELS = {  # model: (parameters, batch size)
     **{
@@ -172,9 +174,11 @@ def document(
     date: str = "2020-01-01T00:00:00+00:00",
     complete: bool = True,
     gpu: str | None = None,
+    *,
+    axes: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
-    """A whole result file around `entries`."""
-    return {
+    """A whole result file around `entries`; `axes` are those that it describes."""
+    content = {
         "context": {
             "date": date,
             "executable": "bench",
@@ -227,6 +231,9 @@ def document(
         },
         "benchmarks": entries,
     }
+    if axes:
+        content["context"]["crossover"]["axes"] = list(axes)
+    return content
 
 
 def sweep(threads: tuple[int, ...] = (1, 2), gpu: bool = True) -> dict[str, Any]:

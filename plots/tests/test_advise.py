@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import rows
+from plots import loading, rows
 from plots.analysis import advise
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost
 from plots.cli import main
@@ -26,7 +26,7 @@ CPU_ONLY = {"threads": (1,), "modes": (), "models": MEASURED}
 @pytest.fixture
 def load(write):
     """A synthetic machine's file, loaded; the target is not in it."""
-    return lambda **options: rows.load_file(
+    return lambda **options: loading.load_file(
         write(synthetic_machine.machine(**{"models": MEASURED, **options}))
     )
 
@@ -120,7 +120,7 @@ def test_the_band_is_that_of_networks_left_out(load, target):
             for field in ("real_time", "cpu_time", "seconds_per_epoch"):
                 entry[field] *= 2
     path = synthetic.write(load().path, document)
-    (item,) = fitted(rows.load_file(path), target)
+    (item,) = fitted(loading.load_file(path), target)
     assert max(item.residuals, key=lambda model: item.residuals[model]) == "disc-7"
     assert item.band == item.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
 
@@ -129,7 +129,7 @@ def test_older_rows_without_products_are_fitted_by_launches(load, target):
     document = synthetic_machine.machine(**CPU_ONLY, noise=0.0)
     for entry in document["benchmarks"]:
         entry.pop("products", None)
-    (item,) = fitted(rows.load_file(synthetic.write(load().path, document)), target)
+    (item,) = fitted(loading.load_file(synthetic.write(load().path, document)), target)
     assert item.features == ("launches", "rows", "compute", "memory")
 
 
@@ -142,7 +142,7 @@ def test_no_prediction_is_below_the_ceiling(load, cost_path):
                 entry[field] /= 10
     path = synthetic.write(cost_path().with_name("file.json"), document)
     cost = load_cost(cost_path())
-    (item,) = fitted(rows.load_file(path), cost)
+    (item,) = fitted(loading.load_file(path), cost)
     answer = predicted(item, cost)
     floor = cost.fields["epoch"]["flops"] / synthetic_machine.CPU_FLOPS
     assert answer.low == answer.seconds == pytest.approx(floor)

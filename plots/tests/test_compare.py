@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import rows
+from plots import loading
 from plots.analysis.compare import Comparison, compare
 from plots.charts.compare import MOST_NAMES, alt_text, draw_comparison
 from plots.cli import main
@@ -49,7 +49,10 @@ def compared(write):
     """Compares two documents."""
 
     def run(first: dict[str, Any], second: dict[str, Any], **options: Any) -> Comparison:
-        files = [rows.load_file(write(first, "a.json")), rows.load_file(write(second, "b.json"))]
+        files = [
+            loading.load_file(write(first, "a.json")),
+            loading.load_file(write(second, "b.json")),
+        ]
         return compare(*files, **options)
 
     return run
@@ -93,6 +96,35 @@ def test_verdicts(compared, first, second, verdict):
     # The other way round the answer is the opposite.
     (back,) = compared(document(t1=second), document(t1=first)).pairs
     assert back.verdict == {"slower": "faster", "faster": "slower"}.get(verdict, verdict)
+
+
+def test_rows_that_train_differently_are_counted_and_not_compared(command, write):
+    first, second = (
+        document(t1=times(), t2=times(), t4=times()),
+        document(t1=times(2.0), t2=times(2.0), t4=times(2.0)),
+    )
+    trained = {"1": ("a" * 16, "b" * 16), "2": ("c" * 16, "c" * 16), "4": ("d" * 16, None)}
+    for place, content in enumerate((first, second)):
+        for entry in content["benchmarks"]:
+            if workload := trained[entry["configuration"]["cpu_threads"]][place]:
+                entry["workload"] = workload
+    code, printed, _ = command(first, second)
+    assert code == 0
+    assert "2 rows compared" in printed  # a file that does not say may hold the same
+    assert (
+        "1 row has the same name but trains differently (optimizer, data or size), and is not "
+        "compared." in printed
+    )
+    code, printed, errors = command(first, second, "--fail-on-slower=5%")
+    assert code == 1 and "2 rows are slower" in errors
+
+
+@pytest.mark.parametrize("value", ["a" * 15, "A" * 16, 7])
+def test_a_workload_is_16_hexadecimal_digits(write, value):
+    content = document(t1=times())
+    content["benchmarks"][0]["workload"] = value
+    with pytest.raises(loading.BadFileError, match='field "workload"'):
+        loading.load_file(write(content))
 
 
 def test_the_minimum_effect_is_a_choice(compared):
@@ -342,6 +374,8 @@ def test_hostile_names_stay_text(compared):
         entry["configuration"] = {**entry["configuration"], "evil": evil}
         entry["name"] = entry["run_name"] = f"{entry['name']}/evil:{evil}"
         entry["quality"] = [evil]
+    axis = {"key": "evil", "role": "how", "description": evil}
+    content["context"]["crossover"]["axes"] = [axis]
     result = compared(content, content)
     for name in FORMATS:
         text = render(compare_tables(result), name)
@@ -351,7 +385,7 @@ def test_hostile_names_stay_text(compared):
 
 
 def test_short_names_are_unique_and_say_the_rest_once(write):
-    file = rows.load_file(write(synthetic.sweep()))
+    file = loading.load_file(write(synthetic.sweep()))
     names, common = short_names(file.rows)
     assert len(set(names.values())) == len(file.rows)
     assert names[file.rows[0].name] == "Epoch disc-2, batch 100, CPU, eager, 1 thread"
@@ -362,7 +396,7 @@ def test_the_committed_files_are_compared(capsys):
     files = sorted(RESULTS.glob("*.json"))
     if len(files) < 2:
         pytest.skip("there is only one committed file")
-    first, second = map(rows.load_file, files[:2])
+    first, second = map(loading.load_file, files[:2])
     result = compare(first, second)
     seen = {pair.baseline.name for pair in result.pairs} | {
         unmatched.row.name for unmatched in result.unmatched

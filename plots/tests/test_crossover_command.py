@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import rows
+from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.analysis.speed_up import grids, speed_ups
 from plots.charts.crossover import draw_crossovers
@@ -57,7 +57,9 @@ def simple(write) -> Path:
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
     """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
-    return rows.load_file(synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep()))
+    return loading.load_file(
+        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
+    )
 
 
 def test_the_tables_of_one_file(simple, capsys):
@@ -91,7 +93,7 @@ def test_text_says_it_in_a_line(simple, capsys):
     assert main(["crossover", str(simple)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = [line.split() for line in lines if line.startswith("epoch ")]
-    crossover = comparisons(rows.load_file(simple))[0].crossover
+    crossover = comparisons(loading.load_file(simple))[0].crossover
     ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
     assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
 
@@ -111,7 +113,7 @@ def test_flags_are_marked(write):
     for model in ("disc-3", "disc-12"):
         entries += synthetic.samples(synthetic.cpu_configuration(model, 4), quality=["crowded"])
         entries += synthetic.samples(synthetic.gpu_configuration(model))
-    file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
     for table in (
         crossover_table([(file, comparisons(file))]),
         speed_up_table([(file, speed_ups(file))]),
@@ -181,7 +183,7 @@ def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, capsys):
 def test_the_committed_results(capsys):
     if not any((ROOT / "results").glob("*/*.json")):
         pytest.skip("no result file is committed yet")
-    files, problems = rows.load_files([ROOT / "results"])
+    files, problems = loading.load_files([ROOT / "results"])
     assert not problems
     assert main(["crossover", str(ROOT / "results")]) == 0
     told = capsys.readouterr().err.splitlines()
@@ -214,7 +216,7 @@ def check_pictures(chart) -> None:
 
 
 def test_the_chart_states_the_finding(simple):
-    file = rows.load_file(simple)
+    file = loading.load_file(simple)
     found = comparisons(file)
     chart = draw_crossovers(file, found)
     check_pictures(chart)
@@ -247,7 +249,7 @@ def test_heat_maps_without_a_contour(write, ratio):
     entries = epochs(
         configurations, lambda way, _: 1e-3 * (ratio if way["device"] == "cpu" else 1.0)
     )
-    file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
     (grid,) = grids(comparisons(file))
     check_pictures(draw_heat_map(file, grid))
 
@@ -271,7 +273,7 @@ def test_ambiguous_and_several_are_drawn(write):
 
     for seconds, words in ((equal, "ambiguous"), (wavy, "crosses ")):
         entries = epochs(configurations, seconds)
-        file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+        file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
         chart = draw_crossovers(file, comparisons(file))
         check_pictures(chart)
         assert words in chart.alt
@@ -295,7 +297,9 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
                     }
                     for entry in synthetic.samples(side, quality=[HOSTILE])
                 ]
-    file = rows.load_file(write(synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE)))
+    axes = ({**synthetic.LAYOUT, "values": [HOSTILE], "description": HOSTILE},)
+    document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)
+    file = loading.load_file(write(document))
     found = comparisons(file)
     assert len(found) == 4
     tables = [crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])]
@@ -312,6 +316,6 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
 
 
 def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_path):
-    file = rows.load_file(simple)
+    file = loading.load_file(simple)
     written = write_charts([(file, comparisons(file))] * 2, tmp_path / "charts")
     assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plots import rows
+from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.analysis.curves import BEST, FAMILIES, NETWORKS, pairings
 from plots.analysis.speed_up import grids, speed_ups
@@ -17,11 +17,13 @@ from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, wide_swee
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
     """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
-    return rows.load_file(synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep()))
+    return loading.load_file(
+        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
+    )
 
 
 def loaded(write, entries, gpu="synthetic GPU"):
-    return rows.load_file(write(synthetic.document(entries, gpu=gpu)))
+    return loading.load_file(write(synthetic.document(entries, gpu=gpu)))
 
 
 def test_every_combination_is_compared(wide):

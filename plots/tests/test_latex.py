@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import rows
+from plots import loading
 from plots.analysis.compare import compare
 from plots.analysis.crossover import comparisons
 from plots.analysis.shi import load_shi, shi_table
@@ -92,11 +92,11 @@ def plain(lines: int = 3, columns: int = 3, group: str = "", text: str = "1.5") 
 
 
 def test_every_kind_of_table_compiles(pdf, write):
-    baseline = rows.load_file(write(synthetic.sweep(), "a.json"))
+    baseline = loading.load_file(write(synthetic.sweep(), "a.json"))
     slower = synthetic.sweep()
     slower["benchmarks"] = slower["benchmarks"][20:]
-    other = rows.load_file(write(slower, "b.json"))
-    both = rows.load_file(write(synthetic_sweep.wide_sweep(batches=(100,)), "c.json"))
+    other = loading.load_file(write(slower, "b.json"))
+    both = loading.load_file(write(synthetic_sweep.wide_sweep(batches=(100,)), "c.json"))
     tables = [
         shi_table(load_shi(), []),
         shi_table(load_shi(), [baseline]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from plots import rows
+from plots import loading, rows
 from plots.analysis import mix
 from plots.analysis.crossover import comparisons
 from plots.cli import main
@@ -33,7 +33,7 @@ def files(write):
 
 
 def test_rows_are_of_the_machine_that_has_the_device(files):
-    old, new = map(rows.load_file, files)
+    old, new = map(loading.load_file, files)
     mixed = mix.mix(old, new)
     assert mixed.machine.id == "old's CPU with new's GPU"
     assert (mixed.machine.cpu.model, mixed.machine.gpu) == ("CPU of old", "shiny")
@@ -46,15 +46,29 @@ def test_rows_are_of_the_machine_that_has_the_device(files):
 
 
 def test_one_machine_with_itself_is_itself(files):
-    new = rows.load_file(files[1])
+    new = loading.load_file(files[1])
     mixed = mix.mix(new, new)
     assert mixed.software == new.software
     assert {row.name for row in mixed.rows} == {row.name for row in new.rows}
 
 
+def test_gpu_rows_that_train_differently_are_left_out(write, capsys):
+    old, new = document("old", None), document("new", "shiny")
+    for content, digit in ((old, "a"), (new, "b")):
+        for entry in content["benchmarks"]:
+            if entry.get("configuration", {}).get("model") == "disc-3":
+                entry["workload"] = digit * 16
+    paths = write(old, "old.json"), write(new, "new.json")
+    mixed = mix.mix(*map(loading.load_file, paths))
+    models = {row.configuration["model"] for row in mixed.rows if "data" in row.configuration}
+    assert models and "disc-3" not in models
+    assert main(["compare", "--cpu-of", str(paths[0]), "--gpu-of", str(paths[1])]) == 0
+    assert "1 of the GPU's rows left out, as they train differently" in capsys.readouterr().out
+
+
 def test_a_slower_processor_moves_the_crossover(write):
     # The CPU of "slow" takes four times as long; the GPU's rows of "old" must not matter.
-    new = rows.load_file(write(document("new", "shiny"), "new.json"))
+    new = loading.load_file(write(document("new", "shiny"), "new.json"))
     content = document("slow", "none")
     for entry in content["benchmarks"]:
         if entry.get("configuration", {}).get("device") == "cpu" and "real_time" in entry:
@@ -63,7 +77,7 @@ def test_a_slower_processor_moves_the_crossover(write):
         elif entry.get("configuration", {}).get("device") == "cuda":
             entry["real_time"] *= 1e3
             entry["seconds_per_epoch"] *= 1e3
-    slow = rows.load_file(write(content, "slow.json"))
+    slow = loading.load_file(write(content, "slow.json"))
 
     def sizes(file: rows.File) -> list[float]:
         return [found.crossover.size for found in comparisons(file)]

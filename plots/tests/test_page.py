@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plots import rows
+from plots import loading
 from plots.page import report
 from plots.published import load_published
 from plots.tests import synthetic, synthetic_probes
@@ -101,7 +101,7 @@ def folder(request, write, tmp_path) -> Path:
         crossover = document["context"]["crossover"]
         crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
         crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
-    file = rows.load_file(write(document))
+    file = loading.load_file(write(document))
     report.write_report(report.build_report([file], load_published()), tmp_path / "out")
     return tmp_path / "out"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import rows, units
+from plots import loading, units
 from plots.network import epoch_rows
 from plots.page import report
 from plots.page.sections import SECTIONS
@@ -89,13 +89,13 @@ def shown(text: str) -> str:
 @pytest.fixture
 def sweep(write):
     """The file of a whole synthetic sweep with CPU and GPU."""
-    return rows.load_file(write(synthetic.sweep()))
+    return loading.load_file(write(synthetic.sweep()))
 
 
 @pytest.fixture
 def everything(write):
     """A file with rows of every family and all GPU modes."""
-    return rows.load_file(write(synthetic_probes.everything(), "everything.json"))
+    return loading.load_file(write(synthetic_probes.everything(), "everything.json"))
 
 
 def test_charts_are_files_too(everything):
@@ -148,7 +148,7 @@ def ids(page: Page) -> Counter[str]:
 
 def test_ids_are_unique_and_pictures_described(everything, write):
     document = synthetic_probes.everything(machine="another")
-    contents = build(everything, rows.load_file(write(document, "other.json")))
+    contents = build(everything, loading.load_file(write(document, "other.json")))
     page = page_of(contents)
     assert ids(page).most_common(1)[0][1] == 1
     pictures = [attributes for tag, attributes in page.elements if tag == "svg"]
@@ -208,12 +208,12 @@ def test_the_best_of_each_device_and_its_speed_up(sweep):
 
 
 def test_small_table_by_hand(small, write):
-    text = shown(page_of(build(rows.load_file(write(small)))).text)
+    text = shown(page_of(build(loading.load_file(write(small)))).text)
     assert "disc-37010020.0 ms10.0 – 30.0 ms50,000CPU, 2 threads" in text
 
 
 def test_without_a_gpu_the_page_says_what_one_would_add(write):
-    file = rows.load_file(write(synthetic_probes.everything(gpu=False)))
+    file = loading.load_file(write(synthetic_probes.everything(gpu=False)))
     text = shown(page_of(build(file)).text)
     assert "No GPU's times yet (synthetic)" in text
     assert "With one from a machine that has a GPU" in text
@@ -238,7 +238,7 @@ def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
 def test_updates_that_were_not_verified_are_told(small, write):
     for entry in small["benchmarks"]:
         entry["verification"]["undetermined_updates"] = 3
-    text = shown(page_of(build(rows.load_file(write(small)))).text)
+    text = shown(page_of(build(loading.load_file(write(small)))).text)
     assert "updates of 3 undetermined" in text
 
 
@@ -247,7 +247,7 @@ def test_failures_flags_notes_and_record_are_told(write):
     document["context"]["crossover"]["complete"] = False
     document["context"]["crossover"]["software"]["dirty"] = True
     document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
-    file = rows.load_file(write(document))
+    file = loading.load_file(write(document))
     page = shown(page_of(build(file)).text)
     for text in (page, report.summary(file)):
         assert "too little memory: 9 GB needed" in text
@@ -330,8 +330,8 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(write):
     harmless = re.sub(r"[^a-z0-9 ]", "x", HOSTILE)
     pages = []
     for text in (HOSTILE, harmless):
-        file = rows.load_file(write(filled_with(text), "any.json"))
-        other = rows.load_file(write(filled_with(text), "other.json"))
+        file = loading.load_file(write(filled_with(text), "any.json"))
+        other = loading.load_file(write(filled_with(text), "other.json"))
         contents = build(file, other, detailed=1, older=[file])
         pages.append(page_of(contents))
         assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in contents)
@@ -355,7 +355,7 @@ def test_each_machine_gets_its_own_pictures(small, write):
     files = []
     for number, machine in enumerate(("Machine A", "machine-a", "b")):
         small["context"]["crossover"]["machine"]["id"] = machine
-        files.append(rows.load_file(write(small, f"{number}.json")))
+        files.append(loading.load_file(write(small, f"{number}.json")))
     names = [name for name in build(*files) if name.endswith(".svg")]
     assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
 
@@ -370,7 +370,7 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
         write(small, name)
     small["context"]["crossover"]["machine"]["id"] = "another"
     folder = write(small, "other.json").parent
-    files, _ = rows.load_files([folder])
+    files, _ = loading.load_files([folder])
     chosen, older = report.newest_per_machine(files)
     assert [file.path.name for file in chosen] == ["new.json", "other.json"]
     assert [file.path.name for file in older] == ["middle.json", "old.json"]
@@ -382,7 +382,7 @@ def test_only_some_machines_are_shown_in_full(small, write):
     files = []
     for number in range(5):
         small["context"]["crossover"]["machine"]["id"] = f"machine {number}"
-        files.append(rows.load_file(write(small, f"{number}.json")))
+        files.append(loading.load_file(write(small, f"{number}.json")))
     contents = build(*files, detailed=2)
     assert [name for name in contents if name.endswith(".png")] == [
         "machine-0.epochs.png",
@@ -395,7 +395,7 @@ def test_only_some_machines_are_shown_in_full(small, write):
 
 def test_every_section_builds_on_a_file_without_a_result(small, write):
     small["benchmarks"] = [synthetic.failure(synthetic.cpu_configuration("disc-2", 1), "why")]
-    contents = build(rows.load_file(write(small)))
+    contents = build(loading.load_file(write(small)))
     assert list(contents) == ["index.html"]
     text = page_of(contents).text
     assert "No Epoch row of this file has a result" in text
@@ -414,7 +414,7 @@ def test_few_points_are_drawn_too(write, models):
     entries = []
     for model in models:
         entries += synthetic.samples(synthetic.cpu_configuration(model, 1))
-    assert len(build(rows.load_file(write(synthetic.document(entries))))) == 3
+    assert len(build(loading.load_file(write(synthetic.document(entries))))) == 3
 
 
 @pytest.mark.parametrize("value", [1e-300, 9e39])
@@ -424,7 +424,7 @@ def test_extreme_numbers_are_drawn_and_written(write, value):
         for name in ("params", "flops", "bytes", "rows", "first_call_seconds", "width"):
             if name in entry:
                 entry[name] = value
-    contents = build(rows.load_file(write(document)))
+    contents = build(loading.load_file(write(document)))
     assert report.PAGE in contents and len(contents) >= 9
 
 
@@ -450,7 +450,7 @@ def test_labels_name_precision_and_execution_where_they_differ(write):
     entries = []
     for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"layout": "blocked"}):
         entries += synthetic.samples({**base, **changes})
-    file = rows.load_file(write(synthetic.document(entries)))
+    file = loading.load_file(write(synthetic.document(entries, axes=(synthetic.LAYOUT,))))
     assert sorted(series_labels(file.rows).values()) == [
         "CPU, bf16, eager, 1 thread",
         "CPU, f32, eager, 1 thread",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import rows
+from plots import loading
 from plots.analysis import shi
 from plots.analysis.shi import load_shi, shi_table
 from plots.cli import main
@@ -29,7 +29,7 @@ def figures():
 
 def loaded(write, *entries, name: str = "file.json", **options):
     content = synthetic.document([one for row in entries for one in row], **options)
-    return rows.load_file(write(content, name))
+    return loading.load_file(write(content, name))
 
 
 def cell(table: Table, network: str, framework: str, key: str):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plots import rows
+from plots import loading
 from plots.analysis.crossover import Comparison, Crossover, Curve
 from plots.page.sections import verdict
 from plots.tests import synthetic
@@ -62,7 +62,7 @@ def test_a_file_without_a_best_of_threads_still_has_a_headline():
 )
 def test_each_kind_of_answer_is_a_sentence(write, kind, words, expected):
     one = comparison(kind, 1.0, words, **RESIDENT)
-    said, more = verdict.sentences(rows.load_file(write(synthetic.sweep())), [one])
+    said, more = verdict.sentences(loading.load_file(write(synthetic.sweep())), [one])
     assert said.startswith("With the data on it (graph, resident), the GPU ")
     assert expected in said
     assert "the GPU is 53.7 times as fast" in more
@@ -77,5 +77,5 @@ def test_nothing_to_compare_is_said(write):
         ([synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why")], "no answer"),
     ):
         document = synthetic.document(entries, gpu="synthetic GPU")
-        (said,) = verdict.sentences(rows.load_file(write(document)), [])
+        (said,) = verdict.sentences(loading.load_file(write(document)), [])
         assert expected in said

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from plots import rows
+from plots import loading, rows
 from plots.analysis import crossover, why
 from plots.analysis.crossover import Comparison, Crossover, Curve
 from plots.charts.why import draw_why
@@ -27,7 +27,7 @@ SIZES = np.array([22.0, 2982.0, 703142.0])
 @pytest.fixture
 def load(write):
     """A synthetic machine's file, loaded."""
-    return lambda **options: rows.load_file(write(synthetic_machine.machine(**options)))
+    return lambda **options: loading.load_file(write(synthetic_machine.machine(**options)))
 
 
 def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossover:
@@ -73,7 +73,7 @@ def test_the_parts_add_up_to_the_median(load):
 
 
 def test_a_row_without_profile_has_no_split(small, write):
-    file = rows.load_file(write(small))
+    file = loading.load_file(write(small))
     assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
     assert "unexplained_percent" not in table.records()[0]
@@ -103,16 +103,16 @@ def test_columns_are_those_that_the_file_has(load):
 def test_the_bound_of_a_row(small, write):
     for entry, percent in zip(small["benchmarks"], (20.0, 60.0, 30.0), strict=True):
         entry["bound"] = {"name": "memory", "seconds": 0.006, "percent": percent}
-    (row,) = rows.load_file(write(small)).rows
+    (row,) = loading.load_file(write(small)).rows
     assert row.bound == rows.Bound("memory", 0.006, 30.0)
     for entry in small["benchmarks"]:
         entry["bound"] = {"reason": "no ceilings in this file"}
-    file = rows.load_file(write(small))
+    file = loading.load_file(write(small))
     assert file.rows[0].bound == rows.Bound(None, None, None, "no ceilings in this file")
     assert "No bound: no ceilings in this file." in why_tables(file, [])[0].notes
     for entry in small["benchmarks"]:
         del entry["bound"]
-    assert rows.load_file(write(small)).rows[0].bound is None
+    assert loading.load_file(write(small)).rows[0].bound is None
 
 
 # --- threads
@@ -131,7 +131,7 @@ def test_thread_counts_whose_repetitions_overlap_are_marked(write):
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 1), [0.010, 0.012, 0.014]),
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.009, 0.0101, 0.011]),
     ]
-    file = rows.load_file(write(synthetic.document(entries)))
+    file = loading.load_file(write(synthetic.document(entries)))
     (item,) = why.threads(file.rows)
     assert item.unsure == {2}
     table = why_tables(file, [])[1]
@@ -162,7 +162,7 @@ def test_repayment_is_the_first_epoch_that_is_ahead(
         *synthetic.samples(cpu, [cpu_epoch] * 3, first_call_seconds=cpu_first),
         *synthetic.samples(gpu, [gpu_epoch] * 3, first_call_seconds=gpu_first),
     ]
-    file = rows.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
     times = (Fraction(time) for time in (cpu_first, cpu_epoch, gpu_first, gpu_epoch))
     cpu_start, cpu_each, gpu_start, gpu_each = times
     ahead = [
@@ -346,7 +346,7 @@ def test_hostile_text_breaks_no_table(write):
     configuration = synthetic.cpu_configuration("disc-3", 1)
     hostile = "<script>|$\\x\n" * 50
     document = synthetic.document(synthetic.samples(configuration, seconds_loss=0.01), hostile)
-    file = rows.load_file(write(document))
+    file = loading.load_file(write(document))
     for name in ("html", "markdown"):
         assert "<script>" not in render(why_tables(file, []), name)
     assert draw_why(file) is not None

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread's share of a loop: elements thread_index(), + thread_count(), ...
+// What own kernels share. They keep to blocks of one dimension, static shared memory, block
+// barriers and shuffles of full warps; sums are taken in a fixed order, so that a run repeats to
+// the bit. A thread's share of a loop: elements thread_index(), + thread_count(), ...
 #pragma once
 
 #include <algorithm>
@@ -10,6 +12,8 @@
 namespace crossover::cuda {
 
 constexpr int block_threads = 256;
+constexpr int warp_threads = 32;
+constexpr int block_warps = block_threads / warp_threads;
 
 inline __device__ std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -23,6 +27,16 @@ inline Grid grid_for(std::int64_t count) {
   constexpr std::int64_t most_blocks = 4096;
   const std::int64_t blocks = (count + block_threads - 1) / block_threads;
   return {static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most_blocks)), block_threads};
+}
+
+/// For a launch that passes over several spans, one after another.
+template <class Spans>
+Grid grid_for_largest(const Spans& spans) {
+  std::int64_t largest = 0;
+  for (int s = 0; s < spans.count; ++s) {
+    largest = std::max(largest, spans.span[s].count);
+  }
+  return grid_for(largest);
 }
 
 }  // namespace crossover::cuda

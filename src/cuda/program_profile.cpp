@@ -10,32 +10,28 @@
 namespace crossover::cuda {
 
 Profile CudaProgram::profile() {
-  finish();
+  wait();
   RunSeconds run;
   run.wait = host_seconds([&] {
-    set_run(compute_.get(), run_counter(), 0);
-    finish();
+    running_.set_run(0);
+    wait();
   });
   const double between_events = device_seconds(compute_.get(), {[] {}}).front();
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     run.steps.push_back(profile_step(static_cast<int>(s), between_events));
   }
-  if (epoch_) {
-    for (StepSeconds& step : run.steps) {
-      step.host = 0;
-    }
-    run.host_once = host_seconds([&] { enqueue(0, runs()); }, [&] { finish(); });
+  if (executor_->issues_order_at_once()) {
+    run.host_once = host_seconds([&] { enqueue(0, running_.runs()); }, [&] { wait(); });
   }
-  finish();
-  return combine(run, options_.placement, options_.loss_every_step);
+  wait();
+  return combine(run, plan_.mode.placement, plan_.mode.loss_every_step);
 }
 
 StepSeconds CudaProgram::profile_step(int index, double between_events) {
-  const BoundStep& step = steps_[static_cast<std::size_t>(index)];
   StepSeconds seconds;
   std::int64_t run = -1;
-  for (std::int64_t r = 0; r < runs(); ++r) {
-    if (what(r).step == index) {
+  for (std::int64_t r = 0; r < running_.runs(); ++r) {
+    if (running_.run(r).step == index) {
       run = run < 0 ? r : run;
       ++seconds.runs;
     }
@@ -43,23 +39,24 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   if (seconds.runs == 0) {
     return seconds;
   }
-  set_run(compute_.get(), run_counter(), 0);
-  const int buffer = runs_in_place() || epoch_ ? Position::in_place : 0;
-  const Position position{.first_row = what(run).first_row, .buffer = buffer};
+  running_.set_run(0);
+  const RunMode& mode = plan_.mode;
+  const Position position{.first_row = running_.run(run).first_row,
+                          .buffer = mode.in_place ? Position::in_place : 0};
   std::vector<std::function<void()>> pieces;
   std::vector<OpCategory> kinds;
-  for (const BoundCall& bound : step.calls) {
-    pieces.emplace_back([&bound, &position] { bound.call(position); });
-    kinds.push_back(bound.kind);
+  for (const BoundLaunch& launch : steps_[static_cast<std::size_t>(index)]) {
+    pieces.emplace_back([&launch, &position] { launch.call(position); });
+    kinds.push_back(launch.category);
   }
-  if (options_.loss_every_step) {
-    pieces.emplace_back([this, run] { copy_loss(run); });
+  if (mode.loss_every_step) {
+    pieces.emplace_back([this, run] { losses_.copy(running_.binding, run); });
     kinds.push_back(OpCategory::copy_from_device);
   }
-  const bool staged = plan_.buffers > 0 && buffer >= 0;
-  const bool staged_on_stream = staged && options_.placement != Placement::pageable;
+  const auto stage = [this, run] { running_.stage(run, 0, compute_.get()); };
+  const bool staged_on_stream = !mode.in_place && mode.placement != Placement::pageable;
   if (staged_on_stream) {
-    pieces.emplace_back([this, run] { stage(run, 0, compute_.get()); });
+    pieces.emplace_back(stage);
   }
   const std::vector<double> times = device_seconds(compute_.get(), pieces);
   const auto without_events = [&](double time) { return std::max(0.0, time - between_events); };
@@ -68,21 +65,24 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   }
   if (staged_on_stream) {
     seconds.copy = without_events(times.back());
-  } else if (staged) {
-    seconds.copy = host_seconds([&] { stage(run, 0, compute_.get()); }, [&] { finish(); });
+  } else if (!mode.in_place) {
+    seconds.copy = host_seconds(stage, [&] { wait(); });
   }
-  set_run(compute_.get(), run_counter(), 0);
+  if (executor_->issues_order_at_once()) {
+    return seconds;
+  }
+  running_.set_run(0);
   seconds.host = host_seconds(
       [&] {
         if (staged_on_stream) {
-          stage(run, 0, compute_.get());
+          stage();
         }
-        run_step(run, buffer);
+        executor_->issue(run, position);
       },
       [&] {
-        finish();
-        set_run(compute_.get(), run_counter(), 0);
-        finish();
+        wait();
+        running_.set_run(0);
+        wait();
       });
   return seconds;
 }

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "crossover/backend.h"
-#include "kernels.cuh"
+#include "kernels/elementwise.cuh"
 
 namespace crossover::cuda {
 namespace {
@@ -186,22 +186,23 @@ std::string reason_for_no_driver() {
 
 }  // namespace
 
-Discovery discover() {
-  Discovery found;
+Discovery discover(int ordinal) {
+  Discovery found{.device = {.ordinal = ordinal}};
+  cudaDeviceProp& properties = found.device.properties;
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) {
-    status = count == 0 ? cudaErrorNoDevice : cudaGetDeviceProperties(&found.device, 0);
+    status = count <= ordinal ? cudaErrorNoDevice : cudaGetDeviceProperties(&properties, ordinal);
   }
   if (status == cudaErrorInsufficientDriver) {
     found.reason = reason_for_no_driver();
   } else if (status != cudaSuccess) {
     found.reason = reason_for(status, "the device");
   } else {
-    const std::string name(static_cast<const char*>(found.device.name));
+    const std::string name(static_cast<const char*>(properties.name));
     // Freeing nothing starts the device, which tells whether it may be used at all.
-    if ((status = cudaSetDevice(0)) != cudaSuccess || (status = cudaFree(nullptr)) != cudaSuccess ||
-        (status = find_kernels()) != cudaSuccess) {
+    if ((status = cudaSetDevice(ordinal)) != cudaSuccess ||
+        (status = cudaFree(nullptr)) != cudaSuccess || (status = find_kernels()) != cudaSuccess) {
       found.reason = reason_for(status, name);
     }
   }

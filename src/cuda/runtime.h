@@ -72,12 +72,21 @@ PinnedMemory allocate_pinned(std::int64_t bytes);
 /// Records what `issue` puts into the stream, instead of running it.
 GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
 
-/// The first device, or the reason why it can't be used: one of the two is set.
+/// A GPU by the number that the runtime gives it, and what the runtime says of it.
+struct Device {
+  int ordinal = 0;
+  cudaDeviceProp properties{};
+
+  /// Makes it the calling thread's: before anything is planned, made or run on it.
+  void use() const { CROSSOVER_CUDA_CHECK(cudaSetDevice(ordinal)); }
+};
+
+/// The device, or the reason why it can't be used: one of the two is set.
 struct Discovery {
-  cudaDeviceProp device{};
+  Device device;
   std::string reason;
 };
-Discovery discover();
+Discovery discover(int ordinal);
 
 std::string version_text(int version);  ///< 12040 -> "12.4"
 

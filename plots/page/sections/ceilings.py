@@ -113,8 +113,8 @@ def _latencies(rows: Sequence[Row]) -> Table:
 def _names(row: Row) -> tuple[Cell, Cell]:
     configuration = row.configuration
     quantity = configuration["quantity"]
-    details = [configuration[key] for key in ("precision", "direction") if key in configuration]
-    details += [f"{configuration['size']} rows"] if "size" in configuration else []
+    details = row.axes.words(configuration, roles=["alike"])
+    details += row.axes.words(configuration, roles=["what"], without=["family", "quantity"])
     what = ", ".join([_QUANTITIES.get(quantity, quantity), *details])
     where = device_name(row)
     return Cell(what, what), Cell(where, where)

@@ -91,6 +91,10 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     )
 
 
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
 def _summary(found: Sequence[Line]) -> Table:
     columns = (
         Column("copy", "copy"),
@@ -144,7 +148,7 @@ def _every(rows: Sequence[Row]) -> Table:
                     Cell(fields[name], fields[name]) if name in fields else NOTHING
                     for name in ("memory", "mode")
                 ),
-                Cell(device_name(row), device_name(row)),
+                _text(device_name(row, without=("memory", "mode"))),
                 Cell(network, network) if model else NOTHING,
                 Cell(units.binary_bytes(_size(row)), _size(row)),
                 Cell(units.seconds(seconds), seconds, marks=flagged),

@@ -16,6 +16,7 @@ from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import whole
 
 _GEMM_SIZES = ("m", "n", "k")
+_ELSEWHERE = ("family", "device", "cpu_threads")  # said beside the columns of the other axes
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -131,22 +132,9 @@ def _summary(title: str, found: Sequence[Line]) -> Table:
 
 def _every(title: str, rows: Sequence[Row]) -> Table:
     names = [
-        name
-        for name in (
-            "m",
-            "n",
-            "k",
-            "width",
-            "batch",
-            "transpose",
-            "cache",
-            "activation",
-            "pass",
-            "form",
-            "precision",
-            "execution",
-        )
-        if any(name in row.configuration for row in rows)
+        axis.key
+        for axis in rows[0].axes
+        if axis.key not in _ELSEWHERE and any(axis.key in row.configuration for row in rows)
     ]
     columns = (
         *(Column(name, name, numeric=name in (*_GEMM_SIZES, "width", "batch")) for name in names),
@@ -164,7 +152,7 @@ def _every(title: str, rows: Sequence[Row]) -> Table:
         table.append(
             (
                 *(_field(row.configuration.get(name)) for name in names),
-                Cell(device_name(row), device_name(row)),
+                Cell(where := device_name(row, without=names), where),
                 Cell(units.seconds(seconds), seconds, marks=flagged),
                 Cell(
                     units.seconds_range(row.minimum / count, row.maximum / count),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
+from plots.analysis.bounds import Ceilings
 from plots.analysis.crossover import Comparison
 from plots.network import best, epoch_rows, networks, on_device
 from plots.page.section import Block, Context, Section
@@ -143,8 +144,7 @@ def _earliest(one: Comparison) -> tuple[int, float]:
 
 
 def _claim(where: str, one: Comparison) -> str:
-    fields = one.gpu.configuration
-    way = ", ".join(fields[name] for name in ("execution", "data") if name in fields)
+    way = ", ".join(one.gpu.axes.words(one.gpu.configuration, roles=["how"], without=["device"]))
     claim = _CLAIMS.get(one.crossover.kind, "compares with the CPU so: {}")
     return f"{where} ({way}), the GPU {claim.format(one.crossover.words)}."
 
@@ -155,24 +155,13 @@ def _reach(file: File) -> str:
     largest = max(row.counters["params"] for row in rows)
     row = best([row for row in rows if row.counters["params"] == largest])
     rate = row.counters["flops"] / row.median
-    peak = _peak(file, row)
+    peak = Ceilings(file.rows).find("flops", row.configuration)
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
     return (
         f"the CPU trains {row.configuration['model']}, the largest network measured "
         f"({units.count(largest)} parameters), at {units.seconds(row.median)} an epoch on "
         f"{device_label(row).removeprefix('CPU, ')}: {units.rate(rate, 'FLOP/s')}{share}"
     )
-
-
-def _peak(file: File, row: Row) -> float | None:
-    """The measured ceiling of multiply-adds for `row`: its precision, its threads."""
-    wanted = {"quantity": "fma", "device": "cpu"}
-    wanted |= {name: row.configuration.get(name) for name in ("precision", "cpu_threads")}
-    peaks = [row for row in file.rows if row.family == "Peak" and row.failure is None]
-    for other in peaks:
-        if wanted.items() <= other.configuration.items() and "flops" in other.counters:
-            return other.counters["flops"] / other.minimum
-    return None
 
 
 def _why_no_gpu(file: File) -> str:

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Workload asks of a device at least: the measured ceilings turn it into a row's bound.
+// What a row asks of its device at least. Readers of the file turn it into the row's bound, with
+// the ceilings that its rows of the family Peak have measured (plots/analysis/bounds.py).
 #pragma once
 
-#include "ceilings.h"
+#include <cstdint>
+
 #include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "device.h"
 
 namespace crossover::bench {
+
+/// What one iteration of a row takes at least, counted, not measured.
+struct MinimumWork {
+  double flops = 0;
+  double memory_bytes = 0;  ///< that no cache can save
+  double bytes_to_device = 0;
+  double bytes_from_device = 0;
+  double launches = 0;
+  bool graph = false;  ///< the launches are nodes of CUDA graphs
+};
 
 /// Of the step's batch, as it comes from the host.
 std::int64_t input_bytes(const Workload& workload, const Step& step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workload_demand.h"
+#include "minimum_work.h"
 
 #include <algorithm>
 #include <vector>
@@ -26,10 +26,7 @@ std::int64_t input_bytes(const Workload& workload, const Step& step) {
 MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
                             const CompileOptions& options, const Device& device) {
   const bool on_cpu = device.name() == "cpu";
-  MinimumWork least{.device = device.name(),
-                    .precision = options.precision,
-                    .threads = on_cpu ? options.threads : 0,
-                    .flops = counted.flops};
+  MinimumWork least{.flops = counted.flops};
   std::vector<double> memory;
   std::vector<double> copied;
   for (const Step& step : workload.steps) {

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of axes is the one place: what it says of an axis shows wherever rows do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plots import loading
+from plots.analysis.compare import compare
+from plots.analysis.crossover import comparisons
+from plots.analysis.speed_up import speed_ups
+from plots.analysis.why import counterfactuals
+from plots.axes import BUILT_IN, Axes, Axis
+from plots.charts.crossovers import draw_charts
+from plots.network import epoch_rows
+from plots.page import report
+from plots.row_names import short_names
+from plots.series import series_labels
+from plots.tables.compare import compare_tables
+from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.epochs import every_table
+from plots.tables.formats import render
+from plots.tables.why import why_tables
+from plots.tests import synthetic
+from plots.tests.synthetic_probes import products
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "build" / "bench"
+RANKS = {"key": "ranks", "role": "how", "values": ["1", "4"], "description": "processes"}
+
+
+def seconds(configuration: dict[str, str], params: float) -> float:
+    """A CPU whose time grows with the size, and a GPU of constant time that the axes change."""
+    if configuration["device"] == "cpu":
+        return 1e-6 * params
+    faster = 2.0 if configuration.get("products") == "autotuned" else 1.0
+    return 1e-2 / faster / int(configuration.get("ranks", "1"))
+
+
+def document(*changes: dict[str, str], axes=()) -> dict:
+    """The disc family on the CPU and, with each of `changes`, on the GPU."""
+    configurations = [synthetic.cpu_configuration(model, 1) for model in DISC_MODELS]
+    configurations += [
+        {**synthetic.gpu_configuration(model), **change}
+        for model in DISC_MODELS
+        for change in changes
+    ]
+    return synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU", axes=axes)
+
+
+@pytest.fixture
+def tuned(write):
+    """A file with the products of either choice."""
+    return loading.load_file(write(document({}, {"products": "autotuned"})))
+
+
+@pytest.fixture
+def ranked(write):
+    """A file whose axis `ranks` this program has never heard of."""
+    content = document({"ranks": "1"}, {"ranks": "4"}, axes=(RANKS,))
+    return loading.load_file(write(content))
+
+
+def test_each_choice_of_products_has_its_crossover(tuned):
+    found = comparisons(tuned)
+    best = [one for one in found if one.cpu.candidates]
+    assert [one.gpu.label for one in best] == [
+        "GPU, graph, pinned",
+        "GPU, graph, pinned, autotuned products",
+    ]
+    plain, autotuned = (one.crossover.size for one in best)
+    assert plain == pytest.approx(1e4, rel=0.05) and autotuned == pytest.approx(5e3, rel=0.05)
+    table = crossover_table([(tuned, found)]).records()
+    assert {line["execution"] for line in table} == {"graph", "graph, autotuned products"}
+    table = speed_up_table([(tuned, speed_ups(tuned))]).records()
+    assert {line["execution"] for line in table} == {"graph", "graph, autotuned products"}
+
+
+def test_charts_have_a_line_for_each_choice_of_products(tuned):
+    (chart,) = draw_charts(tuned, comparisons(tuned))
+    svg = chart.pictures.svg.decode()
+    assert "GPU, graph, pinned: from" in svg and "autotuned products: from" in svg
+    assert "autotuned products: from" in chart.alt
+    page = report.build_report([tuned], [])[report.PAGE].decode()
+    assert "graph, pinned, autotuned products" in page
+
+
+def test_why_says_what_autotuned_products_change(tuned):
+    (change,) = counterfactuals(tuned, comparisons(tuned))
+    assert change.change == "with autotuned products"
+    assert change.sentence.startswith("with autotuned products the crossover falls from ")
+    assert "autotuned products" in render(why_tables(tuned, comparisons(tuned)), "text")
+
+
+def test_compare_keeps_the_choices_of_products_apart(tuned):
+    found = compare(tuned, tuned)
+    assert len(found.pairs) == len(tuned.rows)
+    names = [line["name"] for line in compare_tables(found)[0].records()]
+    assert sum("products:autotuned" in name for name in names) == len(DISC_MODELS)
+    assert "autotuned products" in render(compare_tables(found), "text")
+
+
+def test_the_fastest_choice_of_products_is_the_best(tuned):
+    assert "GPU, graph, pinned, autotuned products" in render([every_table(tuned.rows)], "text")
+
+
+def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
+    labels = ["CPU, 1 thread", "GPU, graph, pinned, ranks 1", "GPU, graph, pinned, ranks 4"]
+    assert list(series_labels(epoch_rows(ranked)).values()) == labels
+    found = comparisons(ranked)
+    gpus = [one.gpu.label for one in found if one.cpu.candidates]
+    assert gpus == labels[1:]
+    executions = {line["execution"] for line in crossover_table([(ranked, found)]).records()}
+    assert executions == {"graph", "graph, ranks 4"}
+    (change,) = counterfactuals(ranked, found)
+    assert change.sentence.startswith("with ranks 4 the crossover falls from ")
+    names, _ = short_names(ranked.rows)
+    assert any("ranks 4" in name for name in names.values())
+    page = report.build_report([ranked], [])[report.PAGE].decode()
+    assert "graph, pinned, ranks 4" in page
+
+
+@pytest.mark.parametrize(
+    ("role", "pairs"),
+    [("how", 2), ("alike", 2), ("what", 0)],
+)
+def test_the_role_of_an_axis_decides_what_is_compared(write, role, pairs):
+    content = document({"ranks": "2"}, {"ranks": "4"}, axes=({**RANKS, "role": role},))
+    file = loading.load_file(write(content))
+    assert len([one for one in comparisons(file) if one.cpu.candidates]) == pairs
+
+
+def test_what_should_be_alike_is_compared_with_its_like(write):
+    content = document({"ranks": "4"}, axes=({**RANKS, "role": "alike"},))
+    own = [{**synthetic.cpu_configuration(model, 2), "ranks": "4"} for model in DISC_MODELS]
+    content["benchmarks"] += epochs(own, seconds)
+    file = loading.load_file(write(content))
+    cpus = [one for one in comparisons(file) if not one.cpu.candidates]
+    assert [(one.cpu.label, one.common["ranks"]) for one in cpus] == [("CPU, 2 threads", "4")]
+
+
+def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
+    own = [
+        {**synthetic.cpu_configuration(model, 2), "ranks": ranks}
+        for model in DISC_MODELS
+        for ranks in ("1", "4")
+    ]
+    content = document({}, axes=(RANKS,))
+    content["benchmarks"] = content["benchmarks"][len(DISC_MODELS) * 9 :] + epochs(own, seconds)
+    file = loading.load_file(write(content))
+    labels = [one.cpu.label for one in comparisons(file)]
+    assert labels == [
+        "CPU, 2 threads",
+        "CPU, 2 threads, ranks 4",
+        "CPU, best of 2 threads, ranks 1 or ranks 4",
+    ]
+    threads = [
+        line["cpu_threads"] for line in crossover_table([(file, comparisons(file))]).records()
+    ]
+    assert threads == [2, "2, ranks 4", "best"]
+
+
+def test_tables_of_products_have_a_column_for_a_new_axis(write):
+    entries = products()
+    for entry in entries:
+        entry["configuration"]["ranks"] = "4"
+        entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+    content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
+    page = report.build_report([loading.load_file(write(content))], [])[report.PAGE].decode()
+    assert ">ranks<" in page
+
+
+def test_the_built_in_table_is_that_of_bench(tmp_path):
+    if not BENCH.exists():
+        pytest.skip("bench is not built; ./run --setup-only builds it")
+    path = tmp_path / "result.json"
+    flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
+    short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
+    subprocess.run([BENCH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
+    written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
+    assert {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written} == {
+        axis.key: (axis.role, axis.values) for axis in BUILT_IN
+    }
+
+
+def test_a_key_that_is_no_axis_is_refused(small, write):
+    for entry in small["benchmarks"]:
+        entry["configuration"]["ranks"] = "4"
+        entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+    with pytest.raises(loading.BadFileError) as caught:
+        loading.load_file(write(small))
+    sentence = str(caught.value)
+    assert 'field "configuration.ranks" is an axis that neither this program nor' in sentence
+    assert "; " in sentence and "\n" not in sentence
+    small["context"]["crossover"]["axes"] = [RANKS]
+    (row,) = loading.load_file(write(small)).rows
+    assert row.axes["ranks"].role == "how"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"role": "who"}, 'field "context.crossover.axes.0.role"'),
+        ({"key": "Two words"}, 'field "context.crossover.axes.0.key"'),
+        ({"values": [""]}, 'field "context.crossover.axes.0.values.0"'),
+    ],
+)
+def test_a_bad_axis_is_refused(small, write, change, words):
+    small["context"]["crossover"]["axes"] = [{**RANKS, **change}]
+    with pytest.raises(loading.BadFileError, match=words):
+        loading.load_file(write(small))
+
+
+def test_what_this_program_knows_of_an_axis_stays():
+    extended = BUILT_IN.extended([{**RANKS, "key": "data", "values": []}, RANKS])
+    assert extended["data"] is BUILT_IN["data"] and extended["ranks"].values == ("1", "4")
+    assert BUILT_IN.extended([]) is BUILT_IN and "ranks" not in BUILT_IN
+
+
+def test_labels_leave_out_what_says_nothing():
+    axes = Axes([*BUILT_IN, Axis("ranks", "how", ("1", "4"), phrase="{} ranks")])
+    cpu = {"device": "cpu", "execution": "eager", "cpu_threads": "1", "ranks": "1"}
+    assert axes.label(cpu) == "CPU, 1 thread"
+    assert axes.label(cpu, [cpu, {**cpu, "ranks": "4"}]) == "CPU, 1 thread, 1 ranks"
+    assert axes.label({**cpu, "device": "cuda"}) == "GPU, eager, 1 thread, 1 ranks"
+    assert axes.label({**cpu, "execution": "fused"}, without=["cpu_threads"]) == "CPU, fused"

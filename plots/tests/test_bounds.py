@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ceilings and bounds: which rows are ceilings, what bounds a row, and that order is nothing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from plots import loading
+from plots.analysis.bounds import Ceilings, bounds
+from plots.charts.why import draw_why
+from plots.network import epoch_rows
+from plots.rows import Bound, MinimumWork
+from plots.tables.why import split_table
+from plots.tests import synthetic
+from plots.tests.synthetic_machine import CPU_BYTES, CPU_FLOPS, machine
+from plots.tests.synthetic_probes import operation
+
+GPU = {"device": "cuda"}
+WORK = MinimumWork(flops=100, memory_bytes=10)
+FIELDS = tuple(MinimumWork.__dataclass_fields__)
+
+
+def measured() -> Ceilings:
+    """Of a GPU."""
+    ceilings = Ceilings()
+    ceilings.raise_to(100, "flops", GPU)
+    ceilings.raise_to(10, "memory_bytes", GPU)
+    ceilings.raise_to(2, "bytes_to_device", GPU)
+    ceilings.raise_to(4, "launches", GPU)
+    ceilings.raise_to(8, "graph_nodes", GPU)
+    return ceilings
+
+
+def test_ceilings_keep_the_highest():
+    ceilings = measured()
+    ceilings.raise_to(50, "flops", GPU)
+    assert ceilings.find("flops", GPU) == 100
+    ceilings.raise_to(200, "flops", GPU)
+    assert ceilings.find("flops", GPU) == 200
+
+
+def test_ceilings_are_kept_by_device_precision_and_threads():
+    ceilings = measured()
+    assert ceilings.find("flops", {"device": "cpu", "cpu_threads": "1"}) is None
+    assert ceilings.find("flops", {**GPU, "precision": "bf16"}) is None
+    assert ceilings.find("flops", {**GPU, "precision": "f32"}) == 100
+    # Bandwidth knows no precision.
+    assert ceilings.find("memory_bytes", {**GPU, "precision": "bf16"}) == 10
+    ceilings.raise_to(5, "memory_bytes", {"device": "cpu", "cpu_threads": "2"})
+    assert ceilings.find("memory_bytes", {"device": "cpu", "cpu_threads": "1"}) is None
+
+
+def test_the_longest_part_bounds():
+    ceilings = measured()
+    work = replace(WORK, flops=300)
+    assert ceilings.bound(work, GPU) == ("compute", 3)
+    work = replace(work, memory_bytes=40)
+    assert ceilings.bound(work, GPU) == ("memory", 4)
+    work = replace(work, bytes_to_device=10)
+    assert ceilings.bound(work, GPU) == ("copy", 5)
+    work = replace(work, launches=24)
+    assert ceilings.bound(work, GPU) == ("launch", 6)
+    # Nodes of a graph are launched faster.
+    assert ceilings.bound(replace(work, graph=True), GPU) == ("copy", 5)
+
+
+def test_copies_of_both_directions_follow_each_other():
+    ceilings = measured()
+    ceilings.raise_to(5, "bytes_from_device", GPU)
+    work = MinimumWork(bytes_to_device=4, bytes_from_device=5)
+    assert ceilings.bound(work, GPU) == ("copy", 3)
+
+
+def test_what_was_not_measured_gives_no_bound():
+    assert measured().bound(WORK, {**GPU, "precision": "bf16"}) is None
+    assert Ceilings().bound(WORK, GPU) is None
+    assert measured().bound(MinimumWork(), GPU) is None
+
+
+def test_without_memory_traffic_only_compute_needs_a_ceiling():
+    cpu = {"device": "cpu", "cpu_threads": "2"}
+    ceilings = Ceilings()
+    ceilings.raise_to(100, "flops", cpu)
+    assert ceilings.bound(MinimumWork(flops=50), cpu) == ("compute", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "more", "device", "counters", "resource", "per_second"),
+    [
+        ("fma", {"precision": "f32"}, "cpu", {"flops": 8.0}, "flops", 4.0),
+        ("fma", {"precision": "f32"}, "cuda", {"flops": 8.0}, "flops", 4.0),
+        ("matrix", {"precision": "bf16", "size": "512"}, "cpu", {"flops": 8.0}, "flops", 4.0),
+        ("matrix", {"precision": "tf32"}, "cuda", {"flops": 8.0}, "flops", 4.0),
+        ("triad", {}, "cpu", {"bytes": 8.0}, "memory_bytes", 4.0),
+        ("triad", {}, "cuda", {"bytes": 8.0}, "memory_bytes", 4.0),
+        ("copy", {"direction": "h2h"}, "cpu", {"bytes": 8.0}, "memory_bytes", 8.0),
+        ("copy", {"direction": "h2d"}, "cuda", {"bytes": 8.0}, "bytes_to_device", 4.0),
+        ("copy", {"direction": "d2h"}, "cuda", {"bytes": 8.0}, "bytes_from_device", 4.0),
+        ("launches", {}, "cuda", {}, "launches", 0.5),
+        ("graph-node", {}, "cuda", {}, "graph_nodes", 0.5),
+        ("launch", {}, "cuda", {}, "launches", None),
+        ("synchronization", {}, "cuda", {}, "launches", None),
+        ("fork-join", {}, "cpu", {}, "launches", None),
+    ],
+)
+def test_each_probe_raises_its_ceiling(
+    *, write, quantity, more, device, counters, resource, per_second
+):
+    where = {"device": device, **({"cpu_threads": "1"} if device == "cpu" else {})}
+    configuration = {"family": "Peak", "quantity": quantity, **more, **where}
+    entries = operation(configuration, 2.0, **counters)
+    fastest = min(entry["real_time"] for entry in entries)
+    for entry in entries:  # the fastest of the repetitions takes 2 s, and it counts
+        entry["real_time"] *= 2e9 / fastest
+    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    found = Ceilings(file.rows).find(resource, {**where, **more})
+    assert found == (pytest.approx(per_second) if per_second else None)
+
+
+def counted(**work: float | bool) -> dict[str, float | bool]:
+    """`minimum_work` as a file has it."""
+    return {**dict.fromkeys(FIELDS, 0), "graph": False, **work}
+
+
+def document(**changes: float) -> dict:
+    """A CPU with ceilings, and its epochs with what they take at least in place of a bound."""
+    content = machine(threads=(1, 2), modes=())
+    for entry in content["benchmarks"]:
+        if entry.pop("bound", None):
+            work = changes or {"flops": entry["flops"], "memory_bytes": 1e3}
+            entry["minimum_work"] = counted(**work)
+    return content
+
+
+def test_bounds_do_not_depend_on_the_order_of_rows(write):
+    content = document()
+    file = loading.load_file(write(content))
+    expected = {row.name: bounds(file)[row.index] for row in epoch_rows(file)}
+    for row in epoch_rows(file):
+        own = expected[row.name]
+        rate = CPU_FLOPS * int(row.configuration["cpu_threads"])
+        assert own.name == "compute"
+        assert own.seconds == pytest.approx(row.counters["flops"] / rate)
+        assert own.percent == pytest.approx(100 * own.seconds / row.median)
+    for seed in range(3):
+        random.Random(seed).shuffle(content["benchmarks"])
+        file = loading.load_file(write(content))
+        found = bounds(file)
+        assert {row.name: found[row.index] for row in epoch_rows(file)} == expected
+    assert len(expected) == 28
+
+
+def test_a_row_whose_ceiling_is_not_in_the_file_says_so(write):
+    content = document()
+    content["benchmarks"] = [
+        entry for entry in content["benchmarks"] if entry["configuration"]["family"] != "Peak"
+    ]
+    file = loading.load_file(write(content))
+    reason = "no ceiling for it was measured in this file (family Peak)"
+    assert set(bounds(file).values()) == {Bound(None, None, None, reason)}
+    assert f"No bound: {reason}." in split_table(file, epoch_rows(file)).notes
+
+
+def test_memory_traffic_bounds_and_is_drawn(write):
+    file = loading.load_file(write(document(memory_bytes=1e3)))
+    line = split_table(file, epoch_rows(file)).records()[0]
+    assert line["bound"] == "memory"
+    assert line["bound_seconds"] == pytest.approx(1e3 / CPU_BYTES)
+    assert b">bound<" in draw_why(file).svg
+
+
+def test_rows_of_older_files_keep_their_bound(write):
+    file = loading.load_file(write(machine(modes=())))
+    assert {row.index: row.bound for row in file.rows if row.bound} == bounds(file) != {}
+
+
+@pytest.mark.parametrize("missing", FIELDS)
+def test_the_minimum_work_is_all_there(small, write, missing):
+    small["benchmarks"][0]["minimum_work"] = counted()
+    del small["benchmarks"][0]["minimum_work"][missing]
+    with pytest.raises(loading.BadFileError, match=f'"minimum_work.{missing}": is missing'):
+        loading.load_file(write(small))
+
+
+def test_the_minimum_work_is_not_negative(small, write):
+    small["benchmarks"][0]["minimum_work"] = counted(flops=-1)
+    with pytest.raises(loading.BadFileError, match="must be at least 0"):
+        loading.load_file(write(small))

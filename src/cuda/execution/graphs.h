@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps as CUDA graphs: one for each step and staging buffer, or one for the whole order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor.h"
+
+namespace crossover::cuda {
+
+class StepGraphs : public StepByStep {
+ public:
+  explicit StepGraphs(const Running& running);
+  void issue(std::int64_t run, const Position& position) const override;
+
+ private:
+  std::vector<std::vector<GraphExec>> graphs_;  ///< by step and staging buffer
+};
+
+class OrderGraph : public Executor {
+ public:
+  explicit OrderGraph(const Running& running);
+  void enqueue(std::int64_t first, std::int64_t count) override;
+  [[nodiscard]] bool issues_order_at_once() const override { return true; }
+  void issue(std::int64_t run, const Position& position) const override {
+    parts_.issue(run, position);
+  }
+
+ private:
+  const Running& running_;
+  StepGraphs parts_;  ///< for a part of the order
+  GraphExec order_;
+};
+
+/// Throws Unsupported where the graph of a whole order would be too large to make.
+void check_order_graph(const Workload& workload, const LaunchPlan& plan);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every way to run a Program's steps works with.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../device_tensors.h"
+#include "../launches/bind.h"
+#include "../runtime.h"
+
+namespace crossover::cuda {
+
+/// Where the host reads a step's loss, where it does after each.
+class LossReader {
+ public:
+  explicit LossReader(const RunMode& mode)
+      : host_(mode.loss_every_step ? allocate_pinned(sizeof(float)) : PinnedMemory()) {}
+  /// Puts the copy of one run's loss into the binding's stream.
+  void copy(const Binding& binding, std::int64_t run) const;
+
+ private:
+  PinnedMemory host_;
+};
+
+/// Parts of a Program that outlive its executor.
+struct Running {
+  const Workload& workload;
+  const LaunchPlan& plan;
+  const DeviceTensors& tensors;
+  const LossReader& losses;
+  const std::vector<BoundStep>& steps;
+  const Binding binding;
+
+  [[nodiscard]] const Run& run(std::int64_t index) const {
+    return workload.order[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] std::int64_t runs() const {
+    return static_cast<std::int64_t>(workload.order.size());
+  }
+  [[nodiscard]] cudaStream_t stream() const { return binding.stream; }
+
+  /// Sets the device's counter of runs.
+  void set_run(std::int64_t index) const;
+  /// Puts a step's launches into the stream, one by one.
+  void issue(int step, const Position& position) const;
+  void stage(std::int64_t index, int buffer, cudaStream_t on) const {
+    tensors.stage(run(index), buffer, on);
+  }
+  void wait() const { CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream())); }
+};
+
+}  // namespace crossover::cuda

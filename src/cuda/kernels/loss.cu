@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loss.cuh"
+
+#include <cmath>
+
+#include "../grid.cuh"
+#include "convert.cuh"
+
+namespace crossover::cuda {
+namespace {
+
+constexpr unsigned all_lanes = 0xffffffffU;
+
+/// The sum over a block; thread 0 has it. In double: a batch may have thousands of rows.
+__device__ double block_sum(double value) {
+  __shared__ double partial[block_warps];
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    value += __shfl_down_sync(all_lanes, value, apart);
+  }
+  if (lane == 0) {
+    partial[warp] = value;
+  }
+  __syncthreads();
+  double total = 0;
+  if (threadIdx.x == 0) {
+    for (int w = 0; w < block_warps; ++w) {
+      total += partial[w];
+    }
+  }
+  return total;
+}
+
+template <int lanes>
+__device__ float group_max(float value) {
+  for (int apart = lanes / 2; apart > 0; apart /= 2) {
+    value = std::fmax(value, __shfl_xor_sync(all_lanes, value, apart));
+  }
+  return value;
+}
+
+template <int lanes>
+__device__ float group_sum(float value) {
+  for (int apart = lanes / 2; apart > 0; apart /= 2) {
+    value += __shfl_xor_sync(all_lanes, value, apart);
+  }
+  return value;
+}
+
+/// The gradient of one row, by a thread or by a warp, and its loss in every lane.
+template <int lanes, class T>
+__device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane) {
+  const float* logits = of.logits + row * of.classes;
+  T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
+  const std::int32_t label = of.labels[row];
+  const float at_label = logits[label];
+  float largest = logits[0];
+  for (std::int64_t c = lane; c < of.classes; c += lanes) {
+    largest = std::fmax(largest, logits[c]);
+  }
+  largest = group_max<lanes>(largest);
+  float sum = 0;
+  for (std::int64_t c = lane; c < of.classes; c += lanes) {
+    sum += std::exp(logits[c] - largest);
+  }
+  sum = group_sum<lanes>(sum);
+  const float normalized = of.factor / sum;
+  for (std::int64_t c = lane; c < of.classes; c += lanes) {
+    gradient[c] =
+        narrow<T>(std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F));
+  }
+  // A small loss is the difference of large numbers: taken in double, as on the CPU.
+  return static_cast<float>(static_cast<double>(largest - at_label) +
+                            std::log(static_cast<double>(sum)));
+}
+
+/// By one thread.
+__device__ void store_loss(const LossArguments& of, double sum) {
+  of.loss[*of.run] = static_cast<float>(sum / static_cast<double>(of.rows));
+  if (of.advance) {
+    *of.run += 1;
+  }
+}
+
+/// All of it in one block, for a small batch: one launch in place of two.
+template <int lanes, class T>
+__global__ void loss_in_one_block_kernel(LossArguments of) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  double sum = 0;
+  for (std::int64_t row = threadIdx.x / lanes; row < of.rows; row += block_threads / lanes) {
+    const float loss = softmax_row<lanes, T>(of, row, lane);
+    sum += lane == 0 ? static_cast<double>(loss) : 0.0;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) {
+    store_loss(of, sum);
+  }
+}
+
+template <int lanes, class T>
+__global__ void row_losses_kernel(LossArguments of) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  for (std::int64_t row = thread_index() / lanes; row < of.rows; row += thread_count() / lanes) {
+    const float loss = softmax_row<lanes, T>(of, row, lane);
+    if (lane == 0) {
+      of.row_losses[row] = loss;
+    }
+  }
+}
+
+__global__ void mean_loss_kernel(LossArguments of) {
+  double sum = 0;
+  for (std::int64_t row = threadIdx.x; row < of.rows; row += block_threads) {
+    sum += static_cast<double>(of.row_losses[row]);
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) {
+    store_loss(of, sum);
+  }
+}
+
+template <int lanes, class T>
+void launch_loss(cudaStream_t stream, const LossArguments& arguments) {
+  constexpr std::int64_t rows_of_one_block = 4;  // for each thread or warp
+  if (arguments.rows <= rows_of_one_block * block_threads / lanes) {
+    launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, stream, arguments);
+    return;
+  }
+  launch(row_losses_kernel<lanes, T>, grid_for(arguments.rows * lanes), stream, arguments);
+  launch(mean_loss_kernel, {1, block_threads}, stream, arguments);
+}
+
+__global__ void set_run_kernel(std::int64_t* run, std::int64_t value) { *run = value; }
+__global__ void advance_run_kernel(std::int64_t* run) { *run += 1; }
+
+}  // namespace
+
+void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments) {
+  constexpr std::int64_t classes_of_one_thread = 16;
+  with_float(dlogits, [&](auto zero) {
+    using T = decltype(zero);
+    if (arguments.classes <= classes_of_one_thread) {
+      launch_loss<1, T>(stream, arguments);
+    } else {
+      launch_loss<warp_threads, T>(stream, arguments);
+    }
+  });
+}
+
+void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value) {
+  launch(set_run_kernel, {1, 1}, stream, run, value);
+}
+
+void advance_run(cudaStream_t stream, std::int64_t* run) {
+  launch(advance_run_kernel, {1, 1}, stream, run);
+}
+
+}  // namespace crossover::cuda

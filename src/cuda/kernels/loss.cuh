@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and cross-entropy with its gradient, and the counter of runs that says where a loss is
+// written.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "crossover/tensor.h"
+
+namespace crossover::cuda {
+
+/// See SoftmaxCrossEntropy in step.h.
+struct LossArguments {
+  const float* logits = nullptr;         // [rows, classes]
+  const std::int32_t* labels = nullptr;  // [rows]
+  void* dlogits = nullptr;               // [rows, classes]
+  float* loss = nullptr;                 // [runs]; written at *run
+  std::int64_t* run = nullptr;           // incremented behind that where `advance` is set
+  float* row_losses = nullptr;           // [rows], scratch
+  std::int64_t rows = 0, classes = 0;
+  float factor = 0;  // scale / rows
+  bool advance = false;
+};
+void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments);
+
+void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value);
+void advance_run(cudaStream_t stream, std::int64_t* run);
+
+}  // namespace crossover::cuda

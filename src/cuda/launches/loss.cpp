@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../kernels/loss.cuh"
+
+#include "bind.h"
+
+namespace crossover::cuda {
+
+BoundLaunch bind(const LossLaunch& launch, const Binding& binding) {
+  return {OpCategory::loss, [launch, binding](const Position& now) {
+            softmax_cross_entropy(binding.stream, launch.dlogits.type,
+                                  {.logits = binding.address<float>(launch.logits, now),
+                                   .labels = binding.address<std::int32_t>(launch.labels, now),
+                                   .dlogits = binding.address(launch.dlogits, now),
+                                   .loss = binding.address<float>(launch.loss, now),
+                                   .run = binding.run_counter(),
+                                   .row_losses = binding.address<float>(binding.plan->row_losses),
+                                   .rows = launch.rows,
+                                   .classes = launch.classes,
+                                   .factor = launch.factor,
+                                   .advance = launch.advance});
+          }};
+}
+
+BoundLaunch bind(const AdvanceLaunch& /*unused*/, const Binding& binding) {
+  return {OpCategory::elementwise, [binding](const Position& /*unused*/) {
+            advance_run(binding.stream, binding.run_counter());
+          }};
+}
+
+}  // namespace crossover::cuda

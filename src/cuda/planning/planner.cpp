@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole plan: memory, then step by step. How an operation runs is said in operations/.
+#include <algorithm>
+#include <iterator>
+#include <variant>
+
+#include "../plan.h"
+#include "step_planner.h"
+#include "tensor_places.h"
+
+namespace crossover::cuda {
+namespace {
+
+bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxCrossEntropy>(op); }
+
+bool has_loss(const Step& step) { return std::any_of(step.ops.begin(), step.ops.end(), is_loss); }
+
+/// Of the largest batch of a loss.
+std::int64_t loss_rows(const Workload& workload) {
+  std::int64_t rows = 0;
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+        rows = std::max(rows, workload[loss->logits].shape[0]);
+      }
+    }
+  }
+  return rows;
+}
+
+bool has_products(const LaunchPlan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const StepPlan& step) {
+    return std::any_of(step.launches.begin(), step.launches.end(), [](const Launch& launch) {
+      return std::holds_alternative<ProductLaunch>(launch);
+    });
+  });
+}
+
+}  // namespace
+
+LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
+                     const Supports& supports) {
+  LaunchPlan plan{.mode = choose_run_mode(options)};
+  TensorPlaces places(workload, plan);
+  plan.row_losses = places.reserve(loss_rows(workload) * static_cast<std::int64_t>(sizeof(float)));
+  plan.factors = places.reserve(factors_bytes);
+  const std::int64_t scratch = places.end();
+  const bool counts_runs = std::any_of(workload.steps.begin(), workload.steps.end(), has_loss);
+  for (std::size_t i = 0; i < workload.steps.size(); ++i) {
+    StepPlanner step(workload, static_cast<int>(i), places, supports, scratch);
+    plan.steps.push_back(step.plan());
+    if (counts_runs && !has_loss(workload.steps[i])) {
+      plan.steps.back().launches.emplace_back(AdvanceLaunch{});
+    }
+    places.extend(step.scratch_end());
+  }
+  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
+  plan.workspace_bytes = has_products(plan) ? workspace_for_products : 0;
+  plan.workspace = places.reserve(plan.workspace_bytes);
+  return plan;
+}
+
+std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
+  std::int64_t sum = 0;
+  for (const Run& run : workload.order) {
+    const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];
+    sum += std::ssize(step.launches) + (plan.mode.in_place ? 0 : std::ssize(step.inputs)) +
+           (plan.mode.loss_every_step ? 1 : 0);
+  }
+  return sum;
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_planner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "../operations/operations.h"
+#include "../round_up.h"
+
+namespace crossover::cuda {
+
+StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
+                         const Supports& supports, std::int64_t scratch)
+    : workload_(workload),
+      step_(step),
+      ops_(workload.steps[static_cast<std::size_t>(step)].ops),
+      places_(places),
+      supports_(supports),
+      scratch_end_(scratch),
+      fusions_(choose_linear_fusions(*this)) {}
+
+StepPlan StepPlanner::plan() {
+  for (at_ = 0; at_ < ops_.size(); ++at_) {
+    // An operation without a rule does not compile.
+    std::visit([this](const auto& op) { plan_operation(op, *this); }, ops_[at_]);
+  }
+  collect_inputs();
+  return std::move(planned_);
+}
+
+bool StepPlanner::is_last_of_its_kind() const {
+  return std::none_of(std::next(ops_.begin(), static_cast<std::ptrdiff_t>(at_) + 1), ops_.end(),
+                      [this](const Op& op) { return op.index() == ops_[at_].index(); });
+}
+
+const ProductForm& StepPlanner::require(const ProductForm& form) const {
+  if (!supports(form)) {
+    throw Unsupported("cuBLASLt has no algorithm for " + to_string(form));
+  }
+  return form;
+}
+
+Operand StepPlanner::scratch(std::int64_t bytes) {
+  constexpr std::int64_t scratch_alignment = 256;
+  const Operand taken{.offset = scratch_end_};
+  scratch_end_ += round_up(bytes, scratch_alignment);
+  return taken;
+}
+
+void StepPlanner::collect_inputs() {
+  if (!places_.has_buffers()) {
+    return;
+  }
+  std::vector<Id> views;
+  for (const Op& op : ops_) {
+    for (const Id id : operands(op).reads) {
+      if (workload_[id].role == Role::input &&
+          std::find(views.begin(), views.end(), id) == views.end()) {
+        views.push_back(id);
+      }
+    }
+  }
+  std::transform(views.begin(), views.end(), std::back_inserter(planned_.inputs),
+                 [this](Id view) { return places_.staged_input(view); });
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step in the making: what an operation's rule may ask, and where it puts what it decides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "../operations/linear_fusion.h"
+#include "../plan.h"
+#include "tensor_places.h"
+
+namespace crossover::cuda {
+
+class StepPlanner {
+ public:
+  /// The step's scratch memory begins at `scratch`. Everything else must outlive this.
+  StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
+              const Supports& supports, std::int64_t scratch);
+
+  /// Once: the rules of all operations, in order.
+  StepPlan plan();
+  [[nodiscard]] std::int64_t scratch_end() const { return scratch_end_; }
+
+  // ---- the step
+
+  [[nodiscard]] const std::vector<Op>& operations() const { return ops_; }
+  /// The number of the operation whose rule is asked.
+  [[nodiscard]] std::size_t at() const { return at_; }
+  /// Whether no later operation of the step is of the same kind.
+  [[nodiscard]] bool is_last_of_its_kind() const;
+  [[nodiscard]] LinearFusion& fusion(std::size_t operation) { return fusions_[operation]; }
+
+  // ---- its tensors
+
+  [[nodiscard]] const Shape& shape(Id id) const { return workload_[id].shape; }
+  [[nodiscard]] Type type(Id id) const { return workload_[id].type; }
+  [[nodiscard]] std::int64_t count(Id id) const { return elements(shape(id)); }
+  [[nodiscard]] std::int64_t rows(Id id) const { return leading(shape(id)); }
+  [[nodiscard]] Operand operand(Id id) const { return places_.operand(id); }
+  [[nodiscard]] std::int64_t alignment(const Operand& operand) const {
+    return places_.alignment(operand, step_);
+  }
+  [[nodiscard]] std::int64_t alignment(Id id) const { return alignment(operand(id)); }
+  /// Whether there is one, at the same address in every run. A view's address moves.
+  [[nodiscard]] bool stays(Id id) const { return id != none && !operand(id).is_view(); }
+
+  // ---- the library
+
+  [[nodiscard]] bool supports(const ProductForm& form) const { return supports_(form); }
+  /// The form itself. Throws Unsupported where the library has no algorithm for it.
+  [[nodiscard]] const ProductForm& require(const ProductForm& form) const;
+
+  // ---- decisions
+
+  void emit(Launch launch) { planned_.launches.push_back(std::move(launch)); }
+  void emit_product(const ProductForm& form, Id a, Id b, Id d, Operand vector = {},
+                    Operand mask = {}) {
+    emit(ProductLaunch{form, operand(a), operand(b), operand(d), vector, mask});
+  }
+  /// What was emitted last, which a rule may still change; null at first.
+  [[nodiscard]] Launch* last_launch() {
+    return planned_.launches.empty() ? nullptr : &planned_.launches.back();
+  }
+  /// Memory that the step alone uses: steps run one after another and share theirs.
+  Operand scratch(std::int64_t bytes);
+
+ private:
+  void collect_inputs();
+
+  const Workload& workload_;
+  int step_;
+  const std::vector<Op>& ops_;
+  const TensorPlaces& places_;
+  const Supports& supports_;
+  std::int64_t scratch_end_;
+  std::size_t at_ = 0;
+  std::vector<LinearFusion> fusions_;  ///< by operation
+  StepPlan planned_;
+};
+
+}  // namespace crossover::cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where tensors, staging buffers and everything else lie in the device block, and a streamed data
+// set in the host block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../plan.h"
+
+namespace crossover::cuda {
+
+class TensorPlaces {
+ public:
+  /// Places the Workload's tensors and the staging buffers, and writes down in the plan where. Both
+  /// must outlive this.
+  TensorPlaces(const Workload& workload, LaunchPlan& plan);
+
+  /// Room for so many bytes after all that has been placed.
+  std::int64_t reserve(std::int64_t bytes);
+  /// Where reserve() would put something.
+  [[nodiscard]] std::int64_t end() const;
+  /// Makes the block reach at least so far.
+  void extend(std::int64_t end);
+
+  /// Without a place where the tensor is `none`.
+  [[nodiscard]] Operand operand(Id id) const;
+  /// The largest power of two that divides every address at which a step's operand will lie.
+  [[nodiscard]] std::int64_t alignment(const Operand& operand, int step) const;
+  [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
+  /// An input's rows as they come into a staging buffer.
+  [[nodiscard]] StagedInput staged_input(Id view) const;
+
+ private:
+  const Workload& workload_;
+  LaunchPlan& plan_;
+  std::vector<std::int64_t> staged_;   ///< by tensor: an input's place in the first buffer, or -1
+  std::vector<std::int64_t> row_gcd_;  ///< by step: divides the first row of each of its runs
+};
+
+}  // namespace crossover::cuda

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CompileOptions ask of the GPU's run: how steps are issued and how their rows reach them.
+// Decided here and nowhere else; planner, executors, profile and the count of launches read it.
+#pragma once
+
+#include "crossover/backend.h"
+
+namespace crossover::cuda {
+
+struct RunMode {
+  Execution execution = Execution::eager;  ///< graph_epoch only where the whole order is one graph
+  Placement placement = Placement::resident;
+  bool loss_every_step = false;
+
+  /// A pass over the whole order reads the rows where the data set lies on the device; where not,
+  /// each step's rows are copied into a staging buffer first.
+  bool in_place = true;
+
+  /// Staging buffers. Two: a stream of its own fills one while a step reads the other. Where a
+  /// whole order reads in place, parts of it may still need one.
+  int buffers = 0;
+
+  [[nodiscard]] bool is_resident() const { return placement == Placement::resident; }
+};
+
+RunMode choose_run_mode(const CompileOptions& options);
+
+}  // namespace crossover::cuda

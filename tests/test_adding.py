@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/adding.md adds an operation and a layer: this does what it says, to the letter."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDE = ROOT / "docs" / "adding.md"
+_BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LIBRARY = ("CMakeLists.txt", "cmake", "include", "src", "bench", "tests")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A file that the guide writes whole (cpp), or lines that it changes (diff)."""
+
+    language: str
+    path: str
+    text: str
+
+    def apply(self, root: Path) -> None:
+        file = root / self.path
+        if self.language != "diff":
+            assert not file.exists(), f"{self.path} is there already"
+            file.write_text(self.text, encoding="utf-8")
+            return
+        lines = self.text.splitlines()
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        old = file.read_text(encoding="utf-8")
+        assert old.count(before) == 1, f"{self.path} does not have these lines once:\n{before}"
+        file.write_text(old.replace(before, after), encoding="utf-8")
+
+
+def blocks() -> list[Block]:
+    return [Block(*found) for found in _BLOCK.findall(GUIDE.read_text(encoding="utf-8"))]
+
+
+def copied(root: Path) -> Path:
+    """A copy of what the library is built from, as the guide finds it."""
+    for name in _LIBRARY:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, root / name)
+        else:
+            shutil.copy(source, root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with everything added."""
+    root = copied(tmp_path_factory.mktemp("adding") / "project")
+    for block in blocks():
+        block.apply(root)
+    return root
+
+
+def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Check one source as the build would, without making anything of it."""
+    command = ["c++", "-std=c++20", "-fopenmp", "-fsyntax-only", "-Iinclude", source]
+    headers = ROOT / ".venv" / "include"  # oneDNN's, where it came as a package
+    command += ["-isystem", str(headers)] if headers.exists() else []
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_an_operation_takes_one_file_in_each_of_three_folders():
+    files = [block.path for block in blocks() if block.language != "diff"]
+    assert [path for path in files if "layer" not in path] == [
+        "include/crossover/operations/scale.h",
+        "src/operations/scale.cpp",
+        "src/cpu/operations/scale.cpp",
+        "src/cuda/operations/scale.cpp",
+    ]
+
+
+def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
+    """What is left out, where it stands, its line, the source that then does not compile, why."""
+    member = "include/crossover/operations/scale.h"
+    listed = "src/operations/operations.cpp"
+    for line in (
+        '  static constexpr const char* name = "Scale";\n',
+        "  static constexpr OpCategory category = OpCategory::elementwise;\n",
+        "  void check(const Fit& fit) const;\n",
+        "  [[nodiscard]] Cost cost(const Workload& workload) const;\n",
+        "  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;\n",
+        "  void execute(ReferenceRun& run) const;\n",
+    ):
+        yield line.split("(")[0].split(" =")[0].split()[-1], member, line, listed, "Operation"
+    lower = "void lower(const Scale& op, Lowering& to);\n"
+    yield "cpu", "src/cpu/operations/operations.h", lower, "src/cpu/lowering.cpp", "Scale"
+    rule = "void plan_operation(const Scale& scale, StepPlanner& step);\n"
+    planner = "src/cuda/planning/step_planner.cpp"
+    yield "cuda", "src/cuda/operations/operations.h", rule, planner, "Scale"
+    backward = "  void backward(LayerBackward& step) const;\n"
+    layer = "include/crossover/layers/scale_layer.h"
+    yield "backward", layer, backward, "src/models/model.cpp", "LayerKindType"
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "source", "why"),
+    [pytest.param(*case[1:], id=case[0]) for case in forgotten()],
+)
+def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, why):
+    file = added / path
+    whole = file.read_text(encoding="utf-8")
+    assert whole.count(line) == 1
+    file.write_text(whole.replace(line, ""), encoding="utf-8")
+    try:
+        done = compile_alone(added, source)
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    assert done.returncode != 0
+    assert "error" in done.stderr
+    assert why in done.stderr
+
+
+@pytest.mark.slow
+def test_the_added_operation_and_layer_work(added):
+    tests = added / "tests"
+    (tests / "CMakeLists.txt").write_text(
+        "find_package(GTest 1.11 REQUIRED)\n"
+        "add_executable(adding_test fixtures/adding_test.cpp)\n"
+        "target_link_libraries(adding_test PRIVATE crossover GTest::gtest_main)\n",
+        encoding="utf-8",
+    )
+    build = added / "build"
+    options = ["-DCROSSOVER_CUDA=OFF", "-DCROSSOVER_NATIVE=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
+    options += [f"-DCMAKE_PREFIX_PATH={ROOT / '.venv'}", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    for command in (
+        ["cmake", "-G", "Ninja", "-S", added, "-B", build, *options],
+        ["cmake", "--build", build, "--target", "adding_test"],
+        [build / "tests" / "adding_test", "--gtest_brief=1"],
+    ):
+        done = subprocess.run(command, cwd=added, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "[  PASSED  ] 5 tests." in done.stdout

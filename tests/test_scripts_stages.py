@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ./test runs, repeats, and leaves out, and what it says of it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripts import TEST
+
+from tools import build, console, passed, sources, stages
+from tools.stages import Result, Stage
+
+# --- which stages
+
+
+def names(*arguments: str) -> list[str]:
+    return [stage.name for stage in TEST.chosen(TEST.parse(arguments))]
+
+
+def test_stages_come_with_what_they_need() -> None:
+    assert names() == names("--all") == [stage.name for stage in TEST.STAGES]
+    assert names("--only=ruff") == ["ruff"]
+    assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
+    assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
+    assert names("--only=pytest") == ["build", "asan-build", "pytest"]
+
+
+def test_quick_builds_no_sanitizers() -> None:
+    assert "asan-build" not in names("--quick")
+    assert "asan-build" not in names("--quick", "--only=pytest")
+    assert {"build", "ctest", "pytest"} <= set(names("--quick"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--only=nonsense",), ("--only=",), ("--fast",), ("ruff",), ("--all", "--quick")],
+)
+def test_unknown_stages_and_arguments_are_usage_errors(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(console.Failure) as caught:
+        TEST.parse(arguments)
+    assert caught.value.code == 2
+
+
+# --- stages side by side
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Result]]:
+    """Runs stages, each given as name, Python text, and the names it needs."""
+    monkeypatch.setattr(stages, "LOGS", tmp_path)
+
+    def run(*table: tuple[str, str, tuple[str, ...]]) -> dict[str, Result]:
+        texts = {name: text for name, text, _ in table}
+        return stages.run_all(
+            [Stage(name, "described", lambda: True, needs) for name, _, needs in table],
+            lambda stage: [sys.executable, "-c", texts[stage.name]],
+        )
+
+    return run
+
+
+def test_a_failed_stage_fails_those_that_need_it_and_no_other(
+    results: Callable[..., dict[str, Result]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    bad = "print('its words'); raise SystemExit(1)"
+    got = results(("a", bad, ()), ("b", "", ("a",)), ("c", "", ("b",)), ("d", "", ()))
+    verdicts = {name: result.verdict for name, result in got.items()}
+    assert verdicts == {"a": "FAILED", "b": "FAILED", "c": "FAILED", "d": "passed"}
+    out = capfd.readouterr().out
+    assert "== a: described\nits words\n== a: FAILED after" in out
+    assert "== b: not run: a did not pass" in out
+
+
+def test_a_stage_starts_after_what_it_needs(
+    results: Callable[..., dict[str, Result]], tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    write = f"import time; time.sleep(0.3); open({str(made)!r}, 'w')"
+    got = results(("a", write, ()), ("b", f"open({str(made)!r})", ("a",)))
+    assert got["b"].verdict == "passed"
+
+
+def test_a_skip_fails_only_in_ci(
+    results: Callable[..., dict[str, Result]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip = ("a", f"raise SystemExit({stages.SKIPPED})", ())
+    monkeypatch.delenv("CI", raising=False)
+    assert results(skip)["a"].verdict == "skipped"
+    monkeypatch.setenv("CI", "true")
+    assert results(skip)["a"].verdict == "FAILED"
+
+
+def test_processor_time_is_that_of_all_processes(
+    results: Callable[..., dict[str, Result]],
+) -> None:
+    # A child that works until the kernel has counted half a second of it.
+    work = "import time\nwhile time.process_time() < 0.5: pass"
+    text = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
+    assert results(("a", text, ()))["a"].processor_seconds > 0.5
+
+
+def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    def fall_over() -> bool:
+        raise console.Failure("a sentence")
+
+    def skip() -> bool:
+        raise TEST.Skip("not here")
+
+    assert TEST.perform(Stage("c", "", fall_over)) == 1
+    assert TEST.perform(Stage("d", "", skip)) == stages.SKIPPED
+    assert capsys.readouterr().out == "c: a sentence\nskipped: not here\n"
+
+
+# --- what passed
+
+
+@pytest.fixture
+def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[str]]]:
+    """A build with two tests, of which `b` passes if b.sh says so; tells which ones ran."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(passed.ALL, raising=False)
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    monkeypatch.setattr(passed, "_FIXTURES", tmp_path / "fixtures")
+    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
+    for name in ("a", "b"):
+        program = tmp_path / f"{name}.sh"
+        program.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/ran\n", encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        f"add_test(a {tmp_path}/a.sh)\nadd_test(b {tmp_path}/b.sh)\n", encoding="utf-8"
+    )
+    (tmp_path / "CMakePresets.json").write_text(
+        json.dumps(
+            {
+                "version": 6,
+                "configurePresets": [
+                    {"name": "p", "generator": "Ninja", "binaryDir": str(tmp_path)}
+                ],
+                "testPresets": [{"name": "p", "configurePreset": "p"}],
+            }
+        ),
+        encoding="utf-8",
+    )
+
+    def run() -> tuple[bool, list[str]]:
+        ran = tmp_path / "ran"
+        ran.write_text("", encoding="utf-8")
+        good = passed.run_ctest("p", 2)
+        return good, sorted(ran.read_text(encoding="utf-8").split())
+
+    return run
+
+
+def test_only_what_changed_since_it_passed_is_repeated(
+    ctest: Callable[[], tuple[bool, list[str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert ctest() == (True, ["a", "b"])
+    assert ctest() == (True, [])
+    assert "ctest: 2 of 2 tests unchanged since they passed" in capfd.readouterr().out
+    with (tmp_path / "b.sh").open("a", encoding="utf-8") as file:
+        file.write("exit 1\n")
+    assert ctest() == (False, ["b"])
+    assert ctest() == (False, ["b"])  # a failure is never taken for a pass
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "data").write_text("1", encoding="utf-8")
+    assert ctest() == (False, ["a", "b"])
+    assert ctest() == (False, ["b"])
+    monkeypatch.setenv("CI", "true")
+    assert ctest() == (False, ["a", "b"])
+
+
+def test_pytest_is_repeated_when_a_file_or_a_program_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(passed.ALL, raising=False)
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    (tmp_path / "build").mkdir()
+    file, program, ran = tmp_path / "a.py", tmp_path / "bench", tmp_path / "ran"
+    monkeypatch.setattr(passed, "every_file", lambda: [file])
+    python = tmp_path / "python"
+    monkeypatch.setattr(passed.environment, "PYTHON", python)
+
+    def repeated(code: int = 0, quick: bool = False) -> bool:
+        python.write_text(f"#!/bin/sh\ntouch {ran}\nexit {code}\n", encoding="utf-8")
+        python.chmod(0o755)
+        ran.unlink(missing_ok=True)
+        assert passed.run_pytest(2, [program], quick) == (code == 0 or not ran.exists())
+        return ran.exists()
+
+    file.write_text("1", encoding="utf-8")
+    assert repeated(quick=True) and repeated()  # a quick run leaves tests out
+    assert not repeated()
+    program.write_text("2", encoding="utf-8")
+    assert repeated()
+    file.write_text("3", encoding="utf-8")
+    assert repeated(code=1) and repeated()
+    assert not repeated()
+
+
+def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
+    for preset, seconds in (("default", 2), ("asan", 30)):
+        times = tmp_path / "build" / preset / "test-times"
+        times.mkdir(parents=True)
+        suite = {"name": "S", "testsuite": [{"name": "T", "time": f"{seconds}s"}]}
+        (times / "x_0.json").write_text(json.dumps({"testsuites": [suite]}), encoding="utf-8")
+    (tmp_path / "build" / "pytest.xml").write_text(
+        '<testsuites><testsuite><testcase classname="c" name="n" time="7.5"/>'
+        "</testsuite></testsuites>",
+        encoding="utf-8",
+    )
+    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"])]
+    assert told == [
+        ["30.0", "s", "asan: S.T"],
+        ["7.5", "s", "pytest: c.n"],
+        ["2.0", "s", "ctest: S.T"],
+    ]
+    assert len(passed.slowest(["ctest"])) == 1
+
+
+# --- clang-tidy's memory
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of one source, its header, and a header of others; built in build/."""
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    monkeypatch.setattr(
+        sources,
+        "_own_dependencies",
+        lambda _: {"a.o": [tmp_path / "src" / "a.cpp", tmp_path / "src" / "a.h"]},
+    )
+    for name in ("src/a.cpp", "src/a.h", "src/other.h", ".clang-tidy"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("// one\n", encoding="utf-8")
+    (tmp_path / "build").mkdir()
+    write_database(tmp_path, "-O2")
+    return tmp_path
+
+
+def write_database(tree: Path, flags: str) -> None:
+    other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": "c++"}
+    command = f"c++ {flags} -Winvalid-pch -include build/cmake_pch.hxx -o a.o"
+    ours = {"directory": str(tree), "file": "src/a.cpp", "command": command}
+    path = tree / "build" / "compile_commands.json"
+    path.write_text(json.dumps([other, ours]), encoding="utf-8")
+
+
+def key(tree: Path) -> str:
+    looks = sources._to_look_at("no-clang-tidy", tree / "build")
+    assert list(looks) == [tree / "src" / "a.cpp"]
+    return looks[tree / "src" / "a.cpp"].key
+
+
+def test_a_source_is_looked_at_again_when_what_it_depends_on_changes(tree: Path) -> None:
+    seen = {key(tree)}
+    assert key(tree) in seen
+    for name in ("src/a.cpp", "src/a.h", ".clang-tidy"):
+        (tree / name).write_text("// two\n", encoding="utf-8")
+        assert key(tree) not in seen
+        seen.add(key(tree))
+    write_database(tree, "-O3")
+    assert key(tree) not in seen
+    seen.add(key(tree))
+    (tree / "src" / "other.h").write_text("// two\n", encoding="utf-8")
+    assert key(tree) in seen
+
+
+def test_a_source_that_was_not_compiled_depends_on_every_header(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_own_dependencies", lambda _: {})
+    before = key(tree)
+    (tree / "src" / "other.h").write_text("// two\n", encoding="utf-8")
+    assert key(tree) != before
+
+
+def test_clang_gets_no_precompiled_header_of_gcc(tree: Path) -> None:
+    key(tree)
+    database = tree / "build" / "clang-tidy" / "compile_commands.json"
+    assert "pch" not in database.read_text(encoding="utf-8")
+
+
+def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+        subprocess.run(["git", *identity, *words], cwd=tree, env=environment, check=True)
+
+    assert sources.changed_files() is None
+    git("init", "-q", "-b", "main")
+    git("add", "src", ".clang-tidy")
+    git("commit", "-q", "-m", "one")
+    assert sources.changed_files() is None  # nothing came before
+    (tree / "src" / "a.h").write_text("// two\n", encoding="utf-8")
+    git("commit", "-q", "-a", "-m", "two")
+    new = {tree / "build" / "compile_commands.json"}  # as nothing is ignored here
+    assert sources.changed_files() == {tree / "src" / "a.h"} | new
+    git("switch", "-q", "-c", "branch")
+    (tree / "src" / "other.h").write_text("// two\n", encoding="utf-8")
+    git("commit", "-q", "-a", "-m", "three")
+    (tree / "src" / "a.cpp").write_text("// two\n", encoding="utf-8")
+    assert sources.changed_files() == {tree / "src" / "other.h", tree / "src" / "a.cpp"} | new
+
+
+def test_dependencies_are_those_of_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    (tmp_path / "src").mkdir()
+    folder = tmp_path / "build"
+    (folder / "generated").mkdir(parents=True)
+    for path in (tmp_path / "src" / "a.h", folder / "generated" / "commit.h"):
+        path.write_text("", encoding="utf-8")
+    ninja = tmp_path / "ninja"
+    listed = "a.o: #deps 3, deps mtime 1 (VALID)\n    ../src/a.h\n    generated/commit.h\n"
+    listed += "    /usr/include/stdio.h\n\n"
+    ninja.write_text(f"#!{sys.executable}\nprint({listed!r})\n", encoding="utf-8")
+    ninja.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert sources._own_dependencies(folder) == {"a.o": [tmp_path / "src" / "a.h"]}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests passed on, so that ./test repeats only those of which something has changed."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tools import build, environment
+from tools.console import ROOT
+from tools.sources import every_file
+
+ALL = "CROSSOVER_TEST_ALL"  # tests that thin out their cases run all of them
+_FIXTURES = ROOT / "tests" / "fixtures"
+
+
+def repeats_everything() -> bool:
+    """Continuous integration and ./test --all take no earlier result's word."""
+    return bool(os.environ.get("CI") or os.environ.get(ALL))
+
+
+class Passed:
+    """Keys of tests that passed, kept in a file; a key hashes all that the test depends on."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            self._keys: dict[str, str] = content if isinstance(content, dict) else {}
+        except (OSError, ValueError):
+            self._keys = {}
+
+    def unchanged(self, keys: Mapping[str, str]) -> set[str]:
+        if repeats_everything():
+            return set()
+        return {name for name, key in keys.items() if self._keys.get(name) == key}
+
+    def write(self, keys: Mapping[str, str]) -> None:
+        self._file.write_text(json.dumps(dict(keys), indent=1, sort_keys=True), encoding="utf-8")
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "little") + part)
+    return whole.hexdigest()
+
+
+def _of_file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _of_files(paths: Iterable[Path]) -> list[bytes]:
+    parts: list[bytes] = []
+    for path in sorted(paths):
+        if path.is_file():
+            parts += [str(path.relative_to(ROOT)).encode(), _of_file(path)]
+    return parts
+
+
+def _of_environment() -> bytes:
+    """oneDNN and the Python packages, by what is pinned."""
+    return json.dumps(environment.hashes(environment.FOR_TEST), sort_keys=True).encode()
+
+
+# ---- ctest
+
+
+def _listed(folder: Path) -> list[dict[str, Any]]:
+    command: list[str | Path] = ["ctest", "--test-dir", folder, "--show-only=json-v1"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(listed)["tests"]
+
+
+def _property(test: dict[str, Any], name: str) -> list[str]:
+    values = (p["value"] for p in test.get("properties", []) if p["name"] == name)
+    return next(values, [])
+
+
+def _ctest_keys(tests: list[dict[str, Any]]) -> dict[str, str]:
+    """For each test that has a program; those for a GPU have none: whether there is one changes."""
+    common = [_of_environment(), *_of_files(_FIXTURES.rglob("*"))]
+    programs: dict[str, bytes] = {}
+    keys: dict[str, str] = {}
+    for test in tests:
+        command = test.get("command", [])
+        if not command or not Path(command[0]).is_file() or "gpu" in _property(test, "LABELS"):
+            continue
+        if command[0] not in programs:
+            programs[command[0]] = _of_file(Path(command[0]))
+        words = json.dumps([command, _property(test, "ENVIRONMENT")]).encode()
+        keys[test["name"]] = digest([*common, programs[command[0]], words])
+    return keys
+
+
+def _successes(junit: Path) -> set[str]:
+    try:
+        cases = ElementTree.parse(junit).getroot().iter("testcase")
+    except (OSError, ElementTree.ParseError):
+        return set()
+    return {case.get("name", "") for case in cases if case.get("status") == "run"}
+
+
+def run_ctest(preset: str, jobs: int) -> bool:
+    """The preset's tests whose program, fixtures or environment changed since they passed."""
+    folder = build.folder(preset)
+    # The preset leaves out what its build leaves out.
+    run_all = bool(os.environ.get(ALL))
+    chosen = ["--test-dir", str(folder)] if run_all else ["--preset", preset]
+    tests = _listed(folder)
+    if not run_all:
+        tests = [
+            t for t in tests if preset != "default" or "emulation" not in _property(t, "LABELS")
+        ]
+    keys = _ctest_keys(tests)
+    passed = Passed(folder / "tests-passed.json")
+    unchanged = passed.unchanged(keys)
+    for old in (folder / "test-times").glob("*.json"):
+        if old.stem not in unchanged:
+            old.unlink()
+    if unchanged:
+        print(f"ctest: {len(unchanged)} of {len(tests)} tests unchanged since they passed")
+    if len(unchanged) == len(tests):
+        print("100% tests passed (none to repeat)", flush=True)
+        return True
+    junit = folder / "ctest.xml"
+    junit.unlink(missing_ok=True)
+    command = ["ctest", *chosen, "--output-on-failure", "--parallel", str(jobs)]
+    command += ["--output-junit", str(junit)]
+    if unchanged:
+        command += ["--exclude-regex", f"^({'|'.join(sorted(unchanged))})$"]
+    sys.stdout.flush()
+    good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    still = unchanged | _successes(junit)
+    passed.write({name: key for name, key in keys.items() if name in still})
+    return good
+
+
+# ---- pytest
+
+
+def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
+    """All of pytest, unless no file and no program changed since all of it passed."""
+    parts = [_of_environment(), *_of_files({*every_file(), *programs})]
+    keys = {"pytest": digest(parts)}
+    passed = Passed(ROOT / "build" / "pytest-passed.json")
+    report = ROOT / "build" / "pytest.xml"
+    report.unlink(missing_ok=True)
+    if passed.unchanged(keys):
+        print("pytest: no file of the project and no program changed since all tests passed")
+        return True
+    command = [environment.PYTHON, "-m", "pytest", "-q", f"--numprocesses={jobs}"]
+    command += ["--dist=worksteal", f"--junitxml={report}"]
+    if quick:
+        command += ["-m", "not slow"]
+    good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    if not quick:
+        passed.write(keys if good else {})
+    return good
+
+
+# ---- the slowest
+
+
+def _of_gtest(label: str, folder: Path) -> Iterable[tuple[float, str]]:
+    for file in (folder / "test-times").glob("*.json"):
+        try:
+            suites = json.loads(file.read_text(encoding="utf-8"))["testsuites"]
+        except (OSError, ValueError, KeyError):
+            continue  # of a program that crashed
+        for suite in suites:
+            for test in suite["testsuite"]:
+                yield float(test["time"].rstrip("s")), f"{label}: {suite['name']}.{test['name']}"
+
+
+def _of_pytest() -> Iterable[tuple[float, str]]:
+    try:
+        cases = ElementTree.parse(ROOT / "build" / "pytest.xml").getroot().iter("testcase")
+    except (OSError, ElementTree.ParseError):
+        return
+    for case in cases:
+        name = f"{case.get('classname', '')}.{case.get('name', '')}"
+        yield float(case.get("time", 0)), f"pytest: {name}"
+
+
+def slowest(stages: Iterable[str], count: int = 10) -> list[str]:
+    """Lines for the tests that took longest (wall clock) when they last ran, of these stages."""
+    times: list[tuple[float, str]] = []
+    for stage in stages:
+        if stage == "ctest":
+            times += _of_gtest("ctest", build.folder("default"))
+        elif stage == "asan":
+            times += _of_gtest("asan", build.folder("asan"))
+        elif stage == "pytest":
+            times += _of_pytest()
+    return [f"{seconds:7.1f} s  {name}" for seconds, name in sorted(times, reverse=True)[:count]]
