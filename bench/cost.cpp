@@ -3,9 +3,7 @@
 
 #include <stdexcept>
 #include <string>
-#include <variant>
 
-#include "../src/step/overload.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "crossover/launches.h"
@@ -13,6 +11,7 @@
 #include "crossover/training.h"
 #include "minimum_work.h"
 #include "networks.h"
+#include "profile_counters.h"
 #include "require_memory.h"
 
 namespace crossover::bench {
@@ -20,23 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// As the profile of a row counts its time.
-const char* kind_of(const Op& op) {
-  return std::visit(Overload{
-                        [](const Linear&) { return "product"; },
-                        [](const LinearGrad&) { return "product"; },
-                        [](const Gemm&) { return "product"; },
-                        [](const SoftmaxCrossEntropy&) { return "loss"; },
-                        [](const Sgd&) { return "update"; },
-                        [](const AdamW&) { return "update"; },
-                        [](const auto&) { return "elementwise"; },
-                    },
-                    op);
-}
-
 Json operation_json(const Workload& workload, const Op& op) {
   const Cost counted = cost(workload, op);
-  Json json = {{"kind", kind_of(op)},
+  Json json = {{"kind", to_string(category(op))},
                {"operation", name(op)},
                {"flops", counted.flops},
                {"bytes", counted.bytes},

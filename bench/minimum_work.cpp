@@ -25,7 +25,7 @@ std::int64_t input_bytes(const Workload& workload, const Step& step) {
 
 MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
                             const CompileOptions& options, const Device& device) {
-  const bool on_cpu = device.name() == "cpu";
+  const bool on_cpu = device.is_host;
   MinimumWork least{.flops = counted.flops};
   std::vector<double> memory;
   std::vector<double> copied;

@@ -15,27 +15,7 @@ constexpr std::array categories{OpCategory::product,        OpCategory::elementw
                                 OpCategory::copy_to_device, OpCategory::copy_from_device,
                                 OpCategory::launch,         OpCategory::synchronization};
 
-const char* counter_of(OpCategory category) {
-  switch (category) {
-    case OpCategory::product:
-      return "seconds_product";
-    case OpCategory::elementwise:
-      return "seconds_elementwise";
-    case OpCategory::loss:
-      return "seconds_loss";
-    case OpCategory::update:
-      return "seconds_update";
-    case OpCategory::copy_to_device:
-      return "seconds_copy_to_device";
-    case OpCategory::copy_from_device:
-      return "seconds_copy_from_device";
-    case OpCategory::launch:
-      return "seconds_launch";
-    case OpCategory::synchronization:
-      return "seconds_synchronization";
-  }
-  return "";
-}
+std::string counter_of(OpCategory category) { return "seconds_" + to_string(category); }
 
 double total(const Profile& profile) {
   return std::accumulate(profile.begin(), profile.end(), 0.0,
@@ -43,6 +23,28 @@ double total(const Profile& profile) {
 }
 
 }  // namespace
+
+std::string to_string(OpCategory category) {
+  switch (category) {
+    case OpCategory::product:
+      return "product";
+    case OpCategory::elementwise:
+      return "elementwise";
+    case OpCategory::loss:
+      return "loss";
+    case OpCategory::update:
+      return "update";
+    case OpCategory::copy_to_device:
+      return "copy_to_device";
+    case OpCategory::copy_from_device:
+      return "copy_from_device";
+    case OpCategory::launch:
+      return "launch";
+    case OpCategory::synchronization:
+      return "synchronization";
+  }
+  return "";
+}
 
 void count_profile(Program& program, double seconds, std::map<std::string, double>& counters) {
   constexpr std::size_t most = 21;

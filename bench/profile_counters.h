@@ -11,6 +11,9 @@
 
 namespace crossover::bench {
 
+/// "product", "copy_to_device", ...
+std::string to_string(OpCategory category);
+
 /// Sets the counters of all categories that the program has, from the median, by total time, of as
 /// many profiles as fit `seconds`: one at least, 21 at most.
 void count_profile(Program& program, double seconds, std::map<std::string, double>& counters);

@@ -11,14 +11,14 @@
 namespace crossover {
 
 /// Of the tensors (shape, type, role, source, start), the operations of each step with all that
-/// they describe() of themselves, and the order; names of tensors do not count. The same on every
-/// machine and in every process, and across versions as long as no operation or tensor of the
-/// Workload gains a member.
+/// they describe(), and the order; names of tensors do not count. The same on every machine and in
+/// every process, and across versions as long as no tensor or operation of the Workload gains a
+/// member.
 ///
 /// It is computed word by word (64 bits): state = mix(state ^ word), from 0xcbf29ce484222325, where
 /// mix is the finalizer of splitmix64 (random.h). Integers and enumerators are sign-extended,
-/// doubles are their bits, texts are their length and then a word for each byte, and a list is
-/// preceded by its length.
+/// doubles are their bits, texts are their length and then a word for each byte, a list is preceded
+/// by its length, an operation by its name, and each of its members by the member's.
 std::uint64_t fingerprint(const Workload& workload);
 
 /// Of the rows: shape, inputs and labels. Where they come from does not count.

@@ -18,15 +18,24 @@ constexpr std::uint64_t mix(std::uint64_t z) {
 
 class Hash {
  public:
-  template <class... Fields>
-  void operator()(const Fields&... fields) {
-    (add(fields), ...);
+  template <class... Values>
+  void add_all(const Values&... values) {
+    (add(values), ...);
   }
 
-  // As an OperationVisitor: an operand that is read and written counts twice.
-  void reads(const char* /*name*/, const auto& operand) { add(operand); }
-  void writes(const char* /*name*/, const auto& operand) { add(operand); }
-  void value(const char* /*name*/, const auto& value) { add(value); }
+  // Of an operation, as it describes itself:
+  template <class Ids>
+  void reads(const char* name, const Ids& ids) {
+    value(name, ids);
+  }
+  template <class Ids>
+  void writes(const char* name, const Ids& ids) {
+    value(name, ids);
+  }
+  template <class Value>
+  void value(const char* name, const Value& value) {
+    add_all(std::string_view(name), value);
+  }
 
   [[nodiscard]] std::uint64_t state() const { return state_; }
 
@@ -57,7 +66,7 @@ class Hash {
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;
     const auto& [bound, value] = start;
-    (*this)(shape, type, role, source, bound, value);
+    add_all(shape, type, role, source, bound, value);
   }
   void add(const Op& op) {
     add(std::string_view(name(op)));
@@ -66,7 +75,7 @@ class Hash {
   void add(const Step& step) { add(step.ops); }
   void add(const Run& run) {
     const auto& [step, first_row] = run;
-    (*this)(step, first_row);
+    add_all(step, first_row);
   }
 
   void word(std::uint64_t bits) { state_ = mix(state_ ^ bits); }
@@ -74,11 +83,11 @@ class Hash {
   std::uint64_t state_ = 0xCBF29CE484222325U;
 };
 
-template <class... Fields>
-std::uint64_t hash(const Fields&... fields) {
-  Hash of;
-  of(fields...);
-  return of.state();
+template <class... Values>
+std::uint64_t hash(const Values&... values) {
+  Hash hash;
+  hash.add_all(values...);
+  return hash.state();
 }
 
 }  // namespace
