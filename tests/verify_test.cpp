@@ -232,8 +232,9 @@ TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
 TEST(VerifyResults, AllowsAResultWhatItsOwnTypeRounds) {
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::f32), 1e-5);
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32), 1e-5 + 2 * 0x1p-11);
-  EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f32, Precision::tf32, {.tf32 = Tf32Factors::truncated}),
-                   1e-5 + 2 * 0x1p-10);
+  EXPECT_DOUBLE_EQ(
+      tolerance_of_result(Type::f32, Precision::tf32, {.tf32 = Tf32Factors::truncated}),
+      1e-5 + 2 * 0x1p-10);
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::bf16, Precision::bf16), 1e-5 + 0x1p-7);
   EXPECT_DOUBLE_EQ(tolerance_of_result(Type::f16, Precision::f16), 1e-5 + 0x1p-10);
   for (const Precision precision : {Precision::bf16, Precision::f16}) {

@@ -119,8 +119,8 @@ TEST(EmulatedTf32, MatchesTheReference) {
   EXPECT_GT(largest, unit_roundoff(Precision::tf32) / 8);
 }
 
-class EmulatedTf32Factors
-    : public testing::TestWithParam<std::pair<cuda_host::Tf32, Tf32Factors>> {};
+class EmulatedTf32Factors : public testing::TestWithParam<std::pair<cuda_host::Tf32, Tf32Factors>> {
+};
 
 TEST_P(EmulatedTf32Factors, AreMeasuredAndAnEpochIsVerifiedByThem) {
   const auto [emulated, expected] = GetParam();
@@ -145,12 +145,12 @@ TEST_P(EmulatedTf32Factors, AreMeasuredAndAnEpochIsVerifiedByThem) {
   EXPECT_THROW(verify(*program, workload, trajectory, Precision::tf32), Mismatch);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Gpu, EmulatedTf32Factors,
-    testing::Values(std::pair{cuda_host::Tf32::exact, Tf32Factors::exact},
-                    std::pair{cuda_host::Tf32::rounded, Tf32Factors::rounded},
-                    std::pair{cuda_host::Tf32::truncated, Tf32Factors::truncated}),
-    [](const auto& parameters) { return to_string(parameters.param.second); });
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTf32Factors,
+                         testing::Values(std::pair{cuda_host::Tf32::exact, Tf32Factors::exact},
+                                         std::pair{cuda_host::Tf32::rounded, Tf32Factors::rounded},
+                                         std::pair{cuda_host::Tf32::truncated,
+                                                   Tf32Factors::truncated}),
+                         [](const auto& parameters) { return to_string(parameters.param.second); });
 
 // ---- golden runs
 // -----------------------------------------------------------------------------------
