@@ -32,6 +32,9 @@ struct Golden {
     return out << golden.name;
   }
 
+  /// disc-10, disc-12 and fcn-r, which take nearly all of the time.
+  [[nodiscard]] bool large() const { return params > 100'000; }
+
   [[nodiscard]] Dataset data() const;
 
   [[nodiscard]] Training training(Form form, Precision precision = Precision::f32) const;

@@ -50,10 +50,18 @@ void expect_trajectory(const Golden& golden, Form form, const Backend& backend,
 const auto on_cpu = testing::Combine(testing::ValuesIn(all_golden()), testing::ValuesIn(all_forms),
                                      testing::Values(1, 2));  // threads
 
+/// Under sanitizers a large network runs no code that the small ones do not, and takes minutes.
+bool only_in_all(const Golden& golden) {
+  return CROSSOVER_SANITIZED && !test_all() && golden.large();
+}
+
 class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuGolden, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
+  if (only_in_all(golden)) {
+    GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
+  }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
 
@@ -80,6 +88,11 @@ TEST_P(CpuBf16, IsVerified) {
   const auto cpu = make_cpu_backend();
   if (const std::string missing = cpu->missing_for(Precision::bf16); !missing.empty()) {
     GTEST_SKIP() << missing;
+  }
+  // The forms and threads differ as on the small ones; the reference of each takes seconds.
+  const bool once = form == Form::fused && threads == 2;
+  if (only_in_all(golden) || (golden.large() && !once && !test_all())) {
+    GTEST_SKIP() << "large: fused on two threads, or all with CROSSOVER_TEST_ALL";
   }
   expect_verified(golden, form, *cpu, {.threads = threads, .precision = Precision::bf16});
 }
