@@ -45,6 +45,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
                        arguments.sweep.min_time_seconds);
   const std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
   std::vector<std::string> names;
+  names.reserve(plan.size());
   for (const PlannedRow& row : plan) {
     names.push_back(row.name);
   }

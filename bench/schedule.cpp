@@ -129,6 +129,8 @@ struct Place {
   bool on_cpu;
   std::size_t registered;
 
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 

@@ -30,7 +30,7 @@ class BoundPrimitive {
  private:
   /// An operand that lies elsewhere in each run: a batch of rows of the data set.
   struct Moving {
-    dnnl_memory_t memory;
+    dnnl_memory_t memory = nullptr;
     Operand operand;
   };
 

@@ -34,6 +34,7 @@ std::vector<UpdateSpan> update_spans(Lowering& to,
   std::vector<Id> last;  // the tensors at the end of the last span; empty where nothing may follow
   for (std::size_t p = 0; p < arrays[0]->size(); ++p) {
     std::vector<Id> ids;
+    ids.reserve(arrays.size());
     for (const std::vector<Id>* array : arrays) {
       ids.push_back((*array)[p]);
     }
