@@ -13,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
+# The whole program on an emulated GPU. Under sanitizers, unless named otherwise: what these tests
+# run of main(), the families and the GPU backend has its accesses and undefined behaviour checked.
+EMULATED = Path(
+    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "asan" / "tests" / "bench_emulated"
+).absolute()
+# A sanitizer's finding must not look like a row that failed, which is 1.
+FOUND = {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
 HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
 LIMIT_SECONDS = 600  # for what hangs; a run takes a second or two
 SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
@@ -23,6 +30,9 @@ OLD = b"measured last year"
 NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", "fcn-r", "fcn-s"]
 
 needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
+needs_emulation = pytest.mark.skipif(
+    not EMULATED.is_file(), reason=f"{EMULATED} has not been built"
+)
 
 Document = dict[str, Any]
 
@@ -31,7 +41,7 @@ def environment(**changes: str) -> dict[str, str]:
     """Without the variables by which a caller's shell would change what bench does."""
     prefixes = ("BENCHMARK_", "OMP_", "GOMP_", "DNNL_", "ONEDNN_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
-    return {**kept, **changes}
+    return {**kept, **FOUND, **changes}
 
 
 def bench(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
 
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -9,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from bench_runs import (
-    BENCH,
     DISC,
+    EMULATED,
     SHORT,
     Document,
     assert_refused,
     bench,
+    needs_emulation,
     samples,
     strict,
     validate,
@@ -23,13 +23,6 @@ from bench_runs import (
 from plots import loading
 from plots.analysis.bounds import bounds
 
-# Under sanitizers, unless named otherwise: what these tests run of main(), of the families and of
-# the GPU backend is checked for every access and every undefined behaviour.
-EMULATED = Path(
-    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "asan" / "tests" / "bench_emulated"
-).absolute()
-# A sanitizer's finding must not look like a row that failed, which is 1.
-FOUND = {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",
@@ -42,7 +35,7 @@ PROFILE = {
 
 pytestmark = [
     pytest.mark.slow,  # and of a build that ./test --quick does not bring up to date
-    pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built"),
+    needs_emulation,
 ]
 
 
@@ -50,7 +43,6 @@ def emulated(
     folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None, **variables: str
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     path = folder / "gpu.json"
-    variables = {**FOUND, **variables}
     if failing_call is not None:
         variables["EMULATED_FAILING_CALL"] = str(failing_call)
     done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)

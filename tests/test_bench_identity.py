@@ -4,12 +4,21 @@
 import re
 from pathlib import Path
 
-import pytest
-from bench_runs import BENCH, EPOCHS, MLP, SHORT, bench, measure, needs_bench, samples, strict
+from bench_runs import (
+    EMULATED,
+    EPOCHS,
+    MLP,
+    SHORT,
+    bench,
+    measure,
+    needs_bench,
+    needs_emulation,
+    samples,
+    strict,
+)
 
 pytestmark = needs_bench
 
-EMULATED = BENCH.parent / "tests" / "bench_emulated"
 ROWS = "1,2,0\n3,4,1\n5,6,1\n"
 
 
@@ -58,7 +67,7 @@ def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
     assert first == second
 
 
-@pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+@needs_emulation
 def test_devices_train_the_same(tmp_path: Path) -> None:
     path = tmp_path / "gpu.json"
     arguments = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--execution=eager,graph", *SHORT)
@@ -90,7 +99,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
         assert keys == [axis["key"] for axis in axes if axis["key"] in keys]
 
 
-@pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} has not been built")
+@needs_emulation
 def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
     """Of all rows that a full sweep plans, on both devices."""
     document = measure(tmp_path, *MLP)

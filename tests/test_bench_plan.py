@@ -6,17 +6,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from bench_runs import BENCH, SHORT, assert_refused, bench, needs_bench, samples, strict
+from bench_runs import (
+    BENCH,
+    EMULATED,
+    SHORT,
+    assert_refused,
+    bench,
+    needs_bench,
+    needs_emulation,
+    samples,
+    strict,
+)
 
 from tools import gpu
 
-EMULATED = BENCH.parent / "tests" / "bench_emulated"
 SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
 
 pytestmark = needs_bench
-needs_emulation = pytest.mark.skipif(not EMULATED.is_file(), reason=f"{EMULATED} is not built")
 # Without a GPU bench plans for one; the emulated one is there.
 each_gpu = pytest.mark.parametrize(
     "program", [BENCH, pytest.param(EMULATED, marks=needs_emulation)]
@@ -160,7 +168,7 @@ def test_a_result_file_stays_below_what_comes_back(
     assert done.returncode == 0, done.stderr
     document = strict(path)
     entries = len(document["benchmarks"])
-    assert len(samples(document)) == 2 * len({row["name"] for row in document["benchmarks"]})
+    assert len(samples(document)) == 2 * len({row["run_name"] for row in document["benchmarks"]})
     entry_bytes = path.stat().st_size / entries
     family = ("--family=Gemm",) if sweep == "full" else ()
     rows = plan(EMULATED, f"--sweep={sweep}", "--threads=1,16", *family)
