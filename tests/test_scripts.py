@@ -38,6 +38,7 @@ def test_help_is_ours_first(flag: str) -> None:
         ("--models", True),
         ("--commit", True),
         ("--cost", True),
+        ("--plan", True),
         ("--model=disc-2", False),
         ("--benchmark_filter=--machine", False),
     ],
