@@ -104,6 +104,7 @@ def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
     yield "backward", layer, backward, "src/models/model.cpp", "LayerKindType"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "line", "source", "why"),
     [pytest.param(*case[1:], id=case[0]) for case in forgotten()],

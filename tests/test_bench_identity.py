@@ -4,6 +4,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from bench_runs import (
     EMULATED,
     EPOCHS,
@@ -32,6 +33,7 @@ def workload(folder: Path, *arguments: str) -> str:
     return one
 
 
+@pytest.mark.slow
 def test_the_same_training_has_the_same_fingerprint(tmp_path: Path) -> None:
     first = workload(tmp_path, *MLP)
     assert workload(tmp_path, *MLP) == first
@@ -39,6 +41,7 @@ def test_the_same_training_has_the_same_fingerprint(tmp_path: Path) -> None:
     assert workload(tmp_path, *MLP, "--optimizer=sgd", "--lr=0.1", "--rows=1000") == first
 
 
+@pytest.mark.slow
 def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Path) -> None:
     data, other = tmp_path / "data.csv", tmp_path / "other.csv"
     data.write_text(ROWS, "utf-8")
@@ -59,6 +62,7 @@ def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Pat
     assert len(set().union(*found)) == len(variants)
 
 
+@pytest.mark.slow
 def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
     files = [tmp_path / "one.csv", tmp_path / "two.csv"]
     files[0].write_text(ROWS, "utf-8")
@@ -67,6 +71,7 @@ def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
     assert first == second
 
 
+@pytest.mark.slow
 @needs_emulation
 def test_devices_train_the_same(tmp_path: Path) -> None:
     path = tmp_path / "gpu.json"
@@ -99,6 +104,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
         assert keys == [axis["key"] for axis in axes if axis["key"] in keys]
 
 
+@pytest.mark.slow
 @needs_emulation
 def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
     """Of all rows that a full sweep plans, on both devices."""

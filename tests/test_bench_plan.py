@@ -63,6 +63,7 @@ def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
     }
 
 
+@pytest.mark.slow
 @each_gpu
 def test_what_is_worth_most_comes_first(program: Path) -> None:
     rows = plan(program, *SWEEP)
@@ -76,6 +77,7 @@ def test_what_is_worth_most_comes_first(program: Path) -> None:
     assert {row.axes.get("cpu_threads", "1") for row in rows} == {"1", "16"}
 
 
+@pytest.mark.slow
 @each_gpu
 def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
     rows = plan(program, *SWEEP)
@@ -93,6 +95,7 @@ def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
         assert said == networks
 
 
+@pytest.mark.slow
 @each_gpu
 def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> None:
     axes = [row.axes for row in plan(program, *SWEEP) if row.family == "Epoch"]
@@ -109,6 +112,7 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> N
         assert threads == {"1", "16"}
 
 
+@pytest.mark.slow
 @each_gpu
 def test_the_sweep_ends_within_its_minutes_and_the_overview_within_two(program: Path) -> None:
     rows = plan(program, *SWEEP)
@@ -122,6 +126,7 @@ def test_the_sweep_ends_within_its_minutes_and_the_overview_within_two(program: 
     assert gpu.MINUTES < 10
 
 
+@pytest.mark.slow
 @needs_emulation
 def test_rows_are_measured_in_the_order_of_the_plan() -> None:
     listed = bench(*SWEEP, "--benchmark_list_tests=true", program=EMULATED).stdout.splitlines()
@@ -156,6 +161,7 @@ def test_a_plan_has_the_rows_of_a_gpu_unless_they_are_not_wanted() -> None:
     assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is none of")
 
 
+@pytest.mark.slow
 @needs_emulation
 @pytest.mark.parametrize(("sweep", "most_mebibytes"), [("gpu", 12), ("full", 14)])
 def test_a_result_file_stays_below_what_comes_back(

@@ -146,6 +146,7 @@ def test_random_interleaving(tmp_path: Path) -> None:
 # --- Google Benchmark's compare.py
 
 
+@pytest.mark.slow
 def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., str]) -> None:
     other = tmp_path / "result.json"
     measure(tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT)
@@ -155,6 +156,7 @@ def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., st
     assert not any("disc-4" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
     pair = ("cpu_threads:1", "cpu_threads:2")
     lines = compare("filters", grid, *pair).splitlines()
@@ -163,6 +165,7 @@ def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
         assert any(line.startswith(row) for line in lines)
 
 
+@pytest.mark.slow
 def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
     for row in samples(strict(grid)):
         model, batch = row["configuration"]["model"], row["configuration"]["batch"]

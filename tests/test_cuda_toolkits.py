@@ -26,10 +26,13 @@ PROGRAM = """\
 int main() { std::printf("%zu\\n", cublasLtGetVersion()); }
 """
 
-pytestmark = pytest.mark.skipif(
-    not list(TOOLKIT.glob("lib64/libcublasLt.so.*")) or not (TOOLKIT / "bin" / "nvcc").exists(),
-    reason=f"{TOOLKIT} holds no CUDA toolkit",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not list(TOOLKIT.glob("lib64/libcublasLt.so.*")) or not (TOOLKIT / "bin" / "nvcc").exists(),
+        reason=f"{TOOLKIT} holds no CUDA toolkit",
+    ),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture

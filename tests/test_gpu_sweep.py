@@ -62,6 +62,7 @@ def test_a_stage_ends_and_its_output_is_in_the_log(
     assert path.read_text(encoding="utf-8").endswith(said[1])
 
 
+@pytest.mark.slow
 def test_a_stage_that_hangs_is_ended_even_if_it_will_not(tmp_path: Path) -> None:
     text = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"
     with (tmp_path / "log").open("w", encoding="utf-8") as log:

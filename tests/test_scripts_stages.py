@@ -119,7 +119,7 @@ def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixtur
 
 
 @pytest.fixture
-def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[str]]]:
+def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bool, list[str]]]:
     """A build with two tests, of which `b` passes if b.sh says so; tells which ones ran."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv(passed.ALL, raising=False)
@@ -146,17 +146,17 @@ def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple
         encoding="utf-8",
     )
 
-    def run() -> tuple[bool, list[str]]:
+    def run(quick: bool = False) -> tuple[bool, list[str]]:
         ran = tmp_path / "ran"
         ran.write_text("", encoding="utf-8")
-        good = passed.run_ctest("p", 2)
+        good = passed.run_ctest("p", 2, quick)
         return good, sorted(ran.read_text(encoding="utf-8").split())
 
     return run
 
 
 def test_only_what_changed_since_it_passed_is_repeated(
-    ctest: Callable[[], tuple[bool, list[str]]],
+    ctest: Callable[..., tuple[bool, list[str]]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -174,6 +174,19 @@ def test_only_what_changed_since_it_passed_is_repeated(
     assert ctest() == (False, ["b"])
     monkeypatch.setenv("CI", "true")
     assert ctest() == (False, ["a", "b"])
+
+
+def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
+    ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
+) -> None:
+    with (tmp_path / "CTestTestfile.cmake").open("a", encoding="utf-8") as file:
+        file.write("set_tests_properties(b PROPERTIES LABELS slow)\n")
+    assert ctest(quick=True) == (True, ["a"])
+    assert ctest() == (True, ["b"])
+    with (tmp_path / "a.sh").open("a", encoding="utf-8") as file:
+        file.write("true\n")
+    assert ctest(quick=True) == (True, ["a"])
+    assert ctest() == (True, [])
 
 
 def test_pytest_is_repeated_when_a_file_or_a_program_changes(

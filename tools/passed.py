@@ -107,7 +107,7 @@ def _successes(junit: Path) -> set[str]:
     return {case.get("name", "") for case in cases if case.get("status") == "run"}
 
 
-def run_ctest(preset: str, jobs: int) -> bool:
+def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
     """The preset's tests whose program, fixtures or environment changed since they passed."""
     folder = build.folder(preset)
     # The preset leaves out what its build leaves out.
@@ -121,20 +121,24 @@ def run_ctest(preset: str, jobs: int) -> bool:
     keys = _ctest_keys(tests)
     passed = Passed(folder / "tests-passed.json")
     unchanged = passed.unchanged(keys)
+    slow = {t["name"] for t in tests if quick and "slow" in _property(t, "LABELS")} - unchanged
+    not_run = unchanged | slow
     for old in (folder / "test-times").glob("*.json"):
-        if old.stem not in unchanged:
+        if old.stem not in not_run:
             old.unlink()
     if unchanged:
         print(f"ctest: {len(unchanged)} of {len(tests)} tests unchanged since they passed")
-    if len(unchanged) == len(tests):
+    if slow:
+        print(f"ctest: {len(slow)} slow tests left out by --quick")
+    if len(not_run) == len(tests):
         print("100% tests passed (none to repeat)", flush=True)
         return True
     junit = folder / "ctest.xml"
     junit.unlink(missing_ok=True)
     command = ["ctest", *chosen, "--output-on-failure", "--parallel", str(jobs)]
     command += ["--output-junit", str(junit)]
-    if unchanged:
-        command += ["--exclude-regex", f"^({'|'.join(sorted(unchanged))})$"]
+    if not_run:
+        command += ["--exclude-regex", f"^({'|'.join(sorted(not_run))})$"]
     sys.stdout.flush()
     good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     still = unchanged | _successes(junit)

@@ -100,6 +100,7 @@ def test_predictions_lie_within_the_band(load, target):
         assert 0.02 < item.typical_error < 0.3
 
 
+@pytest.mark.slow
 def test_the_band_covers_what_it_says(load, target):
     inside = []
     for seed in range(60):
@@ -356,6 +357,7 @@ def test_the_program_counts_wider_and_narrower_networks(load, tmp_path, monkeypa
     assert "hidden layers" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BENCH_PATH.is_file(), reason="build/bench has not been built")
 def test_with_the_program_that_was_built(load, capsys):
     path = load().path

@@ -81,6 +81,7 @@ def test_each_choice_of_products_has_its_crossover(tuned):
     assert {line["execution"] for line in table} == {"graph", "graph, autotuned products"}
 
 
+@pytest.mark.slow
 def test_charts_have_a_line_for_each_choice_of_products(tuned):
     (chart,) = draw_charts(tuned, comparisons(tuned))
     svg = chart.pictures.svg.decode()
@@ -109,6 +110,7 @@ def test_the_fastest_choice_of_products_is_the_best(tuned):
     assert "GPU, graph, pinned, autotuned products" in render([every_table(tuned.rows)], "text")
 
 
+@pytest.mark.slow
 def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     labels = ["CPU, 1 thread", "GPU, graph, pinned, ranks 1", "GPU, graph, pinned, ranks 4"]
     assert list(series_labels(epoch_rows(ranked)).values()) == labels
@@ -165,6 +167,7 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
     assert threads == [2, "2, ranks 4", "best"]
 
 
+@pytest.mark.slow
 def test_tables_of_products_have_a_column_for_a_new_axis(write):
     entries = products()
     for entry in entries:

@@ -164,6 +164,7 @@ def test_a_row_whose_ceiling_is_not_in_the_file_says_so(write):
     assert f"No bound: {reason}." in split_table(file, epoch_rows(file)).notes
 
 
+@pytest.mark.slow
 def test_memory_traffic_bounds_and_is_drawn(write):
     file = loading.load_file(write(document(memory_bytes=1e3)))
     line = split_table(file, epoch_rows(file)).records()[0]

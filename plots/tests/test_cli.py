@@ -68,6 +68,7 @@ def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
     assert printed.index("20.0 ms") < printed.index("wrote ")
 
 
+@pytest.mark.slow
 def test_report_shows_good_files_beside_bad_ones(small, write, tmp_path, capsys):
     write(small, "in/good.json")
     (tmp_path / "in" / "bad.json").write_text("{")
@@ -91,6 +92,7 @@ def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_report_all_shows_every_file(small, write, tmp_path):
     write(small, "in/1.json")
     write(small, "in/2.json")

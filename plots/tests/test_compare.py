@@ -133,6 +133,7 @@ def test_the_minimum_effect_is_a_choice(compared):
     assert compared(first, second, minimum_effect=0.05).pairs[0].verdict == "slower"
 
 
+@pytest.mark.slow
 def test_many_rows_of_one_noise_are_seldom_called_different(compared):
     # 200 rows that are the same by construction: uncorrected, about ten have p < 0.05.
     generator = np.random.default_rng(1)
@@ -148,6 +149,7 @@ def test_many_rows_of_one_noise_are_seldom_called_different(compared):
     assert 0.90 <= covered / 200 <= 0.99
 
 
+@pytest.mark.slow
 def test_true_differences_among_many_rows_are_found(compared):
     first = document(**{f"t{k}": times() for k in range(1, 101)})
     second = document(**{f"t{k}": times(1.1 if k <= 10 else 1.0) for k in range(1, 101)})
@@ -352,6 +354,7 @@ def test_charts_are_drawn(command, tmp_path):
     assert code == 2 and err.count("\n") == 1 and "--charts" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, MOST_NAMES, MOST_NAMES + 1])
 def test_charts_of_few_and_many_rows(compared, count):
     first = document(**{f"t{k}": times() for k in range(1, count + 1)})

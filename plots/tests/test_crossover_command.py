@@ -279,6 +279,7 @@ def test_ambiguous_and_several_are_drawn(write):
         assert words in chart.alt
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
     entries = []
     for model in ("disc-3", "disc-12"):

@@ -173,6 +173,7 @@ def test_a_speed_up_of_two_repetitions_has_no_interval(write):
     assert found.low is None and found.high is None and found.winner is None
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_speed_up_covers(write):
     generator = np.random.default_rng(4)
     covered = 0

@@ -21,9 +21,12 @@ from plots.tests import synthetic, synthetic_probes
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
+    ),
+    pytest.mark.slow,
+]
 
 # Opens the page in a frame of each width, looks at it, sorts a table, and leaves what it found.
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>

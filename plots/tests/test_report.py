@@ -98,6 +98,7 @@ def everything(write):
     return loading.load_file(write(synthetic_probes.everything(), "everything.json"))
 
 
+@pytest.mark.slow
 def test_charts_are_files_too(everything):
     contents = build(everything)
     stems = [name.removesuffix(".svg") for name in contents if name.endswith(".svg")]
@@ -118,10 +119,12 @@ def test_charts_are_files_too(everything):
         assert b"<dc:date>" not in contents[f"{stem}.svg"]
 
 
+@pytest.mark.slow
 def test_the_same_files_give_the_same_bytes(everything):
     assert build(everything) == build(everything)
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_else(everything):
     contents = build(everything)
     page = page_of(contents)
@@ -146,6 +149,7 @@ def ids(page: Page) -> Counter[str]:
     return Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_pictures_described(everything, write):
     document = synthetic_probes.everything(machine="another")
     contents = build(everything, loading.load_file(write(document, "other.json")))
@@ -163,6 +167,7 @@ def test_ids_are_unique_and_pictures_described(everything, write):
             assert reference in ids(page)
 
 
+@pytest.mark.slow
 def test_headings_are_in_order(everything):
     levels = [int(tag[1]) for tag, _ in page_of(build(everything)).elements if tag in HEADINGS]
     assert levels[0] == 1 and levels.count(1) == 1
@@ -172,6 +177,7 @@ def test_headings_are_in_order(everything):
 HEADINGS = {"h1", "h2", "h3", "h4"}
 
 
+@pytest.mark.slow
 def test_colours_of_pictures_can_change_with_the_page(everything):
     source = build(everything)[report.PAGE].decode()
     style = source[source.index("<style>") : source.index("</style>")]
@@ -261,6 +267,7 @@ def test_failures_flags_notes_and_record_are_told(write):
     assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
 
 
+@pytest.mark.slow
 def test_published_experiments_are_told(sweep):
     page = page_of(build(sweep))
     for text in ("703,142", "27.75 s", "27.89 s", "0.995"):
@@ -326,6 +333,7 @@ def filled_with(text: str) -> dict:
     return document
 
 
+@pytest.mark.slow
 def test_text_from_a_file_makes_no_element_and_no_attribute(write):
     harmless = re.sub(r"[^a-z0-9 ]", "x", HOSTILE)
     pages = []
@@ -402,6 +410,7 @@ def test_every_section_builds_on_a_file_without_a_result(small, write):
     assert "This file has no ceilings" in text and "why" in text
 
 
+@pytest.mark.slow
 def test_sections_have_anchors_of_their_own(everything):
     built = [module.build([everything], report.Context()) for module in SECTIONS]
     anchors = [section.anchor for section in built if section]
@@ -417,6 +426,7 @@ def test_few_points_are_drawn_too(write, models):
     assert len(build(loading.load_file(write(synthetic.document(entries))))) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e-300, 9e39])
 def test_extreme_numbers_are_drawn_and_written(write, value):
     document = synthetic_probes.everything()

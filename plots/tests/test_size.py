@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from plots.parallel import MOST_PROCESSES
 from plots.tests import synthetic_probes
 
@@ -26,6 +28,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
     synthetic_probes.write_many(tmp_path / "in", FILES, entries=500)
     output = tmp_path / "out"

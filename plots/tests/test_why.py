@@ -319,6 +319,7 @@ def test_every_format(gpu_path, name, capsys):
         assert (change["rows"][0]["before"], change["rows"][0]["after"]) == (703_000, 180_000)
 
 
+@pytest.mark.slow
 def test_charts_are_written_and_always_the_same(gpu_path, tmp_path, capsys):
     for folder in ("a", "b"):
         assert main(["why", str(gpu_path), "--charts", str(tmp_path / folder)]) == 0
