@@ -11,7 +11,7 @@
 
 namespace crossover::bench {
 
-/// Counters: docs/method.md, "Copy" and "Peak".
+/// Counters: docs/method/copies.md and docs/method/ceilings.md.
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
               const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work = std::nullopt);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From which size on a kernel runs on several CPU threads: below, a second thread costs more than
-// it brings (measured at batch 100: docs/method.md).
+// it brings (measured at batch 100: docs/method/backends.md).
 #pragma once
 
 namespace crossover {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predicts the time of an epoch of a network that nobody measured.
 
-docs/method.md, "Advice for a network nobody measured", defines the model and its error band.
+docs/method/advice.md defines the model and its error band.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a row can't be faster than: what it takes at least, at the ceilings of its file.
 
-docs/method.md, "Bounds", says what is counted and which rows of the family Peak are ceilings.
+docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two files row by row; docs/method.md, "Comparing files", defines the verdicts."""
+"""Compares two files row by row; docs/method/comparing.md defines the verdicts."""
 
 from __future__ import annotations
 

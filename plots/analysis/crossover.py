@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size on the GPU wins, and how sure that is.
 
-docs/method.md, "The crossover and its interval", defines every word used here.
+docs/method/crossover.md defines every word used here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why rows take the time they take: where it goes, what bounds it, what would change the answer.
 
-docs/method.md, "Why", defines each figure. Everything comes from one file; plots/tables/why.py and
+docs/method/bounds.md, "Why", defines each figure. Everything comes from one file; plots/tables/why.py and
 plots/charts/why.py show it.
 """
 

@@ -20,7 +20,7 @@ HELP = "compare machines or commits row by row, or mix a CPU with another machin
 DESCRIPTION = (
     "Compares the rows of files with those of the same name in the first one, the baseline: ratio "
     "of times, 95 % interval, and whether the other is faster, slower, the same, or nothing of "
-    "that is shown (docs/method.md, Comparing files). Exits with 2 where files can't be compared. "
+    "that is shown (docs/method/comparing.md). Exits with 2 where files can't be compared. "
     "With --cpu-of and --gpu-of instead: from which size on the second machine's GPU would win "
     "against the first one's CPU."
 )

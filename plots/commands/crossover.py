@@ -21,7 +21,7 @@ HELP = "say from which size on the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the size from which the GPU wins, with its 95 % interval, "
     "for each thread count and GPU configuration, and the speed-up of each network. "
-    'docs/method.md, "The crossover and its interval", says how. Bad files are named and left '
+    "docs/method/crossover.md says how. Bad files are named and left "
     "out, and the exit code is then 2."
 )
 EXAMPLE = "python -m plots crossover results --charts charts"

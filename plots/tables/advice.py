@@ -153,5 +153,5 @@ def _method(series: Series) -> str:
     return (
         f"Predicted from the counts of bench --cost ({calls}, rows, operations, bytes) with "
         f"weights fitted to the file's rows; the band covers {100 * series.coverage:.0f} % of "
-        "networks like the measured ones, each left out of the fit in turn (docs/method.md)."
+        "networks like the measured ones, each left out of the fit in turn (docs/method/advice.md)."
     )

@@ -18,7 +18,7 @@ _MOST_HEAT_MAPS = 2  # of a machine; `python -m plots crossover --charts` draws 
 _NOTES = (
     "The crossover is the smallest size from which the GPU wins at all larger measured sizes. Its "
     "95 % interval is a bootstrap of the repetitions of this run, and knows nothing of what "
-    "differs between runs. docs/method.md defines each word.",
+    "differs between runs. docs/method/crossover.md defines each word.",
     "SPEED UP = CPU time / GPU time.",
 )
 
