@@ -9,8 +9,8 @@
 namespace crossover::bench {
 
 /// The cost of the one network, batch size and precision that the command line names;
-/// docs/method/epoch.md defines the fields. Throws UsageError where it names none or several, or where
-/// the numbers are beyond counting.
+/// docs/method/epoch.md defines the fields. Throws UsageError where it names none or several, or
+/// where the numbers are beyond counting.
 nlohmann::ordered_json cost_json(const Arguments& arguments);
 
 }  // namespace crossover::bench

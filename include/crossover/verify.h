@@ -36,8 +36,8 @@ struct Tolerance {
 
 /// For f32, what PyTorch's own float32 meets with a margin on the catalogue's networks; AdamW
 /// divides by the root of a squared gradient, which magnifies rounding where gradients are tiny.
-/// Coarser precisions: twice the unit roundoff, which docs/method/verification.md derives. The Workload tells
-/// bf16 and f16; tf32, which it does not show, must be said.
+/// Coarser precisions: twice the unit roundoff, which docs/method/verification.md derives. The
+/// Workload tells bf16 and f16; tf32, which it does not show, must be said.
 Tolerance tolerance_for(const Workload& workload, Precision precision = Precision::f32,
                         const Arithmetic& arithmetic = {});
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bootstrap of medians; docs/method/crossover.md says why this one and how well its intervals cover.
+"""The bootstrap of medians; docs/method/crossover.md says why, and how well its intervals cover.
 
 scipy.stats.bootstrap gives the same intervals, which a test holds, but resamples each row anew for
 each comparison it is in, and has no place for a crossover beyond the measured sizes.

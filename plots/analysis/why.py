@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why rows take the time they take: where it goes, what bounds it, what would change the answer.
 
-docs/method/bounds.md, "Why", defines each figure. Everything comes from one file; plots/tables/why.py and
-plots/charts/why.py show it.
+docs/method/bounds.md, "Why", defines each figure. Everything comes from one file;
+plots/tables/why.py and plots/charts/why.py show it.
 """
 
 from __future__ import annotations
