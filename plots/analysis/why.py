@@ -14,7 +14,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from plots.analysis.crossover import Comparison, Crossover, Curve, find_crossover
+from plots.analysis.crossover import (
+    Comparison,
+    Crossover,
+    Curve,
+    find_crossover,
+    intervals_overlap,
+)
 from plots.axes import Axis, Items
 from plots.network import epoch_rows
 from plots.rows import File, Row
@@ -340,7 +346,7 @@ def _moved(before: Crossover, after: Crossover, measure: str) -> str:
         return (
             f"the GPU's answer is \u201c{after.words}\u201d instead of \u201c{before.words}\u201d"
         )
-    if _overlap(before, after):
+    if intervals_overlap(before, after):
         return (
             f"the crossover moves from {significant(before.size)} to {significant(after.size)} "
             f"{measure}, which is within the uncertainty of both"
@@ -350,17 +356,6 @@ def _moved(before: Crossover, after: Crossover, measure: str) -> str:
         f"the crossover {verb} from {significant(before.size)} to {significant(after.size)} "
         f"{measure}"
     )
-
-
-def _overlap(a: Crossover, b: Crossover) -> bool:
-    """Whether the intervals do; an end that is not known reaches as far as can be."""
-
-    def ends(crossover: Crossover) -> tuple[float, float]:
-        low, high = crossover.low, crossover.high
-        return 0.0 if low is None else low, math.inf if high is None else high
-
-    (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
-    return a_low <= b_high and b_low <= a_high
 
 
 def missing_gpu(file: File) -> str:

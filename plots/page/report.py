@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from plots.analysis.answer import sentences
 from plots.analysis.crossover import comparisons
 from plots.network import epoch_rows
 from plots.page.page import render_page
 from plots.page.section import Context, Section
 from plots.page.sections import SECTIONS
 from plots.page.sections.doubts import missing_table
-from plots.page.sections.verdict import measured, sentences
+from plots.page.sections.verdict import measured
 from plots.parallel import Map, in_process
 from plots.published import Experiment
 from plots.rows import File

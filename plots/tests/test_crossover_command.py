@@ -142,7 +142,7 @@ def test_every_format(name, wide):
     )
     assert "graph-epoch" in text
     if name not in ("csv", "json"):  # those have the values
-        assert "GPU always" in text
+        assert "GPU at every size measured" in text
 
 
 def test_a_file_without_a_gpu_says_what_one_would_add(write, capsys):
@@ -271,7 +271,7 @@ def test_ambiguous_and_several_are_drawn(write):
         on_cpu = configuration["device"] == "cpu"
         return 1e-3 * np.exp(np.sin(np.log(params))) if on_cpu else 1e-3
 
-    for seconds, words in ((equal, "ambiguous"), (wavy, "crosses ")):
+    for seconds, words in ((equal, "ambiguous"), (wavy, "GPU only up to ")):
         entries = epochs(configurations, seconds)
         file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
         chart = draw_crossovers(file, comparisons(file))

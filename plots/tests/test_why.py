@@ -33,7 +33,7 @@ def load(write):
 def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossover:
     """A crossover at `size`, its interval `spread` wide on each side."""
     if size is None:
-        return Crossover("always", None, None, None, (), words or "GPU always")
+        return Crossover("always", None, None, None, (), words or "GPU at every size")
     low, high = size * (1 - spread), size * (1 + spread)
     words = words or f"from {size:,.0f} parameters"
     return Crossover("once", size, low, high, (size,), words)
@@ -243,9 +243,9 @@ def test_answers_without_a_size_are_quoted(load):
     pinned = comparison(answer(703_000), execution="eager", data="pinned")
     resident = comparison(answer(None), execution="eager", data="resident")
     (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "“GPU always” instead of “from 703,000 parameters”" in sentence
+    assert "“GPU at every size” instead of “from 703,000 parameters”" in sentence
     (sentence,) = sentences(load(modes=()), replace(resident, gpu=pinned.gpu), resident)
-    assert "stays the same: GPU always" in sentence
+    assert "stays the same: GPU at every size" in sentence
 
 
 def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
