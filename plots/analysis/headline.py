@@ -61,9 +61,7 @@ def headline(file: File, compared: Sequence[Comparison]) -> Headline | None:
 
     None where CPU and GPU have fewer than two disc networks in common.
     """
-    curves = _plainest(
-        one for one in compared if one.common["family"] == "Epoch" and one.cpu.candidates
-    )
+    curves = _curves(compared)
     if not curves:
         return None
     batch = _own_batch(curves)
@@ -75,6 +73,12 @@ def headline(file: File, compared: Sequence[Comparison]) -> Headline | None:
     most = max(len(answer.comparison.sizes) for answer in answers)
     answers.sort(key=lambda answer: 2 * len(answer.comparison.sizes) < most)
     return Headline(batch, tuple(answers))
+
+
+def own_batch(compared: Sequence[Comparison]) -> str | None:
+    """The batch that a headline of `compared` is about; None where there is no headline."""
+    curves = _curves(compared)
+    return _own_batch(curves) if curves else None
 
 
 def way(one: Comparison) -> str:
@@ -92,10 +96,13 @@ def unusual(one: Comparison) -> str:
     return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
 
 
-def _plainest(compared: Iterable[Comparison]) -> list[Comparison]:
-    """Those that train in the plainest way, f32 first, or the first in the file where none does."""
+def _curves(compared: Iterable[Comparison]) -> list[Comparison]:
+    """Epochs against the best of the CPU, in the plainest training (f32), or in that which comes
+    first in the file where none is plain."""
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
+        if one.common["family"] != "Epoch" or not one.cpu.candidates:
+            continue
         groups.setdefault(unusual(one), []).append(one)
     return groups.get("") or next(iter(groups.values()), [])
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.analysis.bounds import bounds
+from plots.analysis.counterfactuals import counterfactuals
 from plots.analysis.crossover import Comparison
 from plots.analysis.why import (
     PARTS,
     UNEXPLAINED,
     Split,
-    counterfactuals,
     missing_gpu,
     repayments,
     splits,

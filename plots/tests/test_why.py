@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from plots import loading, rows
-from plots.analysis import crossover, why
+from plots.analysis import counterfactuals, crossover, why
 from plots.analysis.crossover import Comparison, Crossover, Curve
 from plots.charts.why import draw_why
 from plots.cli import main
@@ -41,7 +41,9 @@ def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossove
 
 def curve(seconds: float = 1.0, **configuration: str) -> Curve:
     samples = tuple(np.full(9, seconds) for _ in SIZES)
-    return Curve("", {"precision": "f32", **configuration}, SIZES, samples)
+    is_best = configuration.get("cpu_threads") == "best"
+    candidates = tuple((own,) for own in samples) if is_best else ()
+    return Curve("", {"precision": "f32", **configuration}, SIZES, samples, candidates)
 
 
 def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Comparison:
@@ -55,7 +57,7 @@ def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Compariso
 
 
 def sentences(file: rows.File, *compared: Comparison) -> list[str]:
-    return [item.sentence for item in why.counterfactuals(file, compared)]
+    return [item.sentence for item in counterfactuals.counterfactuals(file, compared)]
 
 
 # --- the split
@@ -91,6 +93,22 @@ def test_shares_are_percent_of_the_epoch(load):
     assert line["unexplained_percent"] == pytest.approx(0, abs=1e-6)
     assert line["bound"] == "compute"
     assert line["bound_percent"] == pytest.approx(100 * what["flops"] / 5e10 / total)
+
+
+def test_shares_are_of_the_epoch_beside_them(write):
+    # The medians of the parts, and of what each repetition had beyond them, add up to 0.86 of the
+    # median epoch.
+    configuration = synthetic.cpu_configuration("disc-3", 1)
+    entries = synthetic.samples(configuration, [0.10, 0.10, 0.10])
+    times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
+    for entry, (product, loss) in zip(entries, times, strict=True):
+        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unexplained": 0.006}
+    file = loading.load_file(write(synthetic.document(entries)))
+    (line,) = why_tables(file, [])[0].records()
+    assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
+    assert line["unexplained_percent"] == pytest.approx(20)
+    shares = ("product_percent", "loss_percent", "unexplained_percent")
+    assert sum(line[share] for share in shares) == pytest.approx(100)
 
 
 def test_columns_are_those_that_the_file_has(load):
@@ -190,9 +208,9 @@ def test_each_change_is_against_the_plainest_like_it(load):
         comparison(answer(90_000), execution="graph", data="resident"),
     )
     assert found == [
-        "with the data resident the crossover falls from 703,000 to 180,000 parameters "
-        "(batch 100, f32, eager)",
-        "with CUDA graphs the crossover falls from 180,000 to 90,000 parameters "
+        "with the data resident instead of pinned, the crossover falls from 703,000 to 180,000 "
+        "parameters (batch 100, f32, eager)",
+        "with CUDA graphs instead of eager, the crossover falls from 180,000 to 90,000 parameters "
         "(batch 100, f32, resident)",
     ]
 
@@ -206,7 +224,7 @@ def test_more_threads_raise_the_crossover(load):
         comparison(answer(100_000), **mode),
     )[:1]
     assert sentence == (
-        "with 2 CPU threads instead of 1 the crossover rises from 50,000 to 100,000 parameters "
+        "with 2 CPU threads instead of 1, the crossover rises from 50,000 to 100,000 parameters "
         "(batch 100, f32, eager, resident)"
     )
 
@@ -214,7 +232,7 @@ def test_more_threads_raise_the_crossover(load):
 def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
     waited = {"execution": "eager", "data": "resident", "loss": "step"}
     mode = {"execution": "eager", "data": "resident"}
-    found = why.counterfactuals(
+    found = counterfactuals.counterfactuals(
         load(modes=()),
         [
             comparison(answer(size), threads=threads, **way)
@@ -233,10 +251,20 @@ def test_a_change_within_the_uncertainty_is_called_that(load):
     pinned = comparison(answer(703_000, spread=0.4), execution="eager", data="pinned")
     resident = comparison(answer(600_000), execution="eager", data="resident")
     (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "moves from 703,000 to 600,000" in sentence and "uncertainty of both" in sentence
+    assert "stays within its uncertainty: 600,000 parameters, 703,000 without" in sentence
     open_end = replace(answer(100_000), high=None)  # it may lie beyond the largest size
     (sentence,) = sentences(load(modes=()), pinned, replace(resident, crossover=open_end))
-    assert "uncertainty of both" in sentence
+    assert "stays within its uncertainty" in sentence
+
+
+def test_a_crossover_that_reads_the_same_does_not_move(load):
+    pinned = comparison(answer(18_900), execution="eager", data="pinned")
+    resident = comparison(answer(18_910), execution="eager", data="resident")
+    (sentence,) = sentences(load(modes=()), pinned, resident)
+    assert sentence == (
+        "with the data resident instead of pinned, the crossover stays at 18,900 parameters "
+        "(batch 100, f32, eager)"
+    )
 
 
 def test_answers_without_a_size_are_quoted(load):
@@ -248,14 +276,57 @@ def test_answers_without_a_size_are_quoted(load):
     assert "stays the same: GPU at every size" in sentence
 
 
+def test_what_matters_most_stands_first(load):
+    def ways(batch: str, *sizes: float) -> list[Comparison]:
+        modes = (("eager", "pageable"), ("eager", "pinned"), ("eager", "resident"))
+        graph = ("graph", "resident")
+        return [
+            replace(
+                comparison(answer(size), execution=execution, data=data),
+                common={**COMMON, "batch": batch},
+            )
+            for (execution, data), size in zip((*modes, graph), sizes, strict=True)
+        ]
+
+    other = ways("10", 703_000, 700_000, 2_000, 500)
+    own = ways("100", 703_000, 700_000, 180_000, 90_000)
+    found = counterfactuals.counterfactuals(load(modes=()), [*other, *own])
+    said = [(item.pair.common["batch"], item.change, item.is_sure) for item in found]
+    resident = "with the data resident instead of pageable"
+    graphs = "with CUDA graphs instead of eager"
+    pinned = "with the data in pinned memory instead of pageable"
+    assert said == [
+        ("100", resident, True),
+        ("100", graphs, True),
+        ("100", pinned, False),
+        ("10", resident, True),
+        ("10", graphs, True),
+        ("10", pinned, False),
+    ]
+
+
+def test_the_effect_of_an_answer_without_a_size(load):
+    never = replace(answer(None), kind="never", words="CPU at every size")
+    pinned = comparison(never, execution="eager", data="pinned")
+    resident = comparison(answer(None), execution="eager", data="resident")
+    (item,) = counterfactuals.counterfactuals(load(modes=()), [pinned, resident])
+    assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
+    unsure = replace(answer(None), kind="ambiguous", words="ambiguous: noise")
+    pair = [pinned, replace(resident, crossover=unsure)]
+    (item,) = counterfactuals.counterfactuals(load(modes=()), pair)
+    assert not item.is_sure and item.effect == 0
+
+
 def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
     file = load(modes=(("eager", "pinned"),), noise=0.0)
     asked = []
     monkeypatch.setattr(
-        why, "find_crossover", lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000)
+        counterfactuals,
+        "find_crossover",
+        lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000),
     )
     pair = comparison(answer(703_000), execution="eager", data="pinned")
-    found = why.counterfactuals(file, [pair])
+    found = counterfactuals.counterfactuals(file, [pair])
     assert [(item.change, item.measured) for item in found] == [
         ("without copies to the GPU", False),
         ("without the time of launches", False),
@@ -271,7 +342,7 @@ def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
 def test_other_families_change_nothing(load):
     pair = comparison(answer(512), execution="eager", data="resident")
     other = replace(pair, common={"family": "Gemm"}, measure="size")
-    assert why.counterfactuals(load(modes=()), [other]) == []
+    assert counterfactuals.counterfactuals(load(modes=()), [other]) == []
 
 
 # --- the command
@@ -303,7 +374,10 @@ def gpu_path(load, monkeypatch):
 def test_a_file_with_gpu_says_all(gpu_path, capsys):
     assert main(["why", str(gpu_path)]) == 0
     printed = capsys.readouterr().out
-    assert "[1] With the data resident the crossover falls from 703,000 to 180,000" in printed
+    assert (
+        "With the data resident instead of pinned, the crossover falls from 703,000 to 180,000"
+        in printed
+    )
     assert "When the GPU's start-up is repaid" in printed
     assert "There is no GPU row" not in printed
 
