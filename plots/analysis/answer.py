@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,8 +16,11 @@ from plots.analysis.speed_up import SpeedUp, speed_ups
 from plots.network import best, epoch_rows, on_device
 from plots.rows import File
 from plots.series import device_label
+from plots.text import printable, whole
 
-_MOST = 4  # other batches, or networks on no curve, that a sentence names
+LONGEST = 1500  # characters that a sentence may have, with what it says of disagreement
+_MOST = 3  # other batches, or networks on no curve, that a sentence names
+_NAME = 60  # characters of a name from the file
 _DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}
 
 
@@ -54,8 +58,8 @@ def _paragraph(answer: Answer) -> str:
     """The answer, then what disagrees with it."""
     one = answer.comparison
     batch = one.common.get("batch", "?")
-    training = ", ".join(filter(None, [f"batch {_number(batch)}", unusual(one)]))
-    place = f"On disc networks at {training}, {_DATA[answer.data]} ({way(one)})"
+    training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
+    place = f"On disc networks at {training}, {_DATA[answer.data]} ({_way(one)})"
     said = f"{place}, {_claim(one, True)}."
     return " ".join([said, *_elsewhere(answer), *_exceptions(answer)])
 
@@ -79,9 +83,12 @@ def _claim(one: Comparison, with_sizes: bool = False) -> str:
 def _elsewhere(answer: Answer) -> list[str]:
     """What other batches say, in a sentence; none where they agree."""
     clauses = []
-    for one in answer.elsewhere[:_MOST]:
-        own = way(one)
-        how = "" if own == way(answer.comparison) else f" ({own})"
+    most = sorted(answer.elsewhere, key=lambda one: _nearness(one, answer.comparison))[:_MOST]
+    for one in answer.elsewhere:
+        if one not in most:
+            continue
+        own = _way(one)
+        how = "" if own == _way(answer.comparison) else f" ({own})"
         clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {_claim(one)}")
     if not clauses:
         return []
@@ -91,16 +98,23 @@ def _elsewhere(answer: Answer) -> list[str]:
     return [f"Other batch sizes differ: {'; '.join(clauses)}."]
 
 
+def _nearness(one: Comparison, main: Comparison) -> tuple[bool, float]:
+    """Sorts what differs most first: another kind of answer, then the farther crossover."""
+    sizes = one.crossover.size, main.crossover.size
+    distance = abs(math.log(sizes[0] / sizes[1])) if all(sizes) else 0.0
+    return one.crossover.kind == main.crossover.kind, -distance
+
+
 def _exceptions(answer: Answer) -> list[str]:
     """The networks that the curve does not speak for, in a sentence."""
     clauses = []
-    for one in answer.exceptions[:_MOST]:
+    for one in sorted(answer.exceptions, key=lambda one: -abs(math.log(one.ratio)))[:_MOST]:
         ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
         winner = "GPU" if one.winner == "gpu" else "CPU"
+        batch = _number(one.common.get("batch", "?"))
         clauses.append(
-            f"the {winner} trains {one.common['model']} ({units.count(one.parameters)} parameters, "
-            f"batch {_number(one.common.get('batch', '?'))}) {units.significant(ratio)} times as "
-            "fast"
+            f"the {winner} trains {_name(one.common['model'])} ({units.count(one.parameters)} "
+            f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
         )
     if not clauses:
         return []
@@ -113,12 +127,12 @@ def _exceptions(answer: Answer) -> list[str]:
 def _speed_up(one: SpeedUp) -> str:
     cpu, gpu = (float(np.median(curve.samples[0])) for curve in (one.cpu, one.gpu))
     place = (
-        f"At {units.count(one.parameters)} parameters ({one.common['model']}, batch "
+        f"At {units.count(one.parameters)} parameters ({_name(one.common['model'])}, batch "
         f"{_number(one.common.get('batch', '?'))})"
     )
     times = (
-        f"{units.seconds(cpu)} an epoch on the {one.cpu.label}, {units.seconds(gpu)} on the "
-        f"{one.gpu.label}"
+        f"{units.seconds(cpu)} an epoch on the {_name(one.cpu.label)}, {units.seconds(gpu)} on the "
+        f"{_name(one.gpu.label)}"
     )
     if one.winner:
         ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
@@ -145,9 +159,18 @@ def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
     )
 
 
+def _way(one: Comparison) -> str:
+    return _name(way(one))
+
+
+def _name(text: str) -> str:
+    return printable(text, _NAME)
+
+
 def _number(text: str) -> str:
     """A batch with its thousands separated: "1,000"."""
-    return units.count(int(text)) if text.isascii() and text.isdecimal() else text
+    number = whole(text)
+    return _name(text) if number is None else units.count(number)
 
 
 def _reach(file: File) -> str:

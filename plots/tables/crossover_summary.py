@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.analysis.answer import sentences
+from plots.analysis.answer import LONGEST, sentences
 from plots.analysis.crossover import Comparison
 from plots.analysis.headline import Headline, headline, way
 from plots.analysis.speed_up import SpeedUp
@@ -17,7 +17,6 @@ from plots.tables.plain import as_text, wrapped
 from plots.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable, whole
 
-_LONGEST_ANSWER = 1500  # characters; the page shortens in its own way
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
 _TITLES = {
@@ -33,12 +32,17 @@ def crossover_text(file: File, compared: Sequence[Comparison], ratios: Sequence[
     is, and the same of products and layers. `compared` are its comparisons(), `ratios` its
     speed_ups()."""
     found = headline(file, compared)
-    said = [wrapped(printable(text, _LONGEST_ANSWER), "  ") for text in sentences(file, compared)]
-    blocks = ["\n".join([wrapped(printable(file.machine.id)), *said])]
+    blocks = [answer_text(file, compared)]
     tables = [_where(compared, "Epoch"), _how_much(file, found, ratios)]
     tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
     blocks += [as_text(table).rstrip() for table in tables if table]
     return "\n\n".join(blocks) + "\n"
+
+
+def answer_text(file: File, compared: Sequence[Comparison]) -> str:
+    """The machine and its answer, a paragraph for each sentence of it."""
+    said = [wrapped(printable(text, LONGEST), "  ") for text in sentences(file, compared)]
+    return "\n".join([wrapped(printable(file.machine.id)), *said])
 
 
 def _where(compared: Sequence[Comparison], family: str, most: int | None = None) -> Table | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plots import loading
-from plots.analysis.answer import sentences
+from plots.analysis.answer import LONGEST, sentences
 from plots.analysis.crossover import comparisons
 from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
@@ -109,7 +109,40 @@ def test_many_batches_are_counted(told):
     first, *_ = told(
         configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
     )
-    assert first.count("at batch") == 5 and "2 more batch sizes differ, too" in first
+    assert first.count("at batch") == 4 and "3 more batch sizes differ, too" in first
+
+
+def test_of_many_batches_those_that_differ_most_are_named(told):
+    batches = (10, 20, 50, 100, 200, 500)
+    configurations = [each for batch in batches for each in ways(batch, RESIDENT)]
+
+    def seconds(way: dict[str, str], params: float) -> float:
+        if way["batch"] == "500":
+            return 1.0 if way["device"] == "cpu" else 2.0
+        return crossing(50 * int(way["batch"]))(way, params)
+
+    first, *_ = told(configurations, seconds)
+    named = re.findall(r"at batch ([\d,]+)", first)
+    assert named == ["100", "10", "20", "500"]
+    assert "at batch 500 the CPU wins at every size measured" in first
+
+
+def test_long_names_make_no_long_answer(write):
+    way = {"layout": "y" * 10_000}
+    configurations = [
+        {**each, **(way if each["device"] == "cuda" else {})}
+        for batch in (10, 20, 50, 100, 200)
+        for each in ways(batch, RESIDENT, PINNED)
+    ]
+    entries = epochs(
+        configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
+    )
+    axes = ({**synthetic.LAYOUT, "values": ["plain", "y" * 10_000]},)
+    document = synthetic.document(entries, gpu="synthetic GPU", axes=axes)
+    file = loading.load_file(write(document))
+    said = sentences(file, comparisons(file))
+    assert "(10,0" in said[0] and "2 more batch sizes" not in said[0]
+    assert max(map(len, said)) < LONGEST / 2
 
 
 def test_one_network_has_a_speed_up(told):
