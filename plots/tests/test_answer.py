@@ -122,7 +122,7 @@ def test_of_many_batches_those_that_differ_most_are_named(told):
         return crossing(50 * int(way["batch"]))(way, params)
 
     first, *_ = told(configurations, seconds)
-    named = re.findall(r"at batch ([\d,]+)", first)
+    named = re.findall(r"at batch (\d+)", first)
     assert named == ["100", "10", "20", "500"]
     assert "at batch 500 the CPU wins at every size measured" in first
 

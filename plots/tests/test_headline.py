@@ -132,6 +132,16 @@ def test_plain_training_answers_before_any_other(answered):
     assert answered(other, crossing(100)).first.common["precision"] == "tf32 (CPU: f32)"
 
 
+def test_waiting_for_each_loss_is_not_plain(answered):
+    def seconds(way: dict[str, str], params: float) -> float:
+        return crossing(5e4 if way.get("loss") != "step" else 500.0)(way, params)
+
+    stepwise = ways(100, RESIDENT, loss="step")
+    found = answered([*stepwise, *ways(100, RESIDENT)], seconds)
+    assert found.first.crossover.size == pytest.approx(5e4, rel=0.1)
+    assert answered(stepwise, seconds).first.gpu.configuration["loss"] == "step"
+
+
 def test_one_size_has_no_headline(answered):
     assert answered(ways(100, RESIDENT, models=["disc-3"]), crossing(100)) is None
     assert answered(ways(10, RESIDENT, models=["heart"]), crossing(100)) is None
