@@ -60,24 +60,22 @@ def _paragraph(answer: Answer) -> str:
     batch = one.common.get("batch", "?")
     training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
     place = f"On disc networks at {training}, {_DATA[answer.data]} ({_way(one)})"
-    said = f"{place}, {_claim(one, True)}."
+    said = f"{place}, {_claim(one)}"
+    if one.crossover.kind not in ("always", "never"):
+        said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
+    said += "."
     return " ".join([said, *_elsewhere(answer), *_exceptions(answer)])
 
 
-def _claim(one: Comparison, with_sizes: bool = False) -> str:
-    """Who wins where, in a clause; `with_sizes` says which sizes were measured."""
+def _claim(one: Comparison) -> str:
+    """Who wins where, in a clause."""
     crossover = one.crossover
-    sizes = size_range(one.sizes, one.measure)
-    device, _, where = crossover.words.partition(" ")
     if crossover.kind == "once":
-        said = f"the GPU wins {crossover.words}"
-    elif crossover.kind == "ambiguous":
-        said = f"there is no sure winner ({crossover.words.removeprefix('ambiguous: ')})"
-    else:
-        said = f"the {device} wins {where}"
-    if with_sizes and crossover.kind not in ("always", "never"):
-        said += f"; measured: {len(one.sizes)} sizes, {sizes}"
-    return said
+        return f"the GPU wins {crossover.words}"
+    if crossover.kind == "ambiguous":
+        return f"there is no sure winner ({crossover.words.removeprefix('ambiguous: ')})"
+    device, _, where = crossover.words.partition(" ")
+    return f"the {device} wins {where}"
 
 
 def _elsewhere(answer: Answer) -> list[str]:
@@ -89,7 +87,10 @@ def _elsewhere(answer: Answer) -> list[str]:
             continue
         own = _way(one)
         how = "" if own == _way(answer.comparison) else f" ({own})"
-        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {_claim(one)}")
+        claim = _claim(one)
+        if np.array_equal(one.sizes, answer.comparison.sizes):  # which were said
+            claim = claim.removesuffix(f", {size_range(one.sizes, one.measure)}")
+        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {claim}")
     if not clauses:
         return []
     more = len(answer.elsewhere) - _MOST
