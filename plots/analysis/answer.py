@@ -18,7 +18,7 @@ from plots.rows import File
 from plots.series import device_label
 from plots.text import printable, whole
 
-LONGEST = 1500  # characters that a sentence may have, with what it says of disagreement
+LONGEST = 900  # characters that a sentence may have, with what it says of disagreement
 _MOST = 3  # other batches, or networks on no curve, that a sentence names
 _NAME = 60  # characters of a name from the file
 _DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}

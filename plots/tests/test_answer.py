@@ -145,7 +145,7 @@ def test_long_names_make_no_long_answer(write):
     file = loading.load_file(write(document))
     said = sentences(file, comparisons(file))
     assert "(10,0" in said[0] and "2 more batch sizes" not in said[0]
-    assert max(map(len, said)) < LONGEST / 2
+    assert max(map(len, said)) < LONGEST
 
 
 def test_one_network_has_a_speed_up(told):
