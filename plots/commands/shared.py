@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from plots.analysis.machines import SORTS
 from plots.tables.formats import FORMATS, render
 from plots.tables.table import Table
 
@@ -34,6 +35,27 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         choices=list(FORMATS),
         default="text",
         help="how tables are printed (default: text)",
+    )
+
+
+def add_sort(parser: argparse.ArgumentParser) -> None:
+    """Adds --sort, the order of machines."""
+    parser.add_argument(
+        "--sort",
+        choices=SORTS,
+        default=SORTS[0],
+        help="order of machines, those with a GPU first: latest date; name; smallest crossover; "
+        "name of CPU or GPU; shortest time of disc-10 or heart; smallest ratio of epochs to the "
+        f"baseline (default: {SORTS[0]})",
+    )
+
+
+def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
+    """Adds --baseline; `default` says in words which machine is taken without it."""
+    parser.add_argument(
+        "--baseline",
+        metavar="MACHINE",
+        help=f"machine, or its file, that the ratios of machines are to (default: {default})",
     )
 
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines side by side: one table and one chart; what each file says follows in other sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.charts.machines import MOST_COLOURED, draw_machines
+from plots.file_order import machine
+from plots.page.section import Block, Context, Fold, Picture, Section
+from plots.rows import File
+from plots.tables.machines import machines_table, part
+
+_STEM = "machines"  # of the chart's files: names of other charts have a dot
+_ANSWER = ("machine", "crossover", "low", "high", "gpu")
+_RECORD = ("machine", "cpu", "answer", "batch", "way", "measured", "commit", "file")
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where they are of one machine."""
+    if context.side is None or len({machine(file) for file in files}) < 2:
+        return None
+    table = machines_table(context.side)
+    keys = [column.key for column in table.columns]
+    times = [key for key in keys if key.endswith("_seconds")]
+    ratios = [key for key in keys if key.endswith("_ratio")]
+    epochs = [key for key in ratios if key in ("epoch_cpu_ratio", "epoch_gpu_ratio")]
+    folds = [Fold("Processor, commit and file of each machine", (part(table, _RECORD),))]
+    if len(ratios) > len(epochs):
+        every = part(table, ("machine", *ratios))
+        folds.insert(0, Fold("Ratios of every family", (every,)))
+    chart = draw_machines(context.side)
+    return Section(
+        title="Machines side by side",
+        anchor="machines",
+        lead="From which size on the GPU of each machine wins, and how fast each machine is.",
+        blocks=(
+            Block(tables=(part(table, (*_ANSWER, *times, *epochs), general=True),)),
+            Block(
+                pictures=(Picture(chart.pictures, _STEM, chart.alt, _caption(files)),)
+                if chart
+                else (),
+                folds=tuple(folds),
+            ),
+        ),
+    )
+
+
+def _caption(files: Sequence[File]) -> str:
+    if len(files) <= MOST_COLOURED:
+        return ""
+    return f"The first {MOST_COLOURED} machines of the table have colours; --sort says which."
