@@ -38,15 +38,15 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_sort(parser: argparse.ArgumentParser) -> None:
-    """Adds --sort, the order of machines."""
+def add_sort(parser: argparse.ArgumentParser, default: str = SORTS[0]) -> None:
+    """Adds --sort, the order of machines that stand beside each other."""
     parser.add_argument(
         "--sort",
         choices=SORTS,
-        default=SORTS[0],
+        default=default,
         help="order of machines, those with a GPU first: latest date; name; smallest crossover; "
         "name of CPU or GPU; shortest time of disc-10 or heart; smallest ratio of epochs to the "
-        f"baseline (default: {SORTS[0]})",
+        f"baseline (default: {default})",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from plots import units
+from plots.analysis.comparability import remarks
 from plots.analysis.crossover import Comparison
 from plots.analysis.machines import (
     DEVICES,
@@ -94,7 +95,8 @@ def machines_table(side: SideBySide) -> Table:
         )
         for standing in side.standings
     ]
-    return Table("Machines side by side", columns, tuple(lines), tuple(notes))
+    title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
+    return Table(title, columns, tuple(lines), tuple(notes))
 
 
 def summary_table(standings: Sequence[Standing]) -> Table:
@@ -175,7 +177,11 @@ def _about(side: SideBySide) -> list[str]:
     if older := sum(standing.older for standing in side.standings):
         files = "1 older file" if older == 1 else f"{older} older files"
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
-    if len({standing.file.software.commit for standing in side.standings}) > 1:
+    others = [standing for standing in side.standings if standing.file is not side.baseline]
+    if len(others) == 1:
+        found = remarks(side.baseline, others[0].file)
+        texts += (f"{one[:1].upper()}{one[1:]}." for one in found if one not in others[0].obstacle)
+    elif len({standing.file.software.commit for standing in side.standings}) > 1:
         texts.append("Commits differ, so a ratio is of machine and program.")
     return texts
 

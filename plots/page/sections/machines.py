@@ -49,4 +49,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def _caption(files: Sequence[File]) -> str:
     if len(files) <= MOST_COLOURED:
         return ""
-    return f"The first {MOST_COLOURED} machines of the table have colours; --sort says which."
+    return (
+        f"In colour: the first {MOST_COLOURED} machines of the table, the baseline among them. "
+        "--sort says which are first."
+    )
