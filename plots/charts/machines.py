@@ -145,7 +145,7 @@ def _alt(machines: Sequence[Standing]) -> str:
         f"{printable(one.file.machine.id, 60)}: {crossover_text(one)}" for one in machines
     )
     return (
-        "Seconds per epoch against the number of trainable parameters, a line for the CPU and one "
-        "for the GPU of each machine, logarithmic axes. Parameters from which the GPU wins: "
+        "Every machine's seconds per epoch against the number of trainable parameters, a line for "
+        "the CPU and one for the GPU, logarithmic axes. Parameters from which the GPU wins: "
         f"{said}."
     )

@@ -243,7 +243,7 @@ def _size(size: float | None) -> Cell:
 def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
     one = standing.answer
     if one is None:
-        return NOTHING, NOTHING, NOTHING
+        return _text(crossover_text(standing)), NOTHING, NOTHING
     batch = one.common.get("batch", "")
     return _text(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(_way(one))
 
