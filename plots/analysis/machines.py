@@ -17,6 +17,7 @@ from plots.analysis.crossover import Comparison, Crossover, comparisons
 from plots.analysis.curves import is_disc
 from plots.axes import Items
 from plots.file_order import gpus_first, has_gpu, machine
+from plots.hardware import short_gpu, short_processor
 from plots.network import best, epoch_rows, on_device
 from plots.parallel import Map, in_process
 from plots.rows import File, Row
@@ -292,8 +293,8 @@ _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
     "date": lambda standing: -standing.file.date.timestamp(),
     "name": lambda standing: standing.file.machine.id.casefold(),
     "crossover": _by_crossover,
-    "cpu": lambda standing: standing.file.machine.cpu.model.casefold(),
-    "gpu": lambda standing: (standing.file.machine.gpu or "").casefold() or None,
+    "cpu": lambda standing: short_processor(standing.file.machine.cpu.model).casefold(),
+    "gpu": lambda standing: short_gpu(standing.file.machine.gpu or "").casefold() or None,
     **{model: _by_time(model) for model in SHOWN},
     "ratio": _by_ratio,
 }

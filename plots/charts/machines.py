@@ -21,7 +21,8 @@ from plots.charts.style import (
     set_logarithmic_axes,
     write_titles,
 )
-from plots.tables.machines import crossover_text, short_gpu
+from plots.hardware import short_gpu
+from plots.tables.machines import crossover_text
 from plots.text import printable
 
 MOST_COLOURED = 6  # machines; the lines of more can't be told apart

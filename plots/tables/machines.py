@@ -21,6 +21,7 @@ from plots.analysis.machines import (
     sizes,
 )
 from plots.file_order import has_gpu
+from plots.hardware import short_gpu, short_processor
 from plots.rows import File, Row
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import whole
@@ -138,18 +139,6 @@ def part(table: Table, keys: Collection[str], general: bool = False) -> Table:
         ),
         tuple(table.notes[mark - 1] for mark in numbers),
     )
-
-
-def short_processor(name: str) -> str:
-    """`name` without what says nothing beside other processors: "Intel Xeon Platinum 8480+"."""
-    words = name.replace("(R)", "").replace("(TM)", "").split(" @ ")[0].split()
-    kept = [word for word in words if word not in ("CPU", "Processor") and "-Core" not in word]
-    return " ".join(kept) or name
-
-
-def short_gpu(name: str) -> str:
-    """`name` without its vendor's: "H100 PCIe"."""
-    return name.removeprefix("NVIDIA ").removeprefix("GeForce ") or name
 
 
 def crossover_text(standing: Standing) -> str:

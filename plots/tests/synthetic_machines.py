@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from plots.analysis.machines import SideBySide
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import operation
 
@@ -43,6 +44,9 @@ FIVE = (
     Machine("synthetic-d-16c", "Synthetic D", 16, 1.6, "NVIDIA GeForce Synth 50", 1.5),
     Machine("synthetic-e-2c", "Synthetic E", 2, 0.25, None),
 )
+
+
+WITH_GPU = {machine.name for machine in FIVE if machine.gpu}
 
 
 def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) -> dict[str, Any]:
@@ -95,6 +99,20 @@ def write_all(folder: Path, count: int = len(FIVE)) -> list[Path]:
         synthetic.write(folder / one.name / "2020-01-01-0000000.json", document(one))
         for one in machines(count)
     ]
+
+
+def cpu_alone(seconds: dict[str, float], threads: int = 1, **options: Any) -> dict[str, Any]:
+    """A file with five times `seconds` for each model."""
+    entries = []
+    for model, time in seconds.items():
+        configuration = synthetic.cpu_configuration(model, threads)
+        entries += synthetic.samples(configuration, [time] * 5)
+    return synthetic.document(entries, **options)
+
+
+def ids(side: SideBySide) -> list[str]:
+    """The machines in the order in which they are shown."""
+    return [standing.file.machine.id for standing in side.standings]
 
 
 def _work(model: str) -> tuple[int, float]:
