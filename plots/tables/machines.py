@@ -30,9 +30,9 @@ _PLACES = {"cpu": "CPU", "cuda": "GPU", EITHER: "faster"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
 _MACHINE = Column("machine", "machine")
 _CROSSOVER = (
-    Column("crossover", "parameters", numeric=True, group="GPU wins from"),
-    Column("low", "at least", numeric=True, group="GPU wins from"),
-    Column("high", "at most", numeric=True, group="GPU wins from"),
+    Column("crossover", "size", numeric=True, group="GPU wins from"),
+    Column("low", "low", numeric=True, group="GPU wins from"),
+    Column("high", "high", numeric=True, group="GPU wins from"),
 )
 _HOW = (
     Column("answer", "answer"),
@@ -118,7 +118,7 @@ def summary_table(standings: Sequence[Standing]) -> Table:
     return Table(title, columns, tuple(lines), tuple(notes))
 
 
-def part(table: Table, keys: Collection[str], general: bool = False) -> Table:
+def part(table: Table, title: str, keys: Collection[str], general: bool = False) -> Table:
     """The columns of `table` whose key is in `keys`, and the notes that their cells point to.
 
     `general`: also those that no cell of `table` points to, as they are on all of it.
@@ -131,7 +131,7 @@ def part(table: Table, keys: Collection[str], general: bool = False) -> Table:
         used |= set(range(1, len(table.notes) + 1)) - pointed
     numbers = {mark: place for place, mark in enumerate(sorted(used), 1)}
     return Table(
-        table.title,
+        title,
         tuple(table.columns[place] for place in kept),
         tuple(
             tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
@@ -157,8 +157,8 @@ def _about(side: SideBySide) -> list[str]:
     baseline = side.baseline.machine.id
     networks = " and ".join(f"{model} (batch {batch})" for model, batch in SHOWN.items())
     texts = [
-        "GPU wins from: parameters of the disc networks, against the best thread count of the CPU; "
-        "≤: at every size measured. At least, at most: its 95 % interval.",
+        "Size: parameters of the disc networks from which the GPU wins against the best thread "
+        "count of the CPU; ≤: at every size measured. Low, high: its 95 % interval.",
         f"Times: one epoch of {networks} in f32, the fastest way on each device.",
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",

@@ -182,10 +182,10 @@ def test_part_of_a_table_keeps_the_notes_of_its_cells(write):
     other["context"]["crossover"]["complete"] = False
     one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
     table = machines_table(side_by_side([one, two], baseline=one))
-    few = part(table, ("epoch_cpu_ratio",))
+    few = part(table, "title", ("epoch_cpu_ratio",))
     assert few.notes == ("Over 1 of the 2 that the baseline has.",)
     assert [cell.marks for (cell,) in few.lines] == [(), (1,)]
-    names = part(table, ("machine",), general=True)
+    names = part(table, "title", ("machine",), general=True)
     assert names.notes[-1].startswith("From an interrupted run")
     assert len(names.notes) == len(table.notes) - 1
 

@@ -25,9 +25,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     times = [key for key in keys if key.endswith("_seconds")]
     ratios = [key for key in keys if key.endswith("_ratio")]
     epochs = [key for key in ratios if key in ("epoch_cpu_ratio", "epoch_gpu_ratio")]
-    folds = [Fold("Processor, commit and file of each machine", (part(table, _RECORD),))]
+    record = part(table, "What was measured, and when", _RECORD)
+    folds = [Fold("Processor, commit and file of each machine", (record,))]
     if len(ratios) > len(epochs):
-        every = part(table, ("machine", *ratios))
+        title = f"Geometric mean of the time over that on {context.side.baseline.machine.id}"
+        every = part(table, title, ("machine", *ratios))
         folds.insert(0, Fold("Ratios of every family", (every,)))
     chart = draw_machines(context.side)
     return Section(
@@ -35,7 +37,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         anchor="machines",
         lead="From which size on the GPU of each machine wins, and how fast each machine is.",
         blocks=(
-            Block(tables=(part(table, (*_ANSWER, *times, *epochs), general=True),)),
+            Block(tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),)),
             Block(
                 pictures=(Picture(chart.pictures, _STEM, chart.alt, _caption(files)),)
                 if chart
