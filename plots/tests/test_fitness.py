@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +144,12 @@ def test_without_strict_a_file_need_only_be_valid(write, capsys):
     of_crossover("software", dirty=True)(document)
     assert main(["validate", str(write(document))]) == 0
     assert "valid, 28 rows" in capsys.readouterr().out
+
+
+def test_the_limits_are_those_of_the_readme():
+    text = (Path(__file__).parents[2] / "results" / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("## Contribute a file") : text.index("## The result file")]
+    megabytes = fitness.MOST_BYTES["GPU"] / 1e6
+    assert f"{fitness.MOST_BYTES['CPU'] // 1000} kB, with a GPU {megabytes:g} MB" in section
+    assert f"{fitness.FEWEST_REPETITIONS} repetitions or more" in section
+    assert all(f"`{sweep}`" in section for sweep in fitness.SWEEPS)
