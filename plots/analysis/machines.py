@@ -49,7 +49,7 @@ class Ratio:
     works_of: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Standing:
     """One machine among others.
 
@@ -125,12 +125,12 @@ def side_by_side(
 
 
 def named(files: Sequence[File], name: str) -> File:
-    """The file of the machine, or at the path, that `name` gives.
+    """The first file of the machine, or the one at the path, that `name` gives.
 
     Raises UnknownMachineError where there is none.
     """
     for file in files:
-        if name in (file.machine.id, str(file.path), file.path.name):
+        if name in (file.machine.id, str(file.path)):
             return file
     known = ", ".join(dict.fromkeys(printable(file.machine.id, 60) for file in files))
     raise UnknownMachineError(

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print one line for each machine's newest file instead: its crossover as one number",
     )
-    add_sort(parser, "crossover")
+    add_sort(parser, "crossover", "of --summary")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -38,13 +38,15 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_sort(parser: argparse.ArgumentParser, default: str = SORTS[0]) -> None:
-    """Adds --sort, the order of machines that stand beside each other."""
+def add_sort(
+    parser: argparse.ArgumentParser, default: str = SORTS[0], of: str = "of machines"
+) -> None:
+    """Adds --sort, the order of machines that stand beside each other; `of` says where."""
     parser.add_argument(
         "--sort",
         choices=SORTS,
         default=default,
-        help="order of machines, those with a GPU first: latest date; name; smallest crossover; "
+        help=f"order {of}, those with a GPU first: latest date; name; smallest crossover; "
         "name of CPU or GPU; shortest time of disc-10 or heart; smallest ratio of epochs to the "
         f"baseline (default: {default})",
     )

@@ -110,7 +110,8 @@ def _families(comparison: Comparison) -> Table:
         Column("rows", "rows", numeric=True),
         *(Column(verdict, verdict, numeric=True) for verdict in _VERDICTS),
     )
-    title = "Geometric mean of other / baseline over the rows of each family"
+    files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
+    title = f"{files}: geometric mean of the ratio in each family"
     return Table(title, columns, tuple(lines))
 
 

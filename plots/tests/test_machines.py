@@ -128,7 +128,7 @@ def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(write):
     side = side_by_side(made)
     assert side.baseline.machine.id == "synthetic-b-64c"
     assert ids(side) == [FIVE[place].name for place in (1, 2, 3, 0)]
-    assert named(made, "synthetic-c-4c") is named(made, "2.json") is made[2]
+    assert named(made, "synthetic-c-4c") is named(made, str(made[2].path)) is made[2]
     with pytest.raises(UnknownMachineError, match="there are synthetic-a-8c"):
         named(made, "nobody")
 

@@ -123,7 +123,7 @@ def test_rows_of_machines_are_compared_where_asked(five, capsys):
     paths = [str(next(five.glob(f"synthetic-{name}-*/*.json"))) for name in "ae"]
     assert main(["compare", *paths, "--rows", "--format=json"]) == 0
     titles = [table["title"] for table in json.loads(capsys.readouterr().out)]
-    assert titles[0].startswith("Crossover, times") and titles[1].startswith("Geometric mean")
+    assert titles[0].startswith("Crossover, times") and "geometric mean" in titles[1]
     assert main(["compare", *paths, "--fail-on-slower=5%"]) == 1
     assert "rows are slower" in capsys.readouterr().err
 
