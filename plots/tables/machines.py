@@ -50,11 +50,12 @@ _ANSWERS = {  # in place of a size, and why a note explains it
 def machines_table(side: SideBySide) -> Table:
     """A line for each machine: what it is, its crossover, its times, and its ratios."""
     notes = {text: place for place, text in enumerate(_about(side), 1)}
+    both = any(has_gpu(standing.file) for standing in side.standings)
     places = [
         (family, place)
         for family in FAMILIES
         for place in _PLACES
-        if (place != EITHER or family == "Epoch")
+        if (place != EITHER or (both and family == "Epoch"))
         and any((family, place) in standing.ratios for standing in side.standings)
     ]
     columns = (
