@@ -77,17 +77,6 @@ def run(options: argparse.Namespace) -> int:
     return complain(problems)
 
 
-def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
-    """Prints the summary; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
-    if files:
-        shown, older = newest_per_machine(files)
-        side = side_by_side(shown, older=older, sort=options.sort)
-        print_tables([summary_table(side.standings)], options)
-    return complain(problems)
-
-
 def _nothing_to_compare(file: File, has_networks: bool) -> str:
     """Why `file` has no crossover, and what would give one."""
     place = f"{printable(str(file.path))}: no crossover, because"
@@ -107,3 +96,14 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
         f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
         "size from which that wins, its interval, and the speed-up of each network"
     )
+
+
+def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints the summary; returns the exit code."""
+    if options.charts:
+        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
+    if files:
+        shown, older = newest_per_machine(files)
+        side = side_by_side(shown, older=older, sort=options.sort)
+        print_tables([summary_table(side.standings)], options)
+    return complain(problems)

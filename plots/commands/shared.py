@@ -38,6 +38,18 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
+    """Prints `tables` in the format that was asked for."""
+    sys.stdout.write(render(tables, options.format))
+
+
+def complain(problems: Sequence[str]) -> int:
+    """Says what is wrong, a sentence each; returns the exit code."""
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return EXIT_BAD_INPUT if problems else EXIT_OK
+
+
 def add_sort(
     parser: argparse.ArgumentParser, default: str = SORTS[0], of: str = "of machines"
 ) -> None:
@@ -59,15 +71,3 @@ def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
         metavar="MACHINE",
         help=f"machine, or its file, that the ratios of machines are to (default: {default})",
     )
-
-
-def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
-    """Prints `tables` in the format that was asked for."""
-    sys.stdout.write(render(tables, options.format))
-
-
-def complain(problems: Sequence[str]) -> int:
-    """Says what is wrong, a sentence each; returns the exit code."""
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return EXIT_BAD_INPUT if problems else EXIT_OK
