@@ -143,7 +143,7 @@ def ordered(standings: Iterable[Standing], sort: str) -> list[Standing]:
 
     First are the latest date, the name that starts the alphabet, the smallest crossover, the
     shortest time on either device, the smallest ratio. Who has no such figure comes last; who has
-    the same stays in the order of `standings`.
+    the same stays in the order of `standings`. By date, files of one machine stay together.
     """
     value = _SORT_VALUES[sort]
 
@@ -152,7 +152,13 @@ def ordered(standings: Iterable[Standing], sort: str) -> list[Standing]:
         missing = own is None
         return not has_gpu(standing.file), missing, 0 if missing else own
 
-    return sorted(standings, key=key)
+    found = sorted(standings, key=key)
+    if sort != "date":
+        return found
+    places: dict[tuple[str, str | None], int] = {}
+    for standing in found:
+        places.setdefault(machine(standing.file), len(places))
+    return sorted(found, key=lambda standing: places[machine(standing.file)])
 
 
 def crossover_number(one: Comparison) -> float | None:

@@ -133,6 +133,15 @@ def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(write):
         named(made, "nobody")
 
 
+def test_by_date_files_of_one_machine_stay_together(write):
+    made = []
+    for day, name in ((4, "a"), (3, "b"), (2, "a"), (1, "b")):
+        document = cpu_alone({"disc-3": 1e-3}, machine=name, date=f"2020-01-0{day}")
+        made.append(loading.load_file(write(document, f"{day}.json")))
+    found = [standing.file.path.name for standing in side_by_side(made).standings]
+    assert found == ["4.json", "2.json", "3.json", "1.json"]
+
+
 def test_each_kind_of_crossover_is_shown_and_sorted(write):
     """Always, at a size, never, and a machine whose CPU and GPU have nothing in common."""
     made = []
