@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from plots.analysis.crossover import Comparison, Crossover, Curve, find_crossover
+from plots.analysis.work import work
 from plots.axes import Axis, Items
 from plots.network import epoch_rows
 from plots.rows import File, Row
@@ -166,7 +167,7 @@ def repayments(rows: Sequence[Row]) -> list[Repayment]:
 
 
 def _network(row: Row) -> Items:
-    return row.axes.what(row.configuration)
+    return (*row.axes.what(row.configuration), *work(row))
 
 
 def _epochs(cpu: Row, gpu: Row) -> int | None:

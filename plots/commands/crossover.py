@@ -13,7 +13,7 @@ from plots.analysis.curves import is_cpu
 from plots.analysis.speed_up import speed_ups
 from plots.commands.shared import add_format, add_paths, complain, print_tables
 from plots.rows import File
-from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.crossover import crossover_table, other_work, speed_up_table
 from plots.text import printable
 
 NAME = "crossover"
@@ -75,6 +75,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
             "on both (./run without --model does)"
         )
+    if other := other_work(file):
+        return f"{place} {other}; measure both in one run"
     if any(not is_cpu(row) for row in results):
         return (
             f"{place} no row of the CPU computes the same as one of the GPU; measure both in one "
