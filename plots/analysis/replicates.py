@@ -48,8 +48,9 @@ def _estimate_at(
     """The logarithm of the smallest of the medians of `candidates`, and its replicates.
 
     The smallest of several noisy medians is too small: it was chosen for its noise as well. So
-    each replicate chooses by one resample and takes the time from another, and the time itself
-    is the mean of the candidates' weighed by how often each is chosen.
+    each replicate chooses by one resample and takes the time from another, and the estimate is the
+    mean of the candidates' medians, weighted by how often each is chosen (C. D'Eramo, M. Restelli
+    and A. Nuara, Estimating maximum expected value through Gaussian approximation, ICML 2016).
     """
     medians = np.log([np.median(samples) for samples in candidates])
     values = _resampled(candidates, side, place, _VALUE)

@@ -5,6 +5,7 @@ Prints the tables of docs/method/crossover.md and docs/method/comparing.md, in a
 plots/tests/test_simulations.py holds a part of them.
 
     python -m plots.tests.simulate crossover [FILES]
+    python -m plots.tests.simulate equal [FILES]
     python -m plots.tests.simulate compare [FILES]
 """
 
@@ -53,6 +54,11 @@ COUNTS: dict[str, Callable[[int], float]] = {
 }
 
 
+def standard_error(repetitions: int, scale: float = 0.02) -> float:
+    """About that of the median's logarithm: 1.25 times that of the mean."""
+    return 1.25 * _SHAPE * scale / repetitions**0.5
+
+
 def coverage(
     threads: int, repetitions: int, counts: str, *, scale: float = 0.02, files: int = 200
 ) -> Coverage:
@@ -61,7 +67,7 @@ def coverage(
     Noise is right-skewed; its standard deviation is 1.4 times `scale`.
     """
     generator = np.random.default_rng([threads, repetitions, list(COUNTS).index(counts)])
-    error = 1.25 * _SHAPE * scale / repetitions**0.5
+    error = standard_error(repetitions, scale)
     slower = [float(np.exp(error * COUNTS[counts](place))) for place in range(threads)]
     logs = np.log(DISC_SIZES)
     covered, covered_sizes, biases, size_biases = 0, 0, [], []
@@ -87,6 +93,21 @@ def coverage(
         bias=float(np.median(biases)),
         speed_up_bias=float(np.mean(size_biases)),
     )
+
+
+def decided(threads: int, repetitions: int, *, files: int = 200) -> float:
+    """Of `files` files of a CPU and a GPU that take the same time at each size the share whose
+    answer is not that they are ambiguous."""
+    generator = np.random.default_rng([threads, repetitions])
+    ones = np.ones(len(DISC_SIZES))
+    kinds = [
+        find_crossover(
+            _best(ones, [1.0] * threads, generator, 0.02, repetitions),
+            _best(ones, [1.0], generator, 0.02, repetitions),
+        ).kind
+        for _ in range(files)
+    ]
+    return 1 - kinds.count("ambiguous") / files
 
 
 def _best(
@@ -166,17 +187,26 @@ def _with_rows(file: File, times: np.ndarray) -> File:
 
 def _print_crossover(files: int) -> None:
     print(f"{files} files each; crossover, speed-up (bias of each)")
-    for scale in (0.02, 0.15):
+    for scale, threads, counts in (
+        *((0.02, 1, "equal"), (0.15, 1, "equal"), (0.15, 8, "equal")),
+        *((0.02, threads, counts) for threads in (2, 4, 8) for counts in COUNTS),
+    ):
         for repetitions in (3, 5, 9, 30):
-            for threads in (1, 2, 4, 8):
-                for counts in COUNTS if threads > 1 else ("equal",):
-                    found = coverage(threads, repetitions, counts, scale=scale, files=files)
-                    print(
-                        f"noise {scale}, {repetitions} repetitions, {threads} counts, {counts}: "
-                        f"{found.crossover:.1%} ({found.bias:+.2%}), "
-                        f"{found.speed_up:.1%} ({found.speed_up_bias:+.2%})",
-                        flush=True,
-                    )
+            found = coverage(threads, repetitions, counts, scale=scale, files=files)
+            print(
+                f"noise {scale}, {repetitions} repetitions, {threads} counts, {counts}: "
+                f"{found.crossover:.1%} ({found.bias:+.2%}), "
+                f"{found.speed_up:.1%} ({found.speed_up_bias:+.2%})",
+                flush=True,
+            )
+
+
+def _print_equal(files: int) -> None:
+    print(f"{files} files of equal devices each; called anything but ambiguous")
+    for threads in (1, 8):
+        for repetitions in (3, 5, 9):
+            share = decided(threads, repetitions, files=files)
+            print(f"{repetitions} repetitions, {threads} counts: {share:.1%}", flush=True)
 
 
 def _print_compare(files: int) -> None:
@@ -197,4 +227,5 @@ def _print_compare(files: int) -> None:
 
 if __name__ == "__main__":
     wanted, *number = sys.argv[1:]
-    {"crossover": _print_crossover, "compare": _print_compare}[wanted](int((number or [400])[0]))
+    tables = {"crossover": _print_crossover, "equal": _print_equal, "compare": _print_compare}
+    tables[wanted](int((number or [400])[0]))
