@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often the statistics are right, on simulated measurements whose truth is known.
 
-Prints the tables of docs/method/crossover.md and docs/method/comparing.md, in about 20 minutes;
+Prints the tables of docs/method/crossover.md and docs/method/comparing.md, which takes long;
 plots/tests/test_simulations.py holds a part of them.
 
     python -m plots.tests.simulate crossover [FILES]
