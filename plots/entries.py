@@ -108,6 +108,7 @@ def _row(path: Path, repetitions: list[tuple[int, dict[str, Any]]], axes: Axes) 
         bound=_bound(samples),
         failure=failure,
         workload=first.get("workload"),
+        optimizer=first.get("label", "") if configuration["family"] == "Epoch" else "",
         minimum_work=least and MinimumWork(**{field: least[field] for field in _LEAST}),
         axes=axes,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plots.analysis.work import WORK, work
 from plots.axes import BUILT_IN, Axes, Items
 from plots.rows import File, Row
 
@@ -28,9 +29,10 @@ def best(rows: Sequence[Row]) -> Row:
 
 
 def network_key(row: Row) -> NetworkKey:
-    """What `row` computes, and in which precision: rows that share it may be compared."""
+    """What `row` computes, how much of it, and in which precision: rows that share it may be
+    compared."""
     precision = row.configuration["precision"]
-    return (*row.axes.what(row.configuration), ("precision", precision))
+    return (*row.axes.what(row.configuration), ("precision", precision), *work(row))
 
 
 def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
@@ -42,11 +44,22 @@ def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
 
 
 def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUILT_IN) -> str:
-    """The model, and beside it whatever but the batch size is not the same in all `keys`."""
+    """The model, and beside it whatever but the batch size is not the same in all `keys`, and how
+    its work differs from that of the same network."""
     configuration = dict(key)
     others = [dict(other) for other in keys]
     same = {name for name, value in key if all(other.get(name) == value for other in others)}
     varying = axes.words(configuration, without={"model", "batch", *same})
+    twins = [
+        other
+        for other in others
+        if all(other.get(name) == value for name, value in key if name not in WORK)
+    ]
+    varying += [
+        f"{name} {configuration[name] or 'unknown'}"
+        for name in WORK
+        if any(other[name] != configuration[name] for other in twins)
+    ]
     return ", ".join([configuration["model"], *varying])
 
 

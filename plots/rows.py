@@ -128,7 +128,8 @@ class Row:
     seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
     the median over the repetitions, in the unit their names give. `workload` is the fingerprint of
     the computation with its optimizer, rows and data, None in older files; those have a `bound` in
-    place of a `minimum_work`. `axes` are the file's.
+    place of a `minimum_work`. `optimizer` is that of an Epoch row in words, empty where the file
+    does not say. `axes` are the file's.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Row:
     bound: Bound | None
     failure: Failure | None
     workload: str | None = None
+    optimizer: str = ""
     minimum_work: MinimumWork | None = None
     axes: Axes = BUILT_IN
 

@@ -7,7 +7,6 @@ docs/method/crossover.md defines every word used here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -17,6 +16,7 @@ import numpy as np
 from plots import units
 from plots.analysis import statistics
 from plots.analysis.curves import BEST, FAMILIES, Curve, pairings
+from plots.analysis.replicates import Estimate, estimate, fewest_samples
 from plots.rows import File
 
 __all__ = [
@@ -95,72 +95,36 @@ def find_crossover(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Cross
 
     Raises ValueError where no size is common.
     """
-    return _find(cpu, gpu, measure, log_replicates(cpu, _CPU), log_replicates(gpu, _GPU))
+    return _find(cpu, gpu, measure, estimate(cpu, _CPU), estimate(gpu, _GPU))
 
 
 def comparisons(file: File) -> list[Comparison]:
     """Every CPU curve of `file` (each thread count, and the best of all) against every GPU curve
     that computes the same, in the order of the file. Curves need two sizes in common."""
     found = []
-    replicates: dict[Curve, np.ndarray] = {}  # each curve is in many comparisons
+    estimates: dict[Curve, Estimate] = {}  # each curve is in many comparisons
     for pairing in pairings(file, FAMILIES):
         gpu = pairing.gpu
-        replicates[gpu] = log_replicates(gpu, _GPU)
+        estimates[gpu] = estimate(gpu, _GPU)
         for cpu in pairing.sides:
             if len(np.intersect1d(cpu.sizes, gpu.sizes)) < 2:
                 continue
-            if cpu not in replicates:
-                replicates[cpu] = log_replicates(cpu, _CPU)
-            crossover = _find(cpu, gpu, pairing.measure, replicates[cpu], replicates[gpu])
+            if cpu not in estimates:
+                estimates[cpu] = estimate(cpu, _CPU)
+            crossover = _find(cpu, gpu, pairing.measure, estimates[cpu], estimates[gpu])
             found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
     return found
 
 
-def log_replicates(curve: Curve, side: int) -> np.ndarray:
-    """Logarithms of the resampled medians of `curve`: one line a replicate, one column a size.
-
-    For the best of several thread counts each replicate takes its own best. `side` is 0 for a
-    CPU, 1 for a GPU, so that the two are independent.
-    """
-    columns = []
-    for place, candidates in enumerate(_candidates(curve)):
-        medians = [
-            statistics.resampled_medians(samples, side, place, number)
-            for number, samples in enumerate(candidates)
-        ]
-        columns.append(np.min(medians, axis=0))
-    return np.log(np.stack(columns, axis=1))
-
-
-def log_medians(curve: Curve) -> np.ndarray:
-    """Logarithms of the medians of `curve`, one a size."""
-    return np.log([np.median(samples) for samples in curve.samples])
-
-
-def _candidates(curve: Curve) -> Sequence[tuple[np.ndarray, ...]]:
-    return curve.candidates or [(samples,) for samples in curve.samples]
-
-
-def fewest_samples(curve: Curve, places: Iterable[int] | None = None) -> int:
-    """The smallest number of repetitions at the sizes of `curve`, or at some `places` of them."""
-    candidates = _candidates(curve)
-    chosen = range(len(candidates)) if places is None else places
-    return min(len(samples) for place in chosen for samples in candidates[place])
-
-
 def _find(
-    cpu: Curve,
-    gpu: Curve,
-    measure: str,
-    cpu_replicates: np.ndarray,
-    gpu_replicates: np.ndarray,
+    cpu: Curve, gpu: Curve, measure: str, cpu_times: Estimate, gpu_times: Estimate
 ) -> Crossover:
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
         raise ValueError("the curves have no size in common")
     # Logarithm of the speed-up CPU time / GPU time: the GPU wins where it is positive.
-    medians = log_medians(cpu)[cpu_places] - log_medians(gpu)[gpu_places]
-    replicates = cpu_replicates[:, cpu_places] - gpu_replicates[:, gpu_places]
+    medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
+    replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
     return _answer(sizes, medians, replicates, measure, fewest)
 

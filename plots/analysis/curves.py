@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the rows of a file together to curves over size, and finds what can be compared."""
+"""Takes the rows of a file together to curves over size, and finds what can be compared.
+
+docs/method/crossover.md, "What is compared", gives the rules.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes, Items
 from plots.rows import File, Row
 from plots.text import whole
@@ -110,33 +114,94 @@ def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
     What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
-    CPU's plainest, f32, and `common` says so.
+    CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are left out
+    (left_out()).
     """
-    groups: dict[Items, dict[Items, list[Row]]] = {}  # what is computed → how → rows
+    found = []
+    for what, ways in _groups(file, families).items():
+        family = families[dict(what)["family"]]
+        curves: dict[tuple[str, ...], Curve] = {}  # each of the CPU is in many pairings
+        for gpu, cpus in _sides(ways):
+            own, like = _same_work(gpu, cpus, family)
+            if own and like:
+                found.append(_pairing(dict(what), own, like, family, curves))
+    return found
+
+
+def left_out(file: File) -> list[tuple[Row, Row]]:
+    """The CPU and GPU rows of one network that are not compared, as they do other work."""
+    family = NETWORKS["Epoch"]
+    return [
+        pair
+        for ways in _groups(file, NETWORKS).values()
+        for gpu, cpus in _sides(ways)
+        for pair in _other_work(gpu, [row for rows in cpus for row in rows], family)
+    ]
+
+
+def _groups(file: File, families: dict[str, Family]) -> dict[Items, list[list[Row]]]:
+    """What is computed → the rows of each way to compute it."""
+    groups: dict[Items, dict[Items, list[Row]]] = {}
     for row in file.rows:
         family = families.get(row.family)
         if family and not row.failure and family.size(row):
             ways = groups.setdefault(row.axes.what(row.configuration, family.replaces), {})
             ways.setdefault(row.axes.how(row.configuration, family.replaces), []).append(row)
+    return {what: list(ways.values()) for what, ways in groups.items()}
+
+
+def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row]]]]:
+    """The rows of each way of a GPU, with those of each way of the CPU that computes alike."""
+    cpus = [rows for rows in ways if is_cpu(rows[0])]
+    for rows in ways:
+        if not is_cpu(rows[0]):
+            yield rows, _like(cpus, rows[0])
+
+
+def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Family) -> list[tuple[Row, Row]]:
+    """The rows of `cpus` that do other work than that of `gpu` at their size, with that."""
+    sized = {family.size(row): row for row in gpu}
     return [
-        pairing
-        for what, ways in groups.items()
-        for pairing in _pairings(dict(what), list(ways.values()), families)
+        (row, sized[size])
+        for row in cpus
+        if (size := family.size(row)) in sized and difference(row, sized[size])
     ]
 
 
-def _pairings(
-    what: dict[str, str], ways: Sequence[Sequence[Row]], families: dict[str, Family]
-) -> Iterable[Pairing]:
-    family = families[what["family"]]
-    alike = [axis.key for axis in ways[0][0].axes if axis.role == "alike"]
-    cpus = [_curve(rows, family, alike) for rows in ways if is_cpu(rows[0])]
-    for rows in ways:
-        like = [] if is_cpu(rows[0]) else _like(cpus, rows[0])
-        if like:
-            common = _common(what, like[0].configuration, rows[0])
-            gpu = _curve(rows, family, common)
-            yield Pairing(common, family.measure, tuple(like), _best(like), gpu)
+def _same_work(
+    gpu: list[Row], cpus: list[list[Row]], family: Family
+) -> tuple[list[Row], list[list[Row]]]:
+    """`gpu` and `cpus` without the rows that do other work than the other side at their size."""
+    pairs = _other_work(gpu, [row for rows in cpus for row in rows], family)
+    if not pairs:
+        return gpu, cpus
+    other = {row.name for row, _ in pairs}
+    kept = [own for rows in cpus if (own := [row for row in rows if row.name not in other])]
+    alone = {family.size(row) for _, row in pairs}
+    alone -= {family.size(row) for rows in kept for row in rows}
+    return [row for row in gpu if family.size(row) not in alone], kept
+
+
+def _pairing(
+    what: dict[str, str],
+    gpu: list[Row],
+    cpus: list[list[Row]],
+    family: Family,
+    curves: dict[tuple[str, ...], Curve],
+) -> Pairing:
+    common = _common(what, cpus[0][0], gpu[0])
+    said = [axis.key for axis in gpu[0].axes if axis.role == "alike"]
+    like = []
+    for rows in cpus:
+        names = tuple(row.name for row in rows)
+        if names not in curves:
+            curves[names] = _curve(rows, family, said)
+        like.append(curves[names])
+    names = tuple(row.name for rows in cpus for row in rows)
+    if ("best", *names) not in curves:
+        curves["best", *names] = _best(like)
+    best = curves["best", *names]
+    return Pairing(common, family.measure, tuple(like), best, _curve(gpu, family, common))
 
 
 def is_cpu(row: Row) -> bool:
@@ -144,25 +209,25 @@ def is_cpu(row: Row) -> bool:
     return row.configuration.get("device") == "cpu"
 
 
-def _like(cpus: Sequence[Curve], gpu: Row) -> list[Curve]:
-    """The curves of `cpus` that compute as `gpu` does, or come closest."""
+def _like(cpus: Sequence[list[Row]], gpu: Row) -> list[list[Row]]:
+    """The ways of `cpus` that compute as `gpu` does, or come closest."""
     like = list(cpus)
     for axis in gpu.axes:
         if axis.role == "alike":
             own = gpu.axes.value(gpu.configuration, axis.key)
-            values = [cpu.axes.value(cpu.configuration, axis.key) for cpu in like]
+            values = [rows[0].axes.value(rows[0].configuration, axis.key) for rows in like]
             wanted = own if own in values else axis.plainest
-            like = [cpu for cpu, value in zip(like, values, strict=True) if value == wanted]
+            like = [rows for rows, value in zip(like, values, strict=True) if value == wanted]
     return like
 
 
-def _common(what: dict[str, str], cpu: dict[str, str], gpu: Row) -> dict[str, str]:
+def _common(what: dict[str, str], cpu: Row, gpu: Row) -> dict[str, str]:
     """`what`, and what is alike: "f32", or "tf32 (CPU: f32)" where the CPU has no such."""
     common = dict(what)
     for axis, value in gpu.axes.of(gpu.configuration, "alike"):
-        if axis.key in cpu:
-            differs = cpu[axis.key] != value
-            common[axis.key] = f"{value} (CPU: {cpu[axis.key]})" if differs else value
+        if axis.key in cpu.configuration:
+            own = cpu.configuration[axis.key]
+            common[axis.key] = value if own == value else f"{value} (CPU: {own})"
     return {axis.key: common[axis.key] for axis in gpu.axes if axis.key in common}
 
 

@@ -14,8 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from plots.analysis.crossover import Comparison, Crossover, intervals_overlap, log_medians
+from plots.analysis.crossover import Comparison, Crossover, intervals_overlap
 from plots.analysis.curves import is_disc, is_disc_name
+from plots.analysis.replicates import log_medians
 from plots.analysis.speed_up import SpeedUp, speed_ups
 from plots.rows import File
 from plots.text import whole

@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots.analysis.crossover import comparisons
-from plots.analysis.curves import is_cpu
-from plots.network import NetworkKey, epoch_rows, network_key
-from plots.rows import File, Row
+from plots.rows import File
 from plots.tables.crossover import crossover_table
 from plots.tables.table import Table
 from plots.text import printable
@@ -29,8 +27,7 @@ class NothingToMixError(Exception):
 def mix(cpu_file: File, gpu_file: File) -> File:
     """A file with the CPU's rows of `cpu_file` and all other rows of `gpu_file`.
 
-    It says of itself what both have in common, and lacks the misnamed() rows. Raises
-    NothingToMixError.
+    It says of itself what both have in common. Raises NothingToMixError.
     """
     cpu_rows = [row for row in cpu_file.rows if row.configuration.get("device") == "cpu"]
     gpu_rows = [row for row in gpu_file.rows if row.configuration.get("device", "cpu") != "cpu"]
@@ -39,8 +36,6 @@ def mix(cpu_file: File, gpu_file: File) -> File:
             raise NothingToMixError(
                 f"{printable(str(file.path))}: has no row of a {device}; name a file that has"
             )
-    left_out = {row.index for row in misnamed(cpu_file, gpu_file)}
-    gpu_rows = [row for row in gpu_rows if row.index not in left_out]
     same_commit = cpu_file.software.commit == gpu_file.software.commit
     return File(
         path=Path(f"{cpu_file.path.name} with {gpu_file.path.name}"),
@@ -60,21 +55,6 @@ def mix(cpu_file: File, gpu_file: File) -> File:
         run=cpu_file.run,
         rows=(*cpu_rows, *gpu_rows),
     )
-
-
-def misnamed(cpu_file: File, gpu_file: File) -> list[Row]:
-    """The rows of a GPU that train differently than the CPU's rows of the same network."""
-    trained: dict[NetworkKey, set[str]] = {}
-    for row in epoch_rows(cpu_file):
-        if is_cpu(row) and row.workload:
-            trained.setdefault(network_key(row), set()).add(row.workload)
-    return [
-        row
-        for row in epoch_rows(gpu_file)
-        if not is_cpu(row)
-        and row.workload
-        and row.workload not in trained.get(network_key(row), {row.workload})
-    ]
 
 
 def crossovers_of_mix(mixed: File, notes: Sequence[str] = ()) -> Table | None:

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 
 from plots.analysis import statistics
-from plots.analysis.crossover import Comparison, fewest_samples, log_medians, log_replicates
+from plots.analysis.crossover import Comparison
 from plots.analysis.curves import NETWORKS, Curve, pairings
+from plots.analysis.replicates import estimate, fewest_samples, log_medians
 from plots.axes import BUILT_IN, Axes
 from plots.rows import File
 
@@ -62,17 +63,19 @@ class Grid:
 def speed_ups(file: File) -> list[SpeedUp]:
     """The speed-up of every network of `file` on every GPU configuration, in the file's order.
 
-    The CPU's side is the thread count with the smallest median, in each replicate as well.
+    The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
+    best, which is a little slower where several are about equally fast (estimate()).
     """
     found = []
     for pairing in pairings(file, NETWORKS):
         best, gpu = pairing.best, pairing.gpu
         chosen = min(pairing.cpus, key=lambda curve: float(np.median(curve.samples[0])))
+        cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)
         low, high = None, None
         if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
-            replicates = np.exp(log_replicates(best, 0) - log_replicates(gpu, 1))
+            replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
             low, high = statistics.interval(replicates[:, 0])
-        ratio = float(np.exp(log_medians(best) - log_medians(gpu))[0])
+        ratio = float(np.exp(cpu_times.logs - gpu_times.logs)[0])
         size = float(gpu.sizes[0])
         found.append(SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high))
     return found

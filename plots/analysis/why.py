@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from plots.analysis.work import work
 from plots.axes import Items
 from plots.network import epoch_rows
 from plots.rows import File, Row
@@ -134,7 +135,7 @@ def repayments(rows: Sequence[Row]) -> list[Repayment]:
 
 
 def _network(row: Row) -> Items:
-    return row.axes.what(row.configuration)
+    return (*row.axes.what(row.configuration), *work(row))
 
 
 def _epochs(cpu: Row, gpu: Row) -> int | None:

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from plots import units
-from plots.analysis.crossover import Comparison, log_medians
+from plots.analysis.crossover import Comparison
 from plots.analysis.curves import Curve
+from plots.analysis.replicates import log_medians
 from plots.charts.style import (
     COLOURS,
     DASHES,

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from plots.analysis.crossover import log_medians
 from plots.analysis.headline import OWN_BATCH
 from plots.analysis.machines import SideBySide, Standing, cpu_curve
+from plots.analysis.replicates import log_medians
 from plots.charts.style import (
     COLOURS,
     Chart,

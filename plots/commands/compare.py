@@ -22,6 +22,7 @@ from plots.commands.shared import (
     print_tables,
 )
 from plots.commands.side_by_side import are_machines, draw, shown_side_by_side
+from plots.tables.crossover import other_work
 from plots.tables.machines import machines_table
 from plots.tables.table import Table
 from plots.text import printable, slug
@@ -75,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fail-on-slower",
         type=_percentage,
         metavar="P%",
-        help="exit with 1 if a row is called slower and is so by more than this, or failed where "
-        "the baseline has a result",
+        help="exit with 1 if a row is shown to be slower by more than this, or failed where the "
+        "baseline has a result",
     )
     parser.add_argument(
         "--anyway",
@@ -202,11 +203,28 @@ def _run_comparison(
     if options.charts:
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
     slower = [] if options.fail_on_slower is None else _slower(done, options.fail_on_slower)
+    if options.fail_on_slower is not None:
+        problems += _untold(done)
     for sentence in slower:
         print(sentence, file=sys.stderr)
     if problems:
         return complain(problems)
     return EXIT_SLOWER if slower else complain([])
+
+
+def _untold(done: list) -> list[str]:
+    """The files of which no row has repetitions enough for --fail-on-slower, a sentence each."""
+    # Imported here, as above.
+    from plots.analysis.compare import FEWEST_REPETITIONS  # noqa: PLC0415
+
+    return [
+        f"{printable(str(comparison.other.path))}: no row has {FEWEST_REPETITIONS} repetitions "
+        "here and in the baseline, so none can be shown to be slower; measure both with "
+        "--benchmark_repetitions=9"
+        for comparison in done
+        if comparison.pairs
+        and max(pair.repetitions for pair in comparison.pairs) < FEWEST_REPETITIONS
+    ]
 
 
 def _slower(done: list, fraction: float) -> list[str]:
@@ -266,17 +284,14 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
     mixed = mix.mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
     notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
-    if left_out := mix.misnamed(cpu_file, gpu_file):
-        notes.append(
-            f"{len(left_out)} of the GPU's rows left out, as they train differently (optimizer, "
-            "data or size) than the CPU's of the same network."
-        )
     table = mix.crossovers_of_mix(mixed, notes)
     if table is None:
+        other = other_work(mixed)
         return complain(
             [
                 f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
-                f"the CPU rows of {printable(str(cpu_file.path))}; name files of one sweep"
+                f"the CPU rows of {printable(str(cpu_file.path))}{f': {other}' if other else ''}; "
+                "name files of one sweep"
             ]
         )
     print_tables([table], options)

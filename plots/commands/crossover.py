@@ -23,7 +23,7 @@ from plots.commands.shared import (
 )
 from plots.file_order import newest_per_machine
 from plots.rows import File
-from plots.tables.crossover import crossover_tables, speed_up_table
+from plots.tables.crossover import crossover_tables, other_work, speed_up_table
 from plots.tables.crossover_summary import crossover_text
 from plots.tables.machines import summary_table
 from plots.tables.table import Table
@@ -115,6 +115,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
             "on both (./run without --model does)"
         )
+    if other := other_work(file):
+        return f"{place} {other}; measure both in one run"
     if any(not is_cpu(row) for row in results):
         return (
             f"{place} no row of the CPU computes the same as one of the GPU; measure both in one "

@@ -139,13 +139,15 @@ def _rows(count: int) -> str:
 
 
 def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:
+    effect = f"{100 * comparison.minimum_effect:.3g} %"
     notes = [
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
         f"{headline(comparison)}.{_by_chance(comparison)}",
         "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
-        f"{100 * comparison.minimum_effect:.3g} % of 1. Faster, slower: the ratio is beyond that, "
-        f"its interval does not hold 1, and p is below {SIGNIFICANCE}. Ambiguous: neither.",
+        f"{effect} of 1. Faster, slower: the whole interval is beyond that, and p is below "
+        f"{SIGNIFICANCE}. Ambiguous: neither. p is that of a difference of more than {effect} "
+        "(Welch's t test on logarithms), corrected for the number of rows.",
     ]
     if comparison.pairs:
         notes.append(_RUNS)
@@ -186,7 +188,7 @@ def _by_chance(comparison: Comparison) -> str:
     expected = SIGNIFICANCE * called
     return (
         f" Of those called faster or slower, at most {SIGNIFICANCE:.0%} ({expected:.1f} rows) are "
-        "expected to be so by chance: p is corrected for the number of rows."
+        "expected to be so by chance."
     )
 
 

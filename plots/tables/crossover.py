@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from plots import units
 from plots.analysis.crossover import Comparison, Crossover
-from plots.analysis.curves import Curve
+from plots.analysis.curves import Curve, left_out
 from plots.analysis.speed_up import SpeedUp
+from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes
 from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.text import whole
+from plots.text import printable, whole
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
 _HOW = (
@@ -77,7 +78,8 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     )
     families = {one.common["family"] for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
-    return Table(f"{title}{_on(found)}", columns, tuple(lines), tuple(flags))
+    notes = (*flags, *_left_out(file for file, own in found if _has_epochs(own)))
+    return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
@@ -133,7 +135,33 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         *_INTERVAL,
     )
     title = f"SPEED UP = CPU time / GPU time of one epoch{_on(found)}"
-    return Table(title, columns, tuple(lines), tuple(flags))
+    notes = (*flags, *_left_out(file for file, _ in found))
+    return Table(title, columns, tuple(lines), notes)
+
+
+def _has_epochs(compared: Sequence[Comparison]) -> bool:
+    return any(one.common["family"] == "Epoch" for one in compared)
+
+
+def other_work(file: File) -> str:
+    """Which rows of `file` are not compared as they do other work, a phrase; empty for none."""
+    pairs = left_out(file)
+    if not pairs:
+        return ""
+    cpu, gpu = pairs[0]
+    counts = [len({pair[side].name for pair in pairs}) for side in (0, 1)]
+    rows = [f"{count} row{'' if count == 1 else 's'}" for count in counts]
+    return (
+        f"{rows[0]} of the CPU and {rows[1]} of the GPU are not compared, as they do other work on "
+        f"the same network, such as {printable(cpu.configuration['model'], 40)} "
+        f"({printable(difference(cpu, gpu), 120)})"
+    )
+
+
+def _left_out(files: Iterable[File]) -> list[str]:
+    return [
+        f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
+    ]
 
 
 def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:

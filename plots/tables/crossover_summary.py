@@ -12,7 +12,7 @@ from plots.analysis.crossover import Comparison
 from plots.analysis.headline import Headline, headline, way
 from plots.analysis.speed_up import SpeedUp
 from plots.rows import File
-from plots.tables.crossover import is_best_of_one, speed_up_table, what
+from plots.tables.crossover import is_best_of_one, other_work, speed_up_table, what
 from plots.tables.plain import as_text, wrapped
 from plots.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable, whole
@@ -36,6 +36,8 @@ def crossover_text(file: File, compared: Sequence[Comparison], ratios: Sequence[
     tables = [_where(compared, "Epoch"), _how_much(file, found, ratios)]
     tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
     blocks += [as_text(table).rstrip() for table in tables if table]
+    if left_out := other_work(file):
+        blocks.append(wrapped(f"{left_out}."))
     return "\n\n".join(blocks) + "\n"
 
 

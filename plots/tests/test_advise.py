@@ -265,6 +265,20 @@ def test_threads_that_were_not_measured(load, cost_path, capsys):
     )
 
 
+def test_a_gpu_of_autotuned_products_alone_is_predicted(write, target):
+    content = synthetic_machine.machine(models=MEASURED)
+    for entry in content["benchmarks"]:
+        configuration = entry["configuration"]
+        if (configuration["family"], configuration["device"]) == ("Epoch", "cuda"):
+            entry["configuration"] = {**configuration, "products": "autotuned"}
+            entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+    labels = [item.label for item in fitted(loading.load_file(write(content)), target)]
+    assert labels[2:] == [
+        "GPU, eager, resident, autotuned products",
+        "GPU, graph, resident, autotuned products",
+    ]
+
+
 def test_a_file_without_gpu_says_so(load, cost_path, capsys):
     assert run(load(**CPU_ONLY).path, "--cost", cost_path()) == 0
     assert "of the GPU this file tells nothing" in capsys.readouterr().out

@@ -16,8 +16,10 @@ from plots.analysis.crossover import comparisons
 from plots.analysis.speed_up import speed_ups
 from plots.axes import BUILT_IN, Axes, Axis
 from plots.charts.crossovers import draw_charts
+from plots.cli import main
 from plots.network import epoch_rows
 from plots.page import report
+from plots.page.sections import verdict
 from plots.row_names import short_names
 from plots.series import series_labels
 from plots.tables.compare import compare_tables
@@ -104,6 +106,29 @@ def test_compare_keeps_the_choices_of_products_apart(tuned):
     names = [line["name"] for line in compare_tables(found, everything=True)[1].records()]
     assert sum("products:autotuned" in name for name in names) == len(DISC_MODELS)
     assert "autotuned products" in render(compare_tables(found, everything=True), "text")
+
+
+@pytest.mark.slow
+def test_a_file_of_autotuned_products_alone_has_its_answers(write, capsys):
+    path = write(document({"products": "autotuned"}))
+    file = loading.load_file(path)
+    found = comparisons(file)
+    assert [one.crossover.size for one in found] == pytest.approx([5e3] * 2, rel=0.05)
+    assert len(speed_ups(file)) == len(DISC_MODELS)
+    (answer, more) = verdict.sentences(file, found)
+    assert "autotuned products" in answer and "the GPU wins from 5,0" in answer
+    assert "autotuned products" in more
+    for arguments in (
+        ["crossover", str(path)],
+        ["why", str(path)],
+        ["compare", str(path), str(path)],
+        ["compare", f"--cpu-of={path}", f"--gpu-of={path}"],
+    ):
+        assert main(arguments) == 0
+        printed = capsys.readouterr()
+        assert "autotuned products" in printed.out and printed.err == ""
+    page = report.build_report([file], [])[report.PAGE].decode()
+    assert "graph, pinned, autotuned products" in page
 
 
 def test_the_fastest_choice_of_products_is_the_best(tuned):

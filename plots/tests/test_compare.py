@@ -295,6 +295,40 @@ def test_fail_on_slower(command):
     assert command(first, document(t1=times(), t2=times(1.1)))[0] == 0  # nobody asked
 
 
+@pytest.mark.parametrize("repetitions", [5, 9])
+def test_one_slow_row_of_many_is_found(command, repetitions):
+    generator = np.random.default_rng(3)
+
+    def noise(factors: list[float]) -> dict[str, Any]:
+        times = {
+            f"t{place}": (0.1 * factor * np.exp(0.03 * generator.standard_normal(repetitions)))
+            for place, factor in enumerate(factors, 1)
+        }
+        return document(**{name: each.tolist() for name, each in times.items()})
+
+    first, second = noise([1.0] * 240), noise([1.0] * 100 + [1.5] + [1.0] * 139)
+    code, _, err = command(first, second, "--fail-on-slower=5%")
+    assert code == 1
+    assert "1 row is slower by more than 5 %" in err and "cpu_threads:101 " in err
+
+
+def test_the_whole_interval_is_beyond_what_fails(command):
+    spread = [0.1 * (1 + 0.02 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]
+    first, second = document(t1=spread), document(t1=times(1.12, spread))
+    code, out, _ = command(first, second, "--fail-on-slower=8%", "--minimum-effect=1%")
+    assert code == 0 and "1 row compared: 0 faster, 1 slower" in out
+    assert command(first, second, "--fail-on-slower=1%", "--minimum-effect=1%")[0] == 1
+
+
+def test_too_few_repetitions_are_no_pass(command):
+    few = document(t1=times()[:3], t2=times()[:4])
+    code, out, err = command(few, few, "--fail-on-slower=5%")
+    assert code == 2 and "2 rows compared" in out
+    assert err.count("\n") == 1 and "--benchmark_repetitions" in err
+    some = document(t1=times()[:3], t2=times())
+    assert command(some, some, "--fail-on-slower=5%")[0] == 0
+
+
 def test_a_row_that_fails_now_is_no_pass(command):
     first = document(t1=times(), t2=times())
     for outcome, code in (("failed", 1), ("skipped", 0)):

@@ -281,10 +281,39 @@ def test_the_best_of_two_is_chosen_in_each_replicate():
     gpu = curve("cuda", GPU_SECONDS, generator)
     found = find_crossover(best, gpu)
     assert found.kind == "once" and found.size == pytest.approx(50_000, rel=0.05)
-    # Two equal candidates: the smaller of two noisy medians lies lower, so the crossover higher.
-    alone = Curve("alone", {}, DISC_SIZES, fast)
-    twice = Curve("best", {}, DISC_SIZES, fast, tuple((each, each[:]) for each in fast))
-    assert find_crossover(twice, gpu).high > find_crossover(alone, gpu).high
+
+
+def test_several_thread_counts_that_are_equal_are_not_faster_than_one():
+    """The smallest of eight noisy medians is too small; the crossover must not rise with it."""
+    errors = {1: [], 8: []}
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        gpu = curve("cuda", GPU_SECONDS, generator)
+        seconds = GPU_SECONDS * crossing_at(50_000.0)
+        for count, found in errors.items():
+            candidates = tuple(
+                tuple(noisy(time, generator) for _ in range(count)) for time in seconds
+            )
+            samples = tuple(min(each, key=np.median) for each in candidates)
+            cpu = Curve("best", {}, DISC_SIZES, samples, candidates)
+            found.append(np.log(find_crossover(cpu, gpu).size / 50_000))
+    # The mean of 40 has a standard error of 0.3 %; the smallest medians' bias would be +1.5 %.
+    assert abs(np.mean(errors[1])) < 0.01 and abs(np.mean(errors[8])) < 0.01
+
+
+def test_the_best_of_one_is_that_one():
+    cpu, gpu = speed_up_curves(crossing_at(50_000.0))
+    best = replace(cpu, candidates=tuple((samples,) for samples in cpu.samples))
+    assert find_crossover(best, gpu) == find_crossover(cpu, gpu)
+
+
+def test_a_thread_count_that_is_far_ahead_is_the_best():
+    cpu, gpu = speed_up_curves(crossing_at(50_000.0))
+    candidates = tuple((2 * samples, samples) for samples in cpu.samples)
+    found = find_crossover(replace(cpu, candidates=candidates), gpu)
+    alone = find_crossover(cpu, gpu)
+    assert found.size == pytest.approx(alone.size, rel=1e-9)
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), rel=0.01)
 
 
 @pytest.mark.parametrize("scale", [0.015, WIDE_NOISE])

@@ -158,7 +158,8 @@ def test_speed_ups_of_all_networks(wide):
     assert len(heart) == 2 * len(GPU_MODES)
     for each in found:
         ratio = np.median(each.cpu.samples[0]) / np.median(each.gpu.samples[0])
-        assert each.ratio == pytest.approx(ratio)
+        # Where thread counts are about equally fast the smallest median is too small.
+        assert (1 - 1e-9) * ratio <= each.ratio < 1.01 * ratio
         assert each.low <= each.ratio <= each.high and each.high / each.low < 1.2
         expected = "gpu" if each.low > 1 else "cpu" if each.high < 1 else None
         assert each.winner == expected

@@ -59,11 +59,15 @@ def test_gpu_rows_that_train_differently_are_left_out(write, capsys):
             if entry.get("configuration", {}).get("model") == "disc-3":
                 entry["workload"] = digit * 16
     paths = write(old, "old.json"), write(new, "new.json")
-    mixed = mix.mix(*map(loading.load_file, paths))
-    models = {row.configuration["model"] for row in mixed.rows if "data" in row.configuration}
-    assert models and "disc-3" not in models
+    found = comparisons(mix.mix(*map(loading.load_file, paths)))
+    assert found
+    for one in found:
+        assert synthetic.MODELS["disc-2"][0] in one.gpu.sizes
+        assert synthetic.MODELS["disc-3"][0] not in (*one.gpu.sizes, *one.cpu.sizes)
     assert main(["compare", "--cpu-of", str(paths[0]), "--gpu-of", str(paths[1])]) == 0
-    assert "1 of the GPU's rows left out, as they train differently" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 rows of the CPU and 1 row of the GPU are not compared, as they do other" in printed
+    assert "(trains differently)" in printed
 
 
 def test_a_slower_processor_moves_the_crossover(write):

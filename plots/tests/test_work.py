@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only rows that do the same work are compared, and what is left out is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plots import loading
+from plots.analysis import mix, why
+from plots.analysis.compare import compare
+from plots.analysis.crossover import comparisons
+from plots.analysis.speed_up import speed_ups
+from plots.cli import main
+from plots.network import epoch_rows
+from plots.page.sections import verdict
+from plots.rows import File
+from plots.tables.crossover import crossover_table, other_work, speed_up_table
+from plots.tables.epochs import best_table
+from plots.tables.formats import render
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs
+
+OTHER = "disc-6"
+OTHER_SIZE = synthetic.MODELS[OTHER][0]
+FINGERPRINT = "a" * 16
+
+
+def entries(threads: tuple[int, ...] = (1, 2), **gpu_fields: Any) -> list[dict[str, Any]]:
+    """The disc family on both devices, which cross at 10,000; `gpu_fields` are those of the GPU's
+    row of OTHER, None where the field is to be missing everywhere."""
+    configurations = [
+        configuration
+        for model in DISC_MODELS
+        for configuration in (
+            *(synthetic.cpu_configuration(model, count) for count in threads),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+    found = epochs(
+        configurations,
+        lambda configuration, params: 1e-6 * params if configuration["device"] == "cpu" else 1e-2,
+    )
+    for entry in found:
+        entry |= {"label": "sgd lr=0.1", "workload": FINGERPRINT}
+        configuration = entry["configuration"]
+        mine = (configuration["device"], configuration["model"]) == ("cuda", OTHER)
+        for key, value in gpu_fields.items():
+            if value is None:
+                del entry[key]
+            elif mine:
+                entry[key] = value
+    return found
+
+
+@pytest.fixture
+def load(write):
+    """Loads a file of entries."""
+    return lambda content, name="file.json": loading.load_file(
+        write(synthetic.document(content, gpu="synthetic GPU"), name)
+    )
+
+
+OLD = {"workload": None}
+DIFFERENCES = [
+    ({**OLD, "rows": 500}, "not the same work: rows 1,000 and 500"),
+    ({**OLD, "steps": 5}, "not the same work: steps 10 and 5"),
+    ({**OLD, "label": "adamw lr=0.001"}, "optimizer sgd lr=0.1 and adamw lr=0.001"),
+    ({"workload": "b" * 16}, "trains differently"),
+    ({"workload": "b" * 16, "rows": 500}, "not the same work: rows 1,000 and 500"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), DIFFERENCES)
+def test_other_work_is_no_point_of_a_curve(load, fields, said):
+    file = load(entries(**fields))
+    found = comparisons(file)
+    assert len(found) == 3  # one thread, two, and the best of them
+    for one in found:
+        assert OTHER_SIZE not in one.gpu.sizes and OTHER_SIZE not in one.cpu.sizes
+        assert len(one.gpu.sizes) == len(DISC_MODELS) - 1
+        assert one.crossover.size == pytest.approx(1e4, rel=0.05)
+    models = [one.common["model"] for one in speed_ups(file)]
+    assert models == [model for model in DISC_MODELS if model != OTHER]
+    for table in (
+        crossover_table([(file, found)]),
+        speed_up_table([(file, speed_ups(file))]),
+    ):
+        text = " ".join(render([table], "text").split())
+        assert "2 rows of the CPU and 1 row of the GPU are not compared" in text and said in text
+
+
+@pytest.mark.parametrize("fields", [{}, OLD, {"label": None}, {"rows": 500}])
+def test_the_same_work_is_compared(load, fields):
+    """The fingerprint decides where both have one; what a file does not say is no difference."""
+    file = load(entries(**fields))
+    assert other_work(file) == ""
+    assert all(OTHER_SIZE in one.gpu.sizes for one in comparisons(file))
+
+
+def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):
+    content = entries(**OLD)
+    for entry in content:
+        if entry["configuration"].get("cpu_threads") == "2":
+            entry["rows"] = 100
+            entry["real_time"] /= 10
+            entry["seconds_per_epoch"] /= 10
+    file = load(content)
+    found = comparisons(file)
+    assert [one.cpu.label for one in found] == ["CPU, 1 thread", "CPU, best of 1 thread"]
+    assert all(one.crossover.size == pytest.approx(1e4, rel=0.05) for one in found)
+    assert "11 rows of the CPU and 11 rows of the GPU are not compared" in other_work(file)
+
+
+def all_other(load, name: str = "file.json", device: str = "cuda") -> File:
+    """A file whose GPU trains half of the rows in half of the time."""
+    content = entries(**OLD)
+    for entry in content:
+        if entry["configuration"]["device"] == device:
+            entry["rows"] = 500
+    return load(content, name)
+
+
+def test_a_file_of_nothing_but_other_work_says_so(load, capsys):
+    file = all_other(load)
+    assert comparisons(file) == [] and speed_ups(file) == []
+    assert main(["crossover", str(file.path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "as they do other work on the same network" in printed.err
+    assert "rows 1,000 and 500" in printed.err and "measure both in one run" in printed.err
+
+
+def test_a_mix_of_other_work_is_refused(load, capsys):
+    mine, theirs = load(entries(**OLD), "mine.json"), all_other(load, "theirs.json")
+    assert comparisons(mix.mix(mine, theirs)) == []
+    assert main(["compare", f"--cpu-of={mine.path}", f"--gpu-of={theirs.path}"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert "rows 1,000 and 500" in printed.err and "name files of one sweep" in printed.err
+
+
+def test_no_pair_anywhere_is_of_other_work(load):
+    file = all_other(load)
+    assert why.repayments(epoch_rows(file)) == []
+    assert "nothing to compare" in verdict.sentences(file, comparisons(file))[0]
+    table = best_table(epoch_rows(file))
+    assert all(line["speed_up"] is None for line in table.records())
+    assert [line["network"] for line in table.records()][:2] == [
+        "disc-2, rows 1000",
+        "disc-2, rows 500",
+    ]
+
+
+def test_compare_sees_another_optimizer(load):
+    first = load(entries(**OLD), "first.json")
+    second = load(entries(**{**OLD, "label": "adamw lr=0.001"}), "second.json")
+    found = compare(first, second)
+    (unmatched,) = found.unmatched
+    assert unmatched.row.configuration["model"] == OTHER and found.misnamed == 1
+    assert unmatched.reason == ("not the same work: optimizer sgd lr=0.1 and adamw lr=0.001")
