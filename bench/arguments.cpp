@@ -51,6 +51,8 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::machine; }},
       {"--commit", "", "print the commit that was built and exit",
        [&to](const std::string&) { to.action = Action::commit; }},
+      {"--version", "", "print bench's version and exit",
+       [&to](const std::string&) { to.action = Action::version; }},
       {"--help", "", "this text", [&to](const std::string&) { to.action = Action::help; }},
   };
 }

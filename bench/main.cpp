@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "benchmark_flags.h"
+#include "build_info.h"
 #include "context.h"
 #include "cost.h"
 #include "device.h"
@@ -105,6 +106,9 @@ int run(const std::vector<std::string>& command) {
       return 0;
     case Action::commit:
       std::cout << commit_line() << std::endl;
+      return 0;
+    case Action::version:
+      std::cout << "bench " << build::version << std::endl;
       return 0;
     case Action::models:
       for (const Family& family : catalogue()) {

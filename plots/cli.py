@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the command line of `python -m plots`; plots/commands has what the commands do.
+"""Reads the command line of `python -m plots`, installed as crossover-plots.
+
+plots/commands has what the commands do.
 
 Exit codes: 0 all well, 1 `compare --fail-on-slower` found something slower, 2 bad input of any
 kind.
@@ -11,11 +13,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
+from plots import __version__
 from plots.commands import COMMANDS
 from plots.commands.shared import EXIT_BAD_INPUT, EXIT_OK
 from plots.text import printable
+
+INSTALLED = "crossover-plots"  # as pyproject.toml names the command
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,19 +44,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_OK
 
 
+def _program() -> str:
+    """What the user typed to start this."""
+    installed = Path(sys.argv[0]).stem == INSTALLED
+    return INSTALLED if installed else "python -m plots"
+
+
 def _parser() -> argparse.ArgumentParser:
+    program = _program()
     parser = _Parser(
-        prog="python -m plots",
+        prog=program,
         description="Checks Crossover's result files and shows what is in them.",
-        epilog="example: python -m plots report results -o report",
+        epilog=f"example: {program} report results -o report",
     )
+    parser.add_argument("--version", action="version", version=f"crossover-plots {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         own = commands.add_parser(
             command.NAME,
             help=command.HELP,
             description=command.DESCRIPTION,
-            epilog=f"example: {command.EXAMPLE}",
+            epilog=f"example: {program} {command.EXAMPLE}",
         )
         command.configure(own)
         own.set_defaults(run=command.run)

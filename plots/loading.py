@@ -22,7 +22,6 @@ from plots.text import printable
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
-REFERENCE_FOLDER = "reference"  # published figures beside the results: not result files
 
 _LARGEST = 1e40  # of any number
 
@@ -30,8 +29,7 @@ _LARGEST = 1e40  # of any number
 def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
     """The result files that `paths` name, and one sentence for each path without any.
 
-    A folder stands for every *.json below it, except in folders named "reference" and hidden
-    ones. A file named twice comes once.
+    A folder stands for every *.json below it that is not hidden. A file named twice comes once.
     """
     found: dict[Path, Path] = {}
     problems = []
@@ -88,9 +86,8 @@ def load_file(path: Path) -> File:
 
 
 def _is_result(folder: Path, file: Path) -> bool:
-    below = [folder.name, *file.relative_to(folder).parts[:-1]]
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return REFERENCE_FOLDER not in below and not hidden and not file.is_dir()
+    return not hidden and not file.is_dir()
 
 
 class _RepeatedKeyError(ValueError):

@@ -19,7 +19,13 @@ from bench_runs import (
     strict,
 )
 
+from plots import __version__
+
 pytestmark = needs_bench
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert bench("--version").stdout == f"bench {__version__}\n"
 
 
 # --- command lines that can't be carried out

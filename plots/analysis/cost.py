@@ -13,7 +13,9 @@ from typing import Any
 from plots.rows import Row
 from plots.text import printable
 
-BENCH_PATH = Path(__file__).parents[2] / "build" / "bench"
+_ROOT = Path(__file__).parents[2]
+# Where ./run builds it; for an installed copy of this package, from the current folder.
+BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench"
 
 _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")

@@ -20,7 +20,7 @@ DESCRIPTION = (
     "costs (bench --cost) and from the ceilings and rows that each file measured. Of several "
     "files from one machine the newest counts."
 )
-EXAMPLE = "python -m plots advise --mlp 784,512,10 --batch 64 results"
+EXAMPLE = "advise --mlp 784,512,10 --batch 64 results"
 
 # Passed on to bench --cost, which checks them.
 _PASSED_ON = {

@@ -24,7 +24,7 @@ DESCRIPTION = (
     "With --cpu-of and --gpu-of instead: from which size on the second machine's GPU would win "
     "against the first one's CPU."
 )
-EXAMPLE = "python -m plots compare before.json after.json --fail-on-slower=5%"
+EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

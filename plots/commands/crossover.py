@@ -24,7 +24,7 @@ DESCRIPTION = (
     "docs/method/crossover.md says how. Bad files are named and left "
     "out, and the exit code is then 2."
 )
-EXAMPLE = "python -m plots crossover results --charts charts"
+EXAMPLE = "crossover results --charts charts"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from plots import loading
 from plots.commands.shared import add_paths, complain
 from plots.parallel import Pool
-from plots.published import PUBLISHED_PATH, load_published
+from plots.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.text import printable, whole
 
 NAME = "report"
@@ -19,7 +19,7 @@ DESCRIPTION = (
     "and tables; and each chart as PNG and SVG. Of several files from one machine the newest is "
     "shown. Bad files are named and left out, and the exit code is then 2."
 )
-EXAMPLE = "python -m plots report results -o report"
+EXAMPLE = "report results -o report"
 _DETAILED = 4
 
 
@@ -91,5 +91,5 @@ def _detail(text: str) -> int | None:
 def _unwritten(error: OSError, folder: Path) -> str:
     place = printable(str(error.filename or folder))
     published = error.filename == str(PUBLISHED_PATH)
-    remedy = "restore it from the repository" if published else "choose another folder with -o"
+    remedy = RESTORE if published else "choose another folder with -o"
     return f"{place}: {error.strerror}, so no report was written; {remedy}"

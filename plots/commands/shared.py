@@ -23,7 +23,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="result file, or folder: every *.json below it except in folders named reference",
+        help="result file, or folder: every *.json below it",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from plots import loading
 from plots.analysis.shi import SHI_PATH, load_shi, shi_table
 from plots.commands.shared import add_format, complain, print_tables
+from plots.published import RESTORE
 from plots.text import printable
 
 NAME = "shi"
@@ -18,7 +19,7 @@ DESCRIPTION = (
     "frameworks, with the same networks as measured here (bench --model=fcn-r,fcn-s). Without a "
     "file, the published table alone."
 )
-EXAMPLE = "python -m plots shi results --format=latex"
+EXAMPLE = "shi results --format=latex"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         figures = load_shi()
     except OSError as error:
-        fault = f"{printable(str(SHI_PATH))}: {error.strerror}; restore it from the repository"
+        fault = f"{printable(str(SHI_PATH))}: {error.strerror}; {RESTORE}"
         return complain([*problems, fault])
     print_tables([shi_table(figures, files)], options)
     return complain(problems)

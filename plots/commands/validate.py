@@ -15,7 +15,7 @@ DESCRIPTION = (
     "Checks result files against the definition in results/README.md. Prints one line for each "
     "file; exits with 2 if any is bad."
 )
-EXAMPLE = "python -m plots validate results"
+EXAMPLE = "validate results"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

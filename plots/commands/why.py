@@ -17,7 +17,7 @@ DESCRIPTION = (
     "waits; names its bound; says what more CPU threads bring, what would change the crossover, "
     "and after how many epochs the GPU's start-up is repaid."
 )
-EXAMPLE = "python -m plots why results --charts report"
+EXAMPLE = "why results --charts report"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
