@@ -13,4 +13,6 @@ if __name__ == "__main__":
             file=sys.stderr,
         )
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(main())

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 from plots import loading, rows
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
-from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.tables.table import Table
 from plots.text import printable
 
@@ -44,14 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", help="of the CPU's thread counts only this one")
     parser.add_argument(
         "--bench",
-        type=Path,
+        type=named_path,
         default=BENCH_PATH,
         metavar="PATH",
         help="the program that counts (default: build/bench)",
     )
     parser.add_argument(
         "--cost",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="saved output of bench --cost, in place of a network and of the program",
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +12,14 @@ from pathlib import Path
 from plots import loading, rows
 from plots.analysis import mix
 from plots.analysis.comparability import obstacles, remarks
-from plots.commands.shared import EXIT_BAD_INPUT, EXIT_SLOWER, add_format, complain, print_tables
+from plots.commands.shared import (
+    EXIT_BAD_INPUT,
+    EXIT_SLOWER,
+    add_format,
+    complain,
+    named_path,
+    print_tables,
+)
 from plots.tables.table import Table
 from plots.text import printable, slug
 
@@ -30,7 +38,11 @@ EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="FILE", help="result file; the first is the baseline"
+        "paths",
+        nargs="*",
+        type=named_path,
+        metavar="FILE",
+        help="result file; the first is the baseline",
     )
     parser.add_argument(
         "--minimum-effect",
@@ -53,12 +65,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare files whose configurations differ in what makes ratios meaningless",
     )
     parser.add_argument(
-        "--charts", type=Path, metavar="DIR", help="also draw the ratios, as PNG and SVG, into DIR"
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw the ratios, as PNG and SVG, into DIR",
     )
     parser.add_argument(
-        "--cpu-of", type=Path, metavar="FILE", help="the machine that would get another GPU"
+        "--cpu-of",
+        type=named_path,
+        metavar="FILE",
+        help="the machine that would get another GPU",
     )
-    parser.add_argument("--gpu-of", type=Path, metavar="FILE", help="the machine that has that GPU")
+    parser.add_argument(
+        "--gpu-of", type=named_path, metavar="FILE", help="the machine that has that GPU"
+    )
     add_format(parser)
 
 
@@ -92,7 +112,7 @@ def _wrong_usage(options: argparse.Namespace) -> str:
 
 
 def _load(path: Path) -> rows.File:
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
         raise loading.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
     return loading.load_file(path)
 

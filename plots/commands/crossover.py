@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.analysis.curves import is_cpu
 from plots.analysis.speed_up import speed_ups
-from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.rows import File
 from plots.tables.crossover import crossover_table, speed_up_table
 from plots.text import printable
@@ -33,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.add_argument(
         "--charts",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="also draw charts (PNG and SVG) into this folder, made if missing",
     )

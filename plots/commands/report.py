@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from plots import loading
-from plots.commands.shared import add_paths, complain
+from plots.commands.shared import add_paths, complain, named_path
 from plots.parallel import Pool
 from plots.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.text import printable, whole
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=named_path,
         default=Path("report"),
         metavar="DIR",
         help="folder to write to, made if missing (default: report)",

@@ -14,6 +14,14 @@ from plots.tables.table import Table
 EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
 EXIT_BAD_INPUT = 2
+EXIT_STOPPED = 130  # by Ctrl-C, as a shell reports it
+
+
+def named_path(text: str) -> Path:
+    """The type of an argument that names a file or a folder; an empty one would be "."."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; for the current folder write .")
+    return Path(text)
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +29,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="+",
-        type=Path,
+        type=named_path,
         metavar="PATH",
         help="result file, or folder: every *.json below it",
     )

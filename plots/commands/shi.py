@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from plots import loading
 from plots.analysis.shi import SHI_PATH, load_shi, shi_table
-from plots.commands.shared import add_format, complain, print_tables
+from plots.commands.shared import add_format, complain, named_path, print_tables
 from plots.published import RESTORE
 from plots.text import printable
 
@@ -27,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="*",
-        type=Path,
+        type=named_path,
         metavar="PATH",
         help="result file or folder; of several files from one machine the newest with such rows",
     )

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from plots import loading, rows
-from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.text import printable, slug
 
 NAME = "why"
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.add_argument(
         "--charts",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="also draw a chart of each file (PNG and SVG) into this folder, made if missing",
     )
