@@ -52,7 +52,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
-        "aggregates only would leave the result file without its samples; drop that flag, or "
+        "reporting aggregates only would leave the result file without samples; drop that flag or "
         "--out");
   }
   if (only_plans) {
@@ -73,7 +73,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
     file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
   }
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    say("no rows on a GPU: " + devices.gpu_reason);
+    say("no GPU rows: " + devices.gpu_reason);
   }
   Reporter reporter(
       rows, names, file ? &*file : nullptr,

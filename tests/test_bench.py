@@ -53,7 +53,7 @@ def test_the_version_is_that_of_the_project() -> None:
         (["--model=disc-2", "--weight-decay=1"], ["--weight-decay", "--optimizer=adamw"]),
         (["--mlp=5"], ["--mlp", "two widths"]),
         (["--mlp=5,1"], ["--mlp", "classes, at least two"]),
-        (["--mlp=5,,2"], ["--mlp: '' is no whole number from 1 to"]),
+        (["--mlp=5,,2"], ["--mlp: '' is not a whole number from 1 to"]),
         (["--data=some.csv"], ["--data", "--model=heart", "--mlp="]),
         ([*DISC, "--benchmark_filter=zzz"], ["--benchmark_filter=zzz", "--benchmark_list_tests"]),
         ([*DISC, "--benchmark_filter=["], ["--benchmark_filter=[", "regular expression"]),
@@ -202,9 +202,9 @@ def test_cost_of_a_small_network() -> None:
         (["--mlp=2,2", "--precision=f32,bf16"], ["one --precision"]),
         (["--mlp=2,2", f"--data={HEART}"], ["--rows=N"]),
         (["--mlp=1099511627776,1099511627776,2"], ["mlp-1099511627776"]),
-        (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["too little memory", "mlp-2-2"]),
+        (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["not enough memory", "mlp-2-2"]),
         (["--mlp=2,2", "--cost=1"], ["--cost takes no value"]),
-        (["--mlp=0,2"], ["--mlp: '0' is no whole number from 1"]),
+        (["--mlp=0,2"], ["--mlp: '0' is not a whole number from 1"]),
     ],
 )
 def test_cost_refuses(arguments: list[str], words: list[str]) -> None:

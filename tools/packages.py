@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.console import LOGS, CommandFailed, Failure, run_logged, say, stage
 
 _APT_LISTS = Path("/var/lib/apt/lists")
-BY_HAND = 'README.md, section "Building by hand"'
+BY_HAND = "docs/building.md"
 
 
 CLANG_OMP_H = "/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h"
