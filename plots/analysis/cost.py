@@ -109,7 +109,7 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
         reason = getattr(error, "strerror", None) or str(error)
         raise CostError(
             f"{printable(str(bench))}: {reason}; build it with ./run, name it with --bench PATH, "
-            "or give its saved output with --cost FILE"
+            "or its saved output with --cost FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise CostError(
@@ -153,4 +153,6 @@ def _parse(source: str, text: str) -> Cost:
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
-    raise CostError(f"{printable(source)}: is not what bench --cost prints; save its output again")
+    raise CostError(
+        f"{printable(source)}: is not the output of bench --cost; save its output again"
+    )

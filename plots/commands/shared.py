@@ -31,7 +31,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=named_path,
         metavar="PATH",
-        help="result file, or folder: every *.json below it",
+        help="result file, or a folder for every *.json below it",
     )
 
 
@@ -41,7 +41,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=list(FORMATS),
         default="text",
-        help="how tables are printed (default: text)",
+        help="format of the tables (default: text)",
     )
 
 

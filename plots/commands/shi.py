@@ -12,11 +12,11 @@ from plots.published import RESTORE
 from plots.text import printable
 
 NAME = "shi"
-HELP = "print the table of Shi et al. 2016 with one's own rows in it"
+HELP = "print the table of Shi et al. 2016 with your own rows in it"
 DESCRIPTION = (
-    "Prints Table 7 of Shi et al. 2016, seconds per mini-batch of seven networks in five "
-    "frameworks, with the same networks as measured here (bench --model=fcn-r,fcn-s). Without a "
-    "file, the published table alone."
+    "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
+    "frameworks, with your rows of the same networks (bench --model=fcn-r,fcn-s). Without a file, "
+    "prints the published table alone."
 )
 EXAMPLE = "shi results --format=latex"
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=named_path,
         metavar="PATH",
-        help="result file or folder; of several files from one machine the newest with such rows",
+        help="result file or folder; of each machine the newest file with such rows counts",
     )
     add_format(parser)
 

@@ -12,8 +12,8 @@ from plots.text import printable
 NAME = "validate"
 HELP = "check files against the definition in results/README.md"
 DESCRIPTION = (
-    "Checks result files against the definition in results/README.md. Prints one line for each "
-    "file; exits with 2 if any is bad."
+    "Checks result files against the definition in results/README.md, prints a line for each, and "
+    "exits with 2 if any is invalid."
 )
 EXAMPLE = "validate results"
 
