@@ -198,7 +198,7 @@ def test_cost_of_a_small_network() -> None:
         ([], ["one network", "--mlp=", "--model="]),
         (["--model=disc-2,disc-3"], ["one network", "--mlp="]),
         (["--mlp=2,2", "--model=disc-2"], ["one network"]),
-        (["--mlp=2,2", "--batch=1,2"], ["one size of batch"]),
+        (["--mlp=2,2", "--batch=1,2"], ["one batch size"]),
         (["--mlp=2,2", "--precision=f32,bf16"], ["one --precision"]),
         (["--mlp=2,2", f"--data={HEART}"], ["--rows=N"]),
         (["--mlp=1099511627776,1099511627776,2"], ["mlp-1099511627776"]),
