@@ -15,8 +15,8 @@ _METHOD = (
     (
         "Epoch",
         "One training epoch over the whole data set, by the wall clock: forward pass, loss, "
-        "backward pass and update for every batch, with the data in memory. Not timed: reading data, "
-        "creating primitives, allocating memory, and the first epoch.",
+        "backward pass and update for every batch, with the data in memory. Not timed: reading "
+        "data, creating primitives, allocating memory, and the first epoch.",
     ),
     (
         "Peak",
