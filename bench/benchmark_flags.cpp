@@ -8,10 +8,11 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <regex>
 #include <sstream>
+#include <stdexcept>
 
 #include "build_info.h"
+#include "crossover/regular_expression.h"
 #include "flag.h"
 
 namespace crossover::bench {
@@ -109,12 +110,11 @@ std::vector<std::string> BenchmarkFlags::select(const std::vector<std::string>& 
   const bool others = filter.front() == '-';
   std::vector<std::string> selected;
   try {
-    const std::regex pattern(filter.substr(others ? 1 : 0), std::regex::extended);
-    std::copy_if(
-        names.begin(), names.end(), std::back_inserter(selected),
-        [&](const std::string& name) { return std::regex_search(name, pattern) != others; });
-  } catch (const std::regex_error&) {
-    throw UsageError("--benchmark_filter=" + filter + " is not a regular expression");
+    const RegularExpression pattern(filter.substr(others ? 1 : 0));
+    std::copy_if(names.begin(), names.end(), std::back_inserter(selected),
+                 [&](const std::string& name) { return pattern.is_in(name) != others; });
+  } catch (const std::invalid_argument& fault) {
+    throw UsageError("--benchmark_filter=" + filter + " is not a regular expression: " + fault.what());
   }
   if (selected.empty()) {
     throw UsageError("--benchmark_filter=" + filter + " matches none of the " +

@@ -2,7 +2,7 @@
 // The context of a result file: machine, libraries, compiler, commit, configuration.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost.h"
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 

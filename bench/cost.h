@@ -2,7 +2,7 @@
 // What training a network costs, as JSON: counted from its list of operations, not measured.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "arguments.h"
 

@@ -2,6 +2,7 @@
 #include "gpu_state.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace crossover::bench {
 

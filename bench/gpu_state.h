@@ -5,7 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>

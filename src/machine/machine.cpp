@@ -10,10 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include "crossover/regular_expression.h"
 
 namespace crossover {
 namespace {
@@ -75,11 +76,11 @@ void read_topology(Machine& machine) {
   machine.sockets = std::max<int>(1, static_cast<int>(sockets.size()));
 
   std::error_code ignored;
-  const std::regex node("node[0-9]+");
+  const RegularExpression node("^node[0-9]+$");
   int nodes = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator("/sys/devices/system/node", ignored)) {
-    nodes += std::regex_match(entry.path().filename().string(), node) ? 1 : 0;
+    nodes += node.is_in(entry.path().filename().string()) ? 1 : 0;
   }
   machine.numa_nodes = std::max(1, nodes);
 }
@@ -105,7 +106,7 @@ std::string widest_simd() {
 
 std::string processor_slug(const std::string& model) {
   const auto without = [](const std::string& text, const char* pattern) {
-    return std::regex_replace(text, std::regex(pattern, std::regex::icase), " ");
+    return RegularExpression(pattern, RegularExpression::Case::ignored).replaced(text, " ");
   };
   std::string text = without(model, "@.*");
   text = without(text, "\\((r|tm|c)\\)");
@@ -132,7 +133,7 @@ std::string machine_id(const std::string& model, const std::string& family,
   const bool hides_its_number =
       std::none_of(id.begin(), id.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   if (hides_its_number && !family.empty() && !number.empty()) {
-    id += "-" + processor_slug(family + " " + number);
+    id.append("-").append(processor_slug(family + " " + number));
   }
   return id + "-" + std::to_string(cores) + "c";
 }

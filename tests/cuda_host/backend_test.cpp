@@ -187,9 +187,13 @@ TEST_P(EmulatedPrecision, IsVerified) {
     GTEST_SKIP() << "too slow on the emulation";
   }
   for (const unsigned refused : {0U, all_epilogues}) {
+    if (refused != 0 && precision == Precision::bf16 && !test_all()) {
+      continue;  // the kernels in place of epilogues are those of f16
+    }
     cuda_host::device().refused_epilogues = refused;
     for (const auto factors : {cuda_host::Tf32::rounded, cuda_host::Tf32::truncated}) {
-      if (precision == Precision::tf32 || factors == cuda_host::Tf32::rounded) {
+      const bool one_of = precision == Precision::tf32 && (refused == 0 || test_all());
+      if (one_of || factors == cuda_host::Tf32::rounded) {
         cuda_host::device().tf32 = factors;
         expect_verified(golden, form, *gpu(), {.precision = precision});
       }
@@ -238,9 +242,8 @@ TEST_P(EmulatedMode, MatchesTheReferenceInWhateverOrder) {
   const Training training = small_training(fused);
   const auto steps = static_cast<std::int64_t>(training.workload.order.size());
   const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
-  // Each mode as early as possible, as late as possible and shuffled twice; with test_all() six
-  // times.
-  for (std::uint64_t seed = 0; seed < (test_all() ? 8 : 4); ++seed) {
+  // Each mode as early as possible, as late as possible and shuffled; with test_all() six times.
+  for (std::uint64_t seed = 0; seed < (test_all() ? 8 : 3); ++seed) {
     cuda_host::reset(seed, seed == 0 ? Order::eager : seed == 1 ? Order::lazy : Order::shuffled);
     const auto backend = gpu();
     const auto program = backend->compile(
@@ -358,9 +361,13 @@ TEST(EmulatedProgram, RunsInEveryModeIn16Bits) {
 
 TEST(EmulatedProgram, LaunchesWhatIsToldBeforeItIsCompiled) {
   const auto backend = gpu();
+  std::size_t pair = 0;
   for (const Workload& workload : launches_cases()) {
     const Workload fused = fuse(workload);
     for (const GpuMode& mode : gpu_modes()) {
+      if (pair++ % 3 != 0 && !test_all()) {
+        continue;
+      }
       EXPECT_EQ(cuda_launches(fused, mode.options),
                 backend->compile(fused, mode.options)->launches())
           << mode.name;
