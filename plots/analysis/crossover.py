@@ -6,6 +6,7 @@ docs/method/crossover.md defines every word used here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,7 +19,15 @@ from plots.analysis import statistics
 from plots.analysis.curves import BEST, FAMILIES, Curve, pairings
 from plots.rows import File
 
-__all__ = ["BEST", "Comparison", "Crossover", "Curve", "comparisons", "find_crossover"]
+__all__ = [
+    "BEST",
+    "Comparison",
+    "Crossover",
+    "Curve",
+    "comparisons",
+    "find_crossover",
+    "intervals_overlap",
+]
 
 Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
@@ -38,7 +47,7 @@ class Crossover:
     (`words` says so then). `crossings` are all sizes where the faster device changes, in
     order. "several" is every sequence of winners that is sure and is none of the others: also a
     GPU that wins at small sizes only. `words` is the answer as people read it: "from 703,000
-    parameters (500,000 to 900,000)", "GPU always".
+    parameters (500,000 to 900,000)", "GPU at every size measured, 22 to 11,201,190 parameters".
     """
 
     kind: Kind
@@ -63,6 +72,22 @@ class Comparison:
     cpu: Curve
     gpu: Curve
     crossover: Crossover
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The sizes that both curves have: those that the answer is about."""
+        return np.intersect1d(self.cpu.sizes, self.gpu.sizes)
+
+
+def intervals_overlap(one: Crossover, other: Crossover) -> bool:
+    """Whether the intervals do; an end that is not known reaches as far as can be."""
+
+    def ends(crossover: Crossover) -> tuple[float, float]:
+        low, high = crossover.low, crossover.high
+        return 0.0 if low is None else low, math.inf if high is None else high
+
+    (low, high), (other_low, other_high) = ends(one), ends(other)
+    return low <= other_high and other_low <= high
 
 
 def find_crossover(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover:
@@ -229,11 +254,12 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
 
 
 def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray) -> str:
-    largest = _amount(sizes[-1], measure, exact=True)
     if answer.kind == "always":
-        return "GPU always"
+        return f"GPU at every size measured, {size_range(sizes, measure)}"
     if answer.kind == "never":
-        return f"never up to {largest}"
+        everywhere = np.all(winners == _CPU_WINS)
+        claim = "CPU at every size measured" if everywhere else "GPU at no size measured"
+        return f"{claim}, {size_range(sizes, measure)}"
     if answer.kind == "once" and answer.size:
         return f"from {_amount(answer.size, measure)}{_interval_words(answer)}"
     if answer.kind == "several":
@@ -241,23 +267,34 @@ def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarr
     equal = np.count_nonzero(winners == 0)
     either = f"equal within noise at {equal} of {len(sizes)} sizes"
     if answer.low:
-        either = f"from {_amount(answer.low, measure)} at the earliest, or never up to {largest}"
+        earliest = _amount(answer.low, measure)
+        largest = _amount(sizes[-1], measure, exact=True)
+        either = f"GPU from {earliest} at the earliest, or at no size up to {largest}"
     elif answer.high:
-        either = f"GPU always, or from {_amount(answer.high, measure)} at the latest"
+        latest = _amount(answer.high, measure)
+        either = f"GPU at every size measured, or from {latest} at the latest"
     return f"ambiguous: {either}"
 
 
+def size_range(sizes: np.ndarray, measure: str) -> str:
+    """The smallest and the largest of `sizes`: "22 to 806 parameters", "width 16 to 64"."""
+    text = f"{units.count(sizes[0])} to {units.count(sizes[-1])}"
+    return f"{text} parameters" if measure == "parameters" else f"{measure} {text}"
+
+
 def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
+    """Where the GPU wins: "GPU only up to 22,500 parameters", "GPU up to 90 and from 703,000 …"."""
+    before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
+    ends = [before + units.significant(crossing) for crossing in answer.crossings]
     first = winners[np.flatnonzero(winners)[0]]
-    devices = ("GPU", "CPU") if first == _CPU_WINS else ("CPU", "GPU")
-    count = len(answer.crossings)
-    parts = [
-        f"{devices[place % 2]} from {units.significant(crossing)}"
-        for place, crossing in enumerate(answer.crossings)
-    ]
-    times = "once" if count == 1 else f"{count} times"
-    over, unit = ("", " parameters") if measure == "parameters" else (f" over {measure}", "")
-    return f"crosses {times}{over}: {', '.join(parts)}{unit}{_interval_words(answer)}"
+    spans = []
+    if first == _GPU_WINS:
+        spans.append(f"up to {ends.pop(0)}")
+    while len(ends) > 1:
+        spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
+    only = "" if ends else "only "
+    spans += [f"from {end}" for end in ends]
+    return f"GPU {only}{' and '.join(spans)}{after}{_interval_words(answer)}"
 
 
 def _interval_words(answer: Crossover) -> str:

@@ -77,7 +77,12 @@ class Pairing:
 
 def is_disc(row: Row) -> bool:
     """Whether `row` trains a network of the disc family, whose sizes make a curve."""
-    return _DISC.fullmatch(row.configuration.get("model", "")) is not None
+    return is_disc_name(row.configuration.get("model", ""))
+
+
+def is_disc_name(model: str) -> bool:
+    """Whether `model` names a network of the disc family."""
+    return _DISC.fullmatch(model) is not None
 
 
 def _disc_parameters(row: Row) -> float | None:

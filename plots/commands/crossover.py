@@ -5,23 +5,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from plots import loading
-from plots.analysis.crossover import comparisons
+from plots.analysis.crossover import Comparison, comparisons
 from plots.analysis.curves import is_cpu
-from plots.analysis.speed_up import speed_ups
-from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
+from plots.analysis.speed_up import SpeedUp, speed_ups
+from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
 from plots.rows import File
-from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.crossover import crossover_tables, speed_up_table
+from plots.tables.crossover_summary import crossover_text
+from plots.tables.table import Table
 from plots.text import printable
 
 NAME = "crossover"
 HELP = "say from which size on the GPU wins, and by how much"
 DESCRIPTION = (
-    "Compares CPU and GPU in each file: the size from which the GPU wins, with its 95 % interval, "
-    "for each thread count and GPU configuration, and the speed-up of each network. "
-    "docs/method/crossover.md says how. Bad files are named and left "
-    "out, and the exit code is then 2."
+    "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
+    "wins with its 95 % interval for each way to compute on it, and the speed-up of each network. "
+    "--all shows each number of CPU threads and every precision, too. docs/method/crossover.md "
+    "says how. Bad files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "crossover results --charts charts"
 
@@ -30,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add_paths(parser)
     add_format(parser)
+    add_all(parser)
     parser.add_argument(
         "--charts",
         type=named_path,
@@ -43,12 +47,15 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [(file, speed_ups(file)) for file in files]
-    tables = []
-    if any(found for _, found in crossovers):
-        tables.append(crossover_table([pair for pair in crossovers if pair[1]]))
-    if any(found for _, found in ratios):
-        tables.append(speed_up_table([pair for pair in ratios if pair[1]]))
-    print_tables(tables, options)
+    if options.format == "text" and not options.all:
+        texts = [
+            crossover_text(file, found, networks)
+            for (file, found), (_, networks) in zip(crossovers, ratios, strict=True)
+            if found or networks
+        ]
+        sys.stdout.write("\n".join(texts))
+    else:
+        print_tables(_tables(crossovers, ratios), options)
     for (file, found), (_, networks) in zip(crossovers, ratios, strict=True):
         if not found:
             print(_nothing_to_compare(file, bool(networks)), file=sys.stderr)
@@ -63,6 +70,21 @@ def run(options: argparse.Namespace) -> int:
             place = printable(str(error.filename or options.charts))
             problems.append(f"{place}: {error.strerror}; choose another folder with --charts")
     return complain(problems)
+
+
+def _tables(
+    crossovers: Sequence[tuple[File, Sequence[Comparison]]],
+    ratios: Sequence[tuple[File, Sequence[SpeedUp]]],
+) -> list[Table]:
+    """Epochs first: their crossovers and speed-ups; then what products and layers do."""
+    tables = crossover_tables([pair for pair in crossovers if pair[1]])
+    with_ratios = [pair for pair in ratios if pair[1]]
+    if with_ratios:
+        has_epochs = any(
+            one.common["family"] == "Epoch" for _, found in crossovers for one in found
+        )
+        tables.insert(1 if has_epochs else 0, speed_up_table(with_ratios))
+    return tables
 
 
 def _nothing_to_compare(file: File, has_networks: bool) -> str:

@@ -45,6 +45,15 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_all(parser: argparse.ArgumentParser) -> None:
+    """Adds --all, for a command whose text is short without it."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print the full tables as text, too; all other formats have them anyway",
+    )
+
+
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
     """Prints `tables` in the format that was asked for."""
     sys.stdout.write(render(tables, options.format))

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from plots import loading, rows
-from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
+from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
 from plots.text import printable, slug
 
 NAME = "why"
@@ -15,7 +16,8 @@ HELP = "say where the time goes and what would change the crossover"
 DESCRIPTION = (
     "Splits the time of each Epoch row into launches, copies, computation by kind, update and "
     "waits; names its bound; says what more CPU threads bring, what would change the crossover, "
-    "and after how many epochs the GPU's start-up is repaid."
+    "and after how many epochs the GPU's start-up is repaid. As text it shows the fastest way of "
+    "each device and what matters most; --all shows every row."
 )
 EXAMPLE = "why results --charts report"
 
@@ -24,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add_paths(parser)
     add_format(parser)
+    add_all(parser)
     parser.add_argument(
         "--charts",
         type=named_path,
@@ -36,15 +39,24 @@ def run(options: argparse.Namespace) -> int:
     """Prints the tables and draws the charts; returns the exit code."""
     from plots.analysis.crossover import comparisons  # noqa: PLC0415
     from plots.tables.why import why_tables  # noqa: PLC0415
+    from plots.tables.why_summary import why_text  # noqa: PLC0415
 
     files, problems = loading.load_files(options.paths)
-    tables = []
+    short = options.format == "text" and not options.all
+    tables, texts = [], []
     for file in files:
-        own = why_tables(file, comparisons(file))
-        if not own:
+        compared = comparisons(file)
+        own = [why_text(file, compared)] if short else why_tables(file, compared)
+        if not any(own):
             problems.append(f"{printable(str(file.path))}: no Epoch row has a result")
-        tables += own
-    print_tables(tables, options)
+        elif short:
+            texts += own
+        else:
+            tables += own
+    if short:
+        sys.stdout.write("\n".join(texts))
+    else:
+        print_tables(tables, options)
     if options.charts:
         problems += _draw(files, options.charts)
     return complain(problems)

@@ -19,7 +19,7 @@ from plots.tables.table import Table
 from plots.text import printable
 
 TEMPLATES = Path(__file__).with_name("templates")
-_LONGEST = 600  # characters of any text; what a result file holds may have millions
+_LONGEST = 900  # characters of any text; what a result file holds may have millions
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%|[kKMGT]?i?(?:B|FLOP)(?:/s)?)(?:\W|$))")
 _CODE = frozenset({"row", "command"})  # columns of what one types

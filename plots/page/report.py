@@ -14,10 +14,11 @@ from plots.page.page import render_page
 from plots.page.section import Context, Section
 from plots.page.sections import SECTIONS
 from plots.page.sections.doubts import missing_table
-from plots.page.sections.verdict import measured, sentences
+from plots.page.sections.verdict import measured
 from plots.parallel import Map, in_process
 from plots.published import Experiment
 from plots.rows import File
+from plots.tables.crossover_summary import answer_text
 from plots.tables.epochs import best_table
 from plots.tables.formats import as_text
 from plots.text import printable, slug
@@ -97,9 +98,8 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
 def summary(file: File) -> str:
     """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
     rows = epoch_rows(file)
-    answer = " ".join(sentences(file, comparisons(file)))
     parts = [
-        f"{printable(file.machine.id)}: {printable(answer, 600)}",
+        answer_text(file, comparisons(file)),
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
     if rows:

@@ -29,6 +29,11 @@ _INTERVAL = (
     Column("high", "to", numeric=True, group="95 %"),
 )
 _NAMES = {"Epoch": "epoch", "Gemm": "product", "Layer": "layer"}
+_TITLES = {
+    "Epoch": "Crossover of training epochs",
+    "Gemm": "Crossover of square matrix products",
+    "Layer": "Crossover of layers",
+}
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
@@ -43,7 +48,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     for file, comparisons in found:
         for comparison in comparisons:
             cpu, gpu = comparison.cpu, comparison.gpu
-            if _is_best_of_one(cpu):
+            if is_best_of_one(cpu):
                 continue
             crossover = comparison.crossover
             lines.append(
@@ -56,6 +61,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     _size(crossover.size),
                     _size(crossover.low),
                     _size(crossover.high),
+                    _crossings(crossover),
                 )
             )
     columns = (
@@ -67,8 +73,24 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         Column("measure", "over"),
         Column("crossover", "GPU wins from", numeric=True),
         *_INTERVAL,
+        Column("crossings", "crossings", for_programs=True),
     )
-    return Table(f"Crossover{_on(found)}", columns, tuple(lines), tuple(flags))
+    families = {one.common["family"] for _, compared in found for one in compared}
+    title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
+    return Table(f"{title}{_on(found)}", columns, tuple(lines), tuple(flags))
+
+
+def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
+    """A crossover_table() of each family that is there: epochs, then products, then layers."""
+    tables = []
+    for family in _TITLES:
+        own = [
+            (file, [one for one in compared if one.common["family"] == family])
+            for file, compared in found
+        ]
+        if any(compared for _, compared in own):
+            tables.append(crossover_table(own))
+    return tables
 
 
 def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
@@ -134,7 +156,8 @@ def _on(found: Sequence[tuple[File, object]]) -> str:
     return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
 
 
-def _is_best_of_one(cpu: Curve) -> bool:
+def is_best_of_one(cpu: Curve) -> bool:
+    """Whether `cpu` is the best of one thread count, which stands beside it already."""
     return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
 
 
@@ -180,6 +203,11 @@ def _answer(crossover: Crossover) -> str:
 
 def _size(size: float | None) -> Cell:
     return NOTHING if size is None else Cell(units.significant(size), size)
+
+
+def _crossings(crossover: Crossover) -> Cell:
+    text = ", ".join(units.significant(size) for size in crossover.crossings)
+    return Cell(text, crossover.crossings)
 
 
 def _time(curve: Curve, bold: bool) -> Cell:

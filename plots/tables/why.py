@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.analysis.bounds import bounds
-from plots.analysis.crossover import Comparison
+from plots.analysis.counterfactuals import counterfactuals
+from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.why import (
     PARTS,
     UNEXPLAINED,
     Split,
-    counterfactuals,
     missing_gpu,
     repayments,
     splits,
@@ -129,16 +129,16 @@ def counterfactual_table(file: File, compared: Sequence[Comparison]) -> Table:
     columns = (
         Column("change", "change"),
         Column("held", "all else"),
-        Column("before", "crossover before", numeric=True),
-        Column("after", "after", numeric=True),
+        Column("before", "before", numeric=True, group="crossover"),
+        Column("after", "after", numeric=True, group="crossover"),
         Column("from", "from"),
     )
     lines = tuple(
         (
             Cell(item.change, item.change, marks=(number,)),
             _text(item.held),
-            Cell(item.before.words, item.before.size),
-            Cell(item.after.words, item.after.size),
+            _crossover(item.before),
+            _crossover(item.after),
             _text("measured" if item.measured else "the profile"),
         )
         for number, item in enumerate(found, 1)
@@ -213,6 +213,11 @@ def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell
         return Cell("–", marks=(mark,)), NOTHING, NOTHING
     percent = Cell(f"{units.significant(bound.percent, 2)} %", bound.percent)
     return _text(bound.name), _seconds(bound.seconds), percent
+
+
+def _crossover(found: Crossover) -> Cell:
+    size = found.size
+    return Cell(found.words) if size is None else Cell(units.significant(size), size)
 
 
 def _text(text: str) -> Cell:

@@ -23,3 +23,8 @@ def small() -> dict[str, Any]:
 def write(tmp_path: Path) -> Callable[..., Path]:
     """Writes a document below the test's folder and returns its path."""
     return lambda content, name="file.json": synthetic.write(tmp_path / name, content)
+
+
+@pytest.fixture(autouse=True)
+def _line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")

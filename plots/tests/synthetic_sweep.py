@@ -72,6 +72,24 @@ def epochs(
     return entries
 
 
+def known(crossover: float = 50_000.0) -> list[dict[str, Any]]:
+    """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
+    configurations = [
+        configuration
+        for model in DISC_MODELS
+        for configuration in (
+            synthetic.cpu_configuration(model, 1),
+            synthetic.gpu_configuration(model),
+        )
+    ]
+    return epochs(
+        configurations,
+        lambda configuration, params: (
+            1e-3 * (params / crossover) ** 0.8 if configuration["device"] == "cpu" else 1e-3
+        ),
+    )
+
+
 def operation(
     configuration: dict[str, str], seconds: float, count: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:

@@ -11,9 +11,9 @@ import pytest
 
 from plots import loading
 from plots.analysis.compare import compare
+from plots.analysis.counterfactuals import counterfactuals
 from plots.analysis.crossover import comparisons
 from plots.analysis.speed_up import speed_ups
-from plots.analysis.why import counterfactuals
 from plots.axes import BUILT_IN, Axes, Axis
 from plots.charts.crossovers import draw_charts
 from plots.network import epoch_rows
@@ -93,8 +93,8 @@ def test_charts_have_a_line_for_each_choice_of_products(tuned):
 
 def test_why_says_what_autotuned_products_change(tuned):
     (change,) = counterfactuals(tuned, comparisons(tuned))
-    assert change.change == "with autotuned products"
-    assert change.sentence.startswith("with autotuned products the crossover falls from ")
+    assert change.change == "with autotuned products instead of heuristic products"
+    assert change.sentence.startswith(f"{change.change}, the crossover falls from ")
     assert "autotuned products" in render(why_tables(tuned, comparisons(tuned)), "text")
 
 
@@ -120,7 +120,7 @@ def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     executions = {line["execution"] for line in crossover_table([(ranked, found)]).records()}
     assert executions == {"graph", "graph, ranks 4"}
     (change,) = counterfactuals(ranked, found)
-    assert change.sentence.startswith("with ranks 4 the crossover falls from ")
+    assert change.sentence.startswith("with ranks 4 instead of ranks 1, the crossover falls from ")
     names, _ = short_names(ranked.rows)
     assert any("ranks 4" in name for name in names.values())
     page = report.build_report([ranked], [])[report.PAGE].decode()

@@ -59,7 +59,7 @@ def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
     assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
     printed = capsys.readouterr().out
     assert "20.0 ms" in printed and "10.0 – 30.0 ms" in printed and "50,000" in printed
-    assert printed.startswith("synthetic machine: No GPU's times yet")
+    assert printed.startswith("synthetic machine\n  No GPU's times yet")
     assert printed.index("20.0 ms") < printed.index("wrote ")
 
 

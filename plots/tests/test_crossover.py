@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,13 +71,39 @@ def test_the_words_as_people_read_them():
 
 def test_gpu_always():
     assert answer(np.full(len(DISC_SIZES), 3.0)) == Crossover(
-        "always", None, None, None, (), "GPU always"
+        "always",
+        None,
+        None,
+        None,
+        (),
+        "GPU at every size measured, 22 to 11,201,190 parameters",
     )
 
 
 def test_gpu_never():
     assert answer(np.full(len(DISC_SIZES), 0.3)) == Crossover(
-        "never", None, None, None, (), "never up to 11,201,190 parameters"
+        "never",
+        None,
+        None,
+        None,
+        (),
+        "CPU at every size measured, 22 to 11,201,190 parameters",
+    )
+    tie = np.full(len(DISC_SIZES), 0.3)
+    tie[0] = 1.0
+    found = answer(tie)
+    assert found.kind == "never"
+    assert found.words == "GPU at no size measured, 22 to 11,201,190 parameters"
+
+
+def test_always_says_of_which_sizes():
+    cpu, gpu = speed_up_curves(np.full(len(DISC_SIZES), 3.0))
+    few = replace(gpu, sizes=gpu.sizes[-3:], samples=gpu.samples[-3:])
+    assert find_crossover(cpu, few).words == (
+        "GPU at every size measured, 703,142 to 11,201,190 parameters"
+    )
+    assert find_crossover(cpu, few, "width").words == (
+        "GPU at every size measured, width 703,142 to 11,201,190"
     )
 
 
@@ -89,8 +116,7 @@ def test_three_crossings():
     assert found.low <= 1.5e6 <= found.high
     exact = answer(crossing_at(*known), scale=0.0)
     assert exact.words == (
-        "crosses 3 times: GPU from 300, CPU from 20,000, GPU from 1,500,000 parameters "
-        "(1,500,000 to 1,500,000)"
+        "GPU from 300 to 20,000 and from 1,500,000 parameters (1,500,000 to 1,500,000)"
     )
 
 
@@ -98,13 +124,24 @@ def test_a_gpu_that_wins_at_small_sizes_only():
     found = answer(1 / crossing_at(20_000.0), scale=0.0)
     assert found.kind == "several" and found.size is None
     assert found.crossings == pytest.approx([20_000.0])
-    assert found.words == "crosses once: CPU from 20,000 parameters"
+    assert found.words == "GPU only up to 20,000 parameters"
 
 
 def test_two_crossings_end_with_the_cpu():
     found = answer(crossing_at(300.0, 1.5e6))
     assert found.kind == "several" and found.size is None and found.high is None
     assert found.crossings == pytest.approx((300.0, 1.5e6), rel=0.05)
+    exact = answer(crossing_at(300.0, 1.5e6), scale=0.0)
+    assert exact.words == "GPU only from 300 to 1,500,000 parameters"
+
+
+def test_a_gpu_that_loses_in_between():
+    found = answer(1 / crossing_at(300.0, 1.5e6), scale=0.0)
+    assert found.words == "GPU up to 300 and from 1,500,000 parameters (1,500,000 to 1,500,000)"
+    cpu, gpu = speed_up_curves(1 / crossing_at(300.0, 20_000.0, 1.5e6), scale=0.0)
+    assert find_crossover(cpu, gpu, "width").words == (
+        "GPU only up to width 300 and from width 20,000 to width 1,500,000"
+    )
 
 
 def test_equal_devices_are_ambiguous():
@@ -133,12 +170,12 @@ def test_equal_at_the_ends_only():
     large[-1] = 1.0
     found = answer(large)
     assert found.kind == "ambiguous" and found.low and found.high is None
-    assert "or never up to 11,201,190 parameters" in found.words
+    assert "at the earliest, or at no size up to 11,201,190 parameters" in found.words
     always = np.full(len(DISC_SIZES), 3.0)
     always[0] = 1.0
     found = answer(always)
     assert found.kind == "ambiguous" and found.low is None and found.high < DISC_SIZES[1]
-    assert found.words.startswith("ambiguous: GPU always, or from ")
+    assert found.words.startswith("ambiguous: GPU at every size measured, or from ")
 
 
 def test_overlapping_intervals_widen_the_answer():

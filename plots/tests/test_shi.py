@@ -159,7 +159,8 @@ def test_machines_with_similar_names_have_columns_of_their_own(figures, write):
         assert render([table], name)
 
 
-def test_text_fits_a_terminal_and_keeps_every_figure(figures, write):
+def test_text_fits_a_terminal_and_keeps_every_figure(figures, write, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     row = synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [4.0] * 5)
     text = render([shi_table(figures, [loaded(write, row)])], "text")
     assert max(len(line) for line in text.splitlines() if not line.startswith("[")) <= 120

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from plots.tables.formats import as_text
+import json
+
+from plots.tables.formats import FORMATS, as_text
 from plots.tables.table import NOTHING, Cell, Column, Table
 
 
@@ -70,8 +72,58 @@ def test_columns_behind_the_groups_may_be_a_part():
 
 
 def test_a_table_without_groups_or_lines_is_whole():
-    bare = Table("t", tuple(Column(k, k * 60) for k in "ab"), ())
-    assert as_text(bare) == f"t\n\n{'a' * 60}  {'b' * 60}\n"
+    bare = Table("t", tuple(Column(k, k * 49) for k in "ab"), ())
+    assert as_text(bare) == f"t\n\n{'a' * 49}  {'b' * 49}\n"
+
+
+def test_lines_are_as_wide_as_the_terminal(monkeypatch):
+    columns = (Column("n", "name"), *(Column(g, g * 12, True, g) for g in "abc"))
+    wide = Table("t " * 40, columns, ((Cell("x"), *(Cell("1"),) * 3),), ("note " * 40,))
+    for width, parts in ((30, 3), (35, 2), (60, 1)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        text = as_text(wide)
+        assert max(map(len, text.splitlines())) <= max(width, 40), width
+        assert text.count("name") == parts
+
+
+def test_a_group_that_is_too_wide_is_cut_in_it():
+    columns = (Column("n", "n"), *(Column(str(k), str(k) * 20, True, "g") for k in range(8)))
+    wide = Table("t", columns, ((Cell("x"), *(Cell("1"),) * 8),))
+    _, *parts = as_text(wide).split("\n\n")
+    assert [part.splitlines()[1].split()[0::4] for part in parts] == [
+        ["n", "3" * 20],
+        ["n", "7" * 20],
+    ]
+    assert all(part.splitlines()[0].strip(" -") == "g" for part in parts)
+
+
+def test_a_last_column_of_text_is_wrapped():
+    said = Table(
+        "t",
+        (Column("n", "n", numeric=True), Column("words", "words")),
+        ((Cell("1"), Cell("word " * 20)), (Cell("2"), Cell("few"))),
+    )
+    assert as_text(said).splitlines() == [
+        "t",
+        "",
+        "n  words",
+        "1  " + " ".join(["word"] * 19),
+        "   word",
+        "2  few",
+    ]
+
+
+def test_what_is_for_programs_is_not_shown():
+    table = Table(
+        "t",
+        (Column("a", "a"), Column("b", "b", for_programs=True)),
+        ((Cell("x", "x"), Cell("1; 2", (1.5, 2.0))),),
+    )
+    for name in ("text", "markdown", "latex", "html"):
+        assert "b" not in FORMATS[name](table).partition("x")[0].split(), name
+        assert "1; 2" not in FORMATS[name](table)
+    assert FORMATS["csv"](table) == "a,b\nx,1.5 2.0\n"
+    assert json.loads(FORMATS["json"](table))["rows"] == [{"a": "x", "b": [1.5, 2.0]}]
 
 
 def test_lines_that_look_alike_in_each_part_have_numbers():

@@ -4,58 +4,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
-from plots import loading, rows
+from plots import loading, rows, units
 from plots.analysis import crossover, why
-from plots.analysis.crossover import Comparison, Crossover, Curve
 from plots.charts.why import draw_why
 from plots.cli import main
 from plots.network import epoch_rows
 from plots.tables.formats import FORMATS, render
 from plots.tables.why import why_tables
 from plots.tests import synthetic, synthetic_machine
-
-COMMON = {"family": "Epoch", "batch": "100"}
-SIZES = np.array([22.0, 2982.0, 703142.0])
+from plots.tests.synthetic_answers import answer, comparison
 
 
 @pytest.fixture
 def load(write):
     """A synthetic machine's file, loaded."""
     return lambda **options: loading.load_file(write(synthetic_machine.machine(**options)))
-
-
-def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossover:
-    """A crossover at `size`, its interval `spread` wide on each side."""
-    if size is None:
-        return Crossover("always", None, None, None, (), words or "GPU always")
-    low, high = size * (1 - spread), size * (1 + spread)
-    words = words or f"from {size:,.0f} parameters"
-    return Crossover("once", size, low, high, (size,), words)
-
-
-def curve(seconds: float = 1.0, **configuration: str) -> Curve:
-    samples = tuple(np.full(9, seconds) for _ in SIZES)
-    return Curve("", {"precision": "f32", **configuration}, SIZES, samples)
-
-
-def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Comparison:
-    return Comparison(
-        COMMON,
-        "parameters",
-        curve(device="cpu", execution="eager", cpu_threads=threads),
-        curve(device="cuda", **gpu),
-        found,
-    )
-
-
-def sentences(file: rows.File, *compared: Comparison) -> list[str]:
-    return [item.sentence for item in why.counterfactuals(file, compared)]
 
 
 # --- the split
@@ -91,6 +58,22 @@ def test_shares_are_percent_of_the_epoch(load):
     assert line["unexplained_percent"] == pytest.approx(0, abs=1e-6)
     assert line["bound"] == "compute"
     assert line["bound_percent"] == pytest.approx(100 * what["flops"] / 5e10 / total)
+
+
+def test_shares_are_of_the_epoch_beside_them(write):
+    # The medians of the parts, and of what each repetition had beyond them, add up to 0.86 of the
+    # median epoch.
+    configuration = synthetic.cpu_configuration("disc-3", 1)
+    entries = synthetic.samples(configuration, [0.10, 0.10, 0.10])
+    times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
+    for entry, (product, loss) in zip(entries, times, strict=True):
+        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unexplained": 0.006}
+    file = loading.load_file(write(synthetic.document(entries)))
+    (line,) = why_tables(file, [])[0].records()
+    assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
+    assert line["unexplained_percent"] == pytest.approx(20)
+    shares = ("product_percent", "loss_percent", "unexplained_percent")
+    assert sum(line[share] for share in shares) == pytest.approx(100)
 
 
 def test_columns_are_those_that_the_file_has(load):
@@ -178,102 +161,6 @@ def test_repayment_is_against_the_fastest_cpu_row(load):
     assert len(found) == 14 * 2
 
 
-# --- what changes the crossover
-
-
-def test_each_change_is_against_the_plainest_like_it(load):
-    file = load(modes=())
-    found = sentences(
-        file,
-        comparison(answer(180_000), execution="eager", data="resident"),
-        comparison(answer(703_000), execution="eager", data="pinned"),
-        comparison(answer(90_000), execution="graph", data="resident"),
-    )
-    assert found == [
-        "with the data resident the crossover falls from 703,000 to 180,000 parameters "
-        "(batch 100, f32, eager)",
-        "with CUDA graphs the crossover falls from 180,000 to 90,000 parameters "
-        "(batch 100, f32, resident)",
-    ]
-
-
-def test_more_threads_raise_the_crossover(load):
-    mode = {"execution": "eager", "data": "resident"}
-    (sentence,) = sentences(
-        load(modes=()),
-        comparison(answer(100_000), threads="2", **mode),
-        comparison(answer(50_000), threads="1", **mode),
-        comparison(answer(100_000), **mode),
-    )[:1]
-    assert sentence == (
-        "with 2 CPU threads instead of 1 the crossover rises from 50,000 to 100,000 parameters "
-        "(batch 100, f32, eager, resident)"
-    )
-
-
-def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
-    waited = {"execution": "eager", "data": "resident", "loss": "step"}
-    mode = {"execution": "eager", "data": "resident"}
-    found = why.counterfactuals(
-        load(modes=()),
-        [
-            comparison(answer(size), threads=threads, **way)
-            for size, threads, way in (
-                (50_000, "1", mode),
-                (900_000, "16", waited),
-                (100_000, "2", mode),
-                (60_000, "1", waited),
-            )
-        ],
-    )
-    assert [(item.before.size, item.after.size) for item in found] == [(50_000, 100_000)]
-
-
-def test_a_change_within_the_uncertainty_is_called_that(load):
-    pinned = comparison(answer(703_000, spread=0.4), execution="eager", data="pinned")
-    resident = comparison(answer(600_000), execution="eager", data="resident")
-    (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "moves from 703,000 to 600,000" in sentence and "uncertainty of both" in sentence
-    open_end = replace(answer(100_000), high=None)  # it may lie beyond the largest size
-    (sentence,) = sentences(load(modes=()), pinned, replace(resident, crossover=open_end))
-    assert "uncertainty of both" in sentence
-
-
-def test_answers_without_a_size_are_quoted(load):
-    pinned = comparison(answer(703_000), execution="eager", data="pinned")
-    resident = comparison(answer(None), execution="eager", data="resident")
-    (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "“GPU always” instead of “from 703,000 parameters”" in sentence
-    (sentence,) = sentences(load(modes=()), replace(resident, gpu=pinned.gpu), resident)
-    assert "stays the same: GPU always" in sentence
-
-
-def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
-    file = load(modes=(("eager", "pinned"),), noise=0.0)
-    asked = []
-    monkeypatch.setattr(
-        why, "find_crossover", lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000)
-    )
-    pair = comparison(answer(703_000), execution="eager", data="pinned")
-    found = why.counterfactuals(file, [pair])
-    assert [(item.change, item.measured) for item in found] == [
-        ("without copies to the GPU", False),
-        ("without the time of launches", False),
-    ]
-    assert "by the profile" in found[0].sentence
-    for gpu, part in zip(asked, ("copy_to_device", "launch"), strict=True):
-        for model, samples in zip(("disc-2", "disc-6", "disc-10"), gpu.samples, strict=True):
-            what = synthetic_machine.counts(model)
-            parts = synthetic_machine.profile(what, pair.gpu.configuration)
-            assert samples == pytest.approx(1.0 - parts[part], abs=1e-6)
-
-
-def test_other_families_change_nothing(load):
-    pair = comparison(answer(512), execution="eager", data="resident")
-    other = replace(pair, common={"family": "Gemm"}, measure="size")
-    assert why.counterfactuals(load(modes=()), [other]) == []
-
-
 # --- the command
 
 
@@ -283,9 +170,10 @@ def test_a_file_without_gpu_is_complete_and_says_what_one_would_add(load, capsys
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "Where the time of an epoch goes" in printed.out
-    assert "What more threads bring" in printed.out
+    assert "What more CPU threads bring" in printed.out
     assert "There is no GPU row here: none (synthetic)" in printed.out
     assert "start-up is repaid" not in printed.out
+    assert "What would change" not in printed.out
 
 
 @pytest.fixture
@@ -303,9 +191,78 @@ def gpu_path(load, monkeypatch):
 def test_a_file_with_gpu_says_all(gpu_path, capsys):
     assert main(["why", str(gpu_path)]) == 0
     printed = capsys.readouterr().out
-    assert "[1] With the data resident the crossover falls from 703,000 to 180,000" in printed
-    assert "When the GPU's start-up is repaid" in printed
+    assert (
+        "With the data resident instead of pinned, the crossover falls from 703,000 to 180,000"
+        in printed
+    )
+    assert "the GPU's start-up is repaid" in printed
     assert "There is no GPU row" not in printed
+
+
+def test_text_has_a_line_for_each_network_and_device(gpu_path, capsys):
+    assert main(["why", str(gpu_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100 and len(lines) < 110
+    file = loading.load_file(gpu_path)
+    members = [row for row in epoch_rows(file) if row.configuration["model"] == "disc-12"]
+    split, split_gpu, threads, repaid = (line for line in lines if line.startswith("disc-12 "))
+    cpu, gpu = (
+        min(
+            (row for row in members if row.configuration["device"] == device),
+            key=lambda row: row.median,
+        )
+        for device in ("cpu", "cuda")
+    )
+    for row, line in ((cpu, split), (gpu, split_gpu)):
+        share = 100 * row.counters["seconds_product"] / row.median
+        assert f" {units.seconds(row.median)} " in line
+        assert f"products {share:.0f} %" in line
+    assert f"{units.seconds(cpu.median)}  " in threads
+    (repayment,) = why.repayments([cpu, gpu])
+    assert repaid.split()[-1] == str(repayment.epochs)
+
+
+def test_text_of_all_rows(gpu_path, capsys):
+    assert main(["why", str(gpu_path), "--all"]) == 0
+    printed = capsys.readouterr().out
+    assert "[1] With the data resident instead of pinned" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    rows_of = [line for line in printed.splitlines() if line.startswith("disc-12 ")]
+    assert len(rows_of) >= 5 + 1 + 3  # of the split, of threads, of repayments
+
+
+def test_text_is_of_the_batch_of_the_headline(write, capsys):
+    entries = []
+    for batch in ("10", "100"):
+        for model in ("disc-3", "disc-12"):
+            for side in (
+                synthetic.cpu_configuration(model, 1),
+                synthetic.gpu_configuration(model),
+            ):
+                entries += synthetic.samples({**side, "batch": batch}, seconds_loss=1e-5)
+    path = write(synthetic.document(entries, gpu="synthetic GPU"))
+    assert main(["why", str(path)]) == 0
+    printed = capsys.readouterr().out
+    discs = [line.split() for line in printed.splitlines() if line.startswith("disc-")]
+    assert {line[1] for line in discs} == {"100"}
+    assert "--all shows 4 more rows" in printed
+
+
+def test_only_the_changes_that_matter_most_are_told(load, monkeypatch, capsys):
+    modes = [
+        (way, data) for way in ("eager", "graph") for data in ("pageable", "pinned", "resident")
+    ]
+    known = [
+        comparison(answer(9e5 / (place + 1)), execution=execution, data=data)
+        for place, (execution, data) in enumerate(modes)
+    ]
+    monkeypatch.setattr(crossover, "comparisons", lambda file: known)
+    path = load(modes=(("eager", "pinned"),)).path
+    assert main(["why", str(path)]) == 0
+    printed = capsys.readouterr().out
+    _, _, block = printed.partition("What would change the crossover")
+    said = block.partition("\n\nWhat more")[0].split("\n- ")[1:]
+    assert len(said) == 4 and said[-1] == "4 more with --all"
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plots.analysis.counterfactuals import counterfactuals
 from plots.analysis.crossover import Comparison
-from plots.analysis.why import counterfactuals, splits
+from plots.analysis.why import splits
 from plots.charts.why import draw_why
 from plots.network import epoch_rows
 from plots.page.section import Block, Context, Fold, Picture, Section

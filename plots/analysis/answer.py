@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a file in sentences: the headline, what disagrees with it, and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from plots import units
+from plots.analysis.bounds import Ceilings
+from plots.analysis.crossover import Comparison, size_range
+from plots.analysis.headline import Answer, headline, unusual, way
+from plots.analysis.speed_up import SpeedUp, speed_ups
+from plots.network import best, epoch_rows, on_device
+from plots.rows import File
+from plots.series import device_label
+from plots.text import printable, whole
+
+LONGEST = 900  # characters that a sentence may have, with what it says of disagreement
+_MOST = 3  # other batches, or networks on no curve, that a sentence names
+_NAME = 60  # characters of a name from the file
+_DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}
+
+
+def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
+    """What `file` says about the GPU, or without one about the CPU: the answer, then more.
+
+    `compared` are its comparisons(). The first holds for what it names, and names what in the file
+    disagrees with it.
+    """
+    rows = epoch_rows(file)
+    if not rows:
+        return ["No training epoch was measured, so there is no answer in this file."]
+    if not on_device(rows, "cpu"):
+        return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
+    if not on_device(rows, "cuda"):
+        return [f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file)}."]
+    found = headline(file, compared)
+    if found:
+        said = [_paragraph(answer) for answer in found.answers]
+        largest = found.answers[0].largest
+        return [*said, _speed_up(largest)] if largest else said
+    ratios = speed_ups(file)
+    if ratios:
+        return [
+            "CPU and GPU have fewer than two disc networks in common at one batch size, so there "
+            f"is no crossover. {_speed_up(_largest(ratios))}"
+        ]
+    return [
+        "CPU and GPU were measured, but no network on both with the same batch size and "
+        "precision, so there is nothing to compare."
+    ]
+
+
+def _paragraph(answer: Answer) -> str:
+    """The answer, then what disagrees with it."""
+    one = answer.comparison
+    batch = one.common.get("batch", "?")
+    training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
+    place = f"On disc networks at {training}, {_DATA[answer.data]} ({_way(one)})"
+    said = f"{place}, {_claim(one)}"
+    if one.crossover.kind not in ("always", "never"):
+        said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
+    said += "."
+    return " ".join([said, *_elsewhere(answer), *_exceptions(answer)])
+
+
+def _claim(one: Comparison) -> str:
+    """Who wins where, in a clause."""
+    crossover = one.crossover
+    if crossover.kind == "once":
+        return f"the GPU wins {crossover.words}"
+    if crossover.kind == "ambiguous":
+        return f"there is no sure winner ({crossover.words.removeprefix('ambiguous: ')})"
+    device, _, where = crossover.words.partition(" ")
+    return f"the {device} wins {where}"
+
+
+def _elsewhere(answer: Answer) -> list[str]:
+    """What other batches say, in a sentence; none where they agree."""
+    clauses = []
+    most = sorted(answer.elsewhere, key=lambda one: _nearness(one, answer.comparison))[:_MOST]
+    for one in answer.elsewhere:
+        if one not in most:
+            continue
+        own = _way(one)
+        how = "" if own == _way(answer.comparison) else f" ({own})"
+        claim = _claim(one)
+        if np.array_equal(one.sizes, answer.comparison.sizes):  # which were said
+            claim = claim.removesuffix(f", {size_range(one.sizes, one.measure)}")
+        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {claim}")
+    if not clauses:
+        return []
+    more = len(answer.elsewhere) - _MOST
+    if more > 0:
+        clauses.append(f"{more} more batch sizes differ, too")
+    return [f"Other batch sizes differ: {'; '.join(clauses)}."]
+
+
+def _nearness(one: Comparison, main: Comparison) -> tuple[bool, float]:
+    """Sorts what differs most first: another kind of answer, then the farther crossover."""
+    sizes = one.crossover.size, main.crossover.size
+    distance = abs(math.log(sizes[0] / sizes[1])) if all(sizes) else 0.0
+    return one.crossover.kind == main.crossover.kind, -distance
+
+
+def _exceptions(answer: Answer) -> list[str]:
+    """The networks that the curve does not speak for, in a sentence."""
+    clauses = []
+    for one in sorted(answer.exceptions, key=lambda one: -abs(math.log(one.ratio)))[:_MOST]:
+        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
+        winner = "GPU" if one.winner == "gpu" else "CPU"
+        batch = _number(one.common.get("batch", "?"))
+        clauses.append(
+            f"the {winner} trains {_name(one.common['model'])} ({units.count(one.parameters)} "
+            f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
+        )
+    if not clauses:
+        return []
+    more = len(answer.exceptions) - _MOST
+    if more > 0:
+        clauses.append(f"{more} more networks differ, too")
+    return [f"Other networks differ: {'; '.join(clauses)}."]
+
+
+def _speed_up(one: SpeedUp) -> str:
+    cpu, gpu = (float(np.median(curve.samples[0])) for curve in (one.cpu, one.gpu))
+    place = (
+        f"At {units.count(one.parameters)} parameters ({_name(one.common['model'])}, batch "
+        f"{_number(one.common.get('batch', '?'))})"
+    )
+    times = (
+        f"{units.seconds(cpu)} an epoch on the {_name(one.cpu.label)}, {units.seconds(gpu)} on the "
+        f"{_name(one.gpu.label)}"
+    )
+    if one.winner:
+        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
+        winner = "GPU" if one.winner == "gpu" else "CPU"
+        return f"{place} the {winner} is {units.significant(ratio)} times as fast: {times}."
+    if one.low is None or one.high is None:
+        return f"{place} too few repetitions tell who is faster: {times}."
+    interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
+    return (
+        f"{place} neither is faster for sure: {times}; the speed-up's 95 % interval, {interval}, "
+        "holds 1."
+    )
+
+
+def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
+    """Of the largest network, in f32 where that was measured, on the GPU's fastest way."""
+    return max(
+        ratios,
+        key=lambda one: (
+            one.parameters,
+            one.common.get("precision") == "f32",
+            -float(np.median(one.gpu.samples[0])),
+        ),
+    )
+
+
+def _way(one: Comparison) -> str:
+    return _name(way(one))
+
+
+def _name(text: str) -> str:
+    return printable(text, _NAME)
+
+
+def _number(text: str) -> str:
+    """A batch with its thousands separated: "1,000"."""
+    number = whole(text)
+    return _name(text) if number is None else units.count(number)
+
+
+def _reach(file: File) -> str:
+    """What the largest network takes: where a GPU would matter most."""
+    rows = epoch_rows(file)
+    largest = max(row.counters["params"] for row in rows)
+    row = best([row for row in rows if row.counters["params"] == largest])
+    rate = row.counters["flops"] / row.median
+    peak = Ceilings(file.rows).find("flops", row.configuration)
+    share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
+    return (
+        f"the CPU trains {row.configuration['model']}, the largest network measured "
+        f"({units.count(largest)} parameters), at {units.seconds(row.median)} an epoch on "
+        f"{device_label(row).removeprefix('CPU, ')}: {units.rate(rate, 'FLOP/s')}{share}"
+    )
+
+
+def _why_no_gpu(file: File) -> str:
+    if file.machine.gpu:
+        return f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
+    return file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"

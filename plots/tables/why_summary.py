@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `why` prints for people: a block for each question, of the networks at their own batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.analysis.bounds import bounds
+from plots.analysis.counterfactuals import Counterfactual, counterfactuals
+from plots.analysis.crossover import Comparison
+from plots.analysis.curves import is_disc
+from plots.analysis.headline import OWN_BATCH, own_batch
+from plots.analysis.why import (
+    PARTS,
+    UNEXPLAINED,
+    Repayment,
+    Split,
+    Threads,
+    missing_gpu,
+    repayments,
+    splits,
+    threads,
+)
+from plots.axes import BUILT_IN
+from plots.network import best, epoch_rows, network_label, networks, on_device
+from plots.rows import Bound, File, Row
+from plots.series import device_name
+from plots.tables.plain import as_text, wrapped
+from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.text import printable
+
+_MOST_PARTS = 2
+_MOST_CHANGES = 3
+_PLAIN = BUILT_IN["precision"].plainest
+_NETWORK = (Column("model", "network"), Column("batch", "batch", numeric=True))
+
+
+def why_text(file: File, compared: Sequence[Comparison]) -> str:
+    """Where the time of an epoch goes on the fastest way of each device, what more threads bring,
+    what would change the crossover, when a start-up is repaid. Empty without a training epoch."""
+    rows = _own_rows(file, compared)
+    if not rows:
+        return ""
+    blocks = [_block(_split_table(file, rows)), _changes(counterfactuals(file, compared))]
+    repaid = {item.gpu.index: item for item in repayments(rows)}
+    fastest = [row.index for row in _fastest(rows)]
+    blocks.append(_block(_thread_table(threads(rows))))
+    blocks.append(_block(_repayment_table([repaid[i] for i in fastest if i in repaid])))
+    if missing := missing_gpu(file):
+        blocks.append(wrapped(printable(missing, 400)))
+    left = len(epoch_rows(file)) - len(fastest)
+    if left:
+        blocks.append(
+            wrapped(
+                f"Shown is the fastest way of each device; --all shows {left} more rows, each part "
+                "of their time, and every change of the crossover."
+            )
+        )
+    head = f"{printable(file.machine.id)}: why the epochs take the time they take"
+    return "\n\n".join([wrapped(head), *filter(None, blocks)]) + "\n"
+
+
+def _block(table: Table) -> str:
+    return as_text(table).rstrip() if table.lines else ""
+
+
+def _own_rows(file: File, compared: Sequence[Comparison]) -> list[Row]:
+    """The Epoch rows in f32, of the disc networks those at the batch of the headline."""
+    rows = epoch_rows(file)
+    rows = [row for row in rows if row.configuration["precision"] == _PLAIN] or rows
+    batch = own_batch(compared) or str(OWN_BATCH)
+    own = [row for row in rows if not is_disc(row) or row.configuration["batch"] == batch]
+    return own if any(map(is_disc, own)) else rows
+
+
+def _fastest(rows: Sequence[Row]) -> list[Row]:
+    """Of each network the fastest row of each device, the CPU's first."""
+    found = []
+    for members in networks(rows).values():
+        devices = dict.fromkeys(row.configuration["device"] for row in members)
+        found += [best(on_device(members, device)) for device in sorted(devices)]
+    return found
+
+
+def _split_table(file: File, rows: Sequence[Row]) -> Table:
+    found = {split.row.index: split for split in splits(rows)}
+    bound = bounds(file)
+    keys = list(networks(rows))
+    labels = {
+        row.index: network_label(key, keys, row.axes)
+        for key, members in networks(rows).items()
+        for row in members
+    }
+    lines = tuple(
+        (
+            _text(labels[row.index]),
+            _count(row.counters["batch"]),
+            _text(device_name(row)),
+            _seconds(row.median),
+            _bound(bound.get(row.index)),
+            _text(_shares(found[row.index])) if row.index in found else NOTHING,
+        )
+        for row in _fastest(rows)
+    )
+    return Table(
+        "Where the time of an epoch goes",
+        (
+            *_NETWORK,
+            Column("on", "on"),
+            Column("epoch_seconds", "epoch", numeric=True),
+            Column("bound", "of its bound", numeric=True),
+            Column("parts", "largest parts"),
+        ),
+        lines,
+    )
+
+
+def _shares(split: Split) -> str:
+    """The largest parts of an epoch in percent of it: "products 62 %, launch 30 %"."""
+    seconds = {**split.parts, UNEXPLAINED: split.unexplained}
+    largest = sorted(seconds, key=lambda part: -abs(seconds[part]))[:_MOST_PARTS]
+    shares = ((PARTS.get(part, part), 100 * seconds[part] / split.total) for part in largest)
+    return ", ".join(f"{name} {share:.0f} %" for name, share in shares if abs(share) >= 0.5)
+
+
+def _bound(bound: Bound | None) -> Cell:
+    if bound is None or bound.name is None or bound.percent is None:
+        return NOTHING
+    text = f"{bound.name} {units.significant(bound.percent, 2)} %"
+    return Cell(text, bound.percent)
+
+
+def _thread_table(found: Sequence[Threads]) -> Table:
+    """For each network the fewest threads and the fastest number of them."""
+    lines = []
+    for item in found:
+        fewest = next(iter(item.rows))
+        fastest = max(item.speed_ups, key=lambda count: item.speed_ups[count])
+        row = item.rows[fewest]
+        lines.append(
+            (
+                _text(row.configuration["model"]),
+                _count(row.counters["batch"]),
+                _count(fewest),
+                _seconds(row.median),
+                _count(fastest),
+                _seconds(item.rows[fastest].median),
+                Cell(
+                    f"{item.speed_ups[fastest]:.2f}",
+                    item.speed_ups[fastest],
+                    marks=(1,) if fastest in item.unsure else (),
+                ),
+            )
+        )
+    unsure = any(line[-1].marks for line in lines)
+    note = "The repetitions of both thread counts overlap: the difference may be chance."
+    return Table(
+        "What more CPU threads bring",
+        (
+            *_NETWORK,
+            Column("fewest", "threads", numeric=True, group="fewest"),
+            Column("fewest_seconds", "epoch", numeric=True, group="fewest"),
+            Column("fastest", "threads", numeric=True, group="fastest"),
+            Column("fastest_seconds", "epoch", numeric=True, group="fastest"),
+            Column("speed_up", "speed-up", numeric=True),
+        ),
+        tuple(lines),
+        (note,) if unsure else (),
+    )
+
+
+def _changes(found: Sequence[Counterfactual]) -> str:
+    """The changes that matter most, a sentence each."""
+    sentences = [item.sentence for item in found[:_MOST_CHANGES]]
+    if not sentences:
+        return ""
+    left = len(found) - len(sentences)
+    lines = ["What would change the crossover", ""]
+    for text in sentences:
+        said = printable(f"{text[0].upper()}{text[1:]}.", 400)
+        lines.append(wrapped(said, "  ", "- "))
+    if left:
+        lines.append(f"- {left} more with --all")
+    return "\n".join(lines)
+
+
+def _repayment_table(found: Sequence[Repayment]) -> Table:
+    lines = tuple(
+        (
+            _text(item.gpu.configuration["model"]),
+            _count(item.gpu.counters["batch"]),
+            _text(", ".join(_way(item.gpu))),
+            _seconds(item.gpu.counters["first_call_seconds"]),
+            _seconds(item.cpu.counters["first_call_seconds"]),
+            Cell("never") if item.epochs is None else _count(item.epochs),
+        )
+        for item in found
+    )
+    return Table(
+        "After how many epochs the GPU's start-up is repaid, against the fastest CPU row",
+        (
+            *_NETWORK,
+            Column("gpu", "GPU"),
+            Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
+            Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
+            Column("epochs", "epochs", numeric=True),
+        ),
+        lines,
+    )
+
+
+def _way(row: Row) -> list[str]:
+    return row.axes.words(row.configuration, roles=["how"], without=["device"])
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _count(number: float) -> Cell:
+    return Cell(units.count(number), number)
+
+
+def _seconds(value: float) -> Cell:
+    return Cell(units.seconds(value), value)

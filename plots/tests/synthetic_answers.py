@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons whose answers are given, not found: what is made of them is tested alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plots.analysis.crossover import Comparison, Crossover, Curve
+
+COMMON = {"family": "Epoch", "batch": "100"}
+SIZES = np.array([22.0, 2982.0, 703142.0])
+
+
+def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossover:
+    """A crossover at `size`, its interval `spread` wide on each side."""
+    if size is None:
+        return Crossover("always", None, None, None, (), words or "GPU at every size")
+    low, high = size * (1 - spread), size * (1 + spread)
+    words = words or f"from {size:,.0f} parameters"
+    return Crossover("once", size, low, high, (size,), words)
+
+
+def curve(seconds: float = 1.0, **configuration: str) -> Curve:
+    samples = tuple(np.full(9, seconds) for _ in SIZES)
+    is_best = configuration.get("cpu_threads") == "best"
+    candidates = tuple((own,) for own in samples) if is_best else ()
+    return Curve("", {"precision": "f32", **configuration}, SIZES, samples, candidates)
+
+
+def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Comparison:
+    return Comparison(
+        COMMON,
+        "parameters",
+        curve(device="cpu", execution="eager", cpu_threads=threads),
+        curve(device="cuda", **gpu),
+        found,
+    )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer in words: it names what it holds for, and no word of it goes against the rows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from plots import loading
+from plots.analysis.answer import LONGEST, sentences
+from plots.analysis.crossover import comparisons
+from plots.tests import synthetic
+from plots.tests.synthetic_batches import (
+    LARGE,
+    PINNED,
+    RESIDENT,
+    Seconds,
+    by_batch,
+    crossing,
+    heart_on,
+    ways,
+)
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs
+
+
+@pytest.fixture
+def told(write):
+    """The sentences of a file with `configurations`, whose times are `seconds`."""
+
+    def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> list[str]:
+        unique = list({str(each): each for each in configurations}.values())
+        document = synthetic.document(epochs(unique, seconds, **options), gpu="synthetic GPU")
+        file = loading.load_file(write(document))
+        return sentences(file, comparisons(file))
+
+    return tell
+
+
+def test_it_names_family_batch_way_interval_and_sizes(told):
+    first, *_ = told(ways(100, RESIDENT), crossing(5e4))
+    assert re.fullmatch(
+        r"On disc networks at batch 100, with the data on the GPU \(graph, resident\), the GPU "
+        r"wins from [\d,]+ parameters \([\d,]+ to [\d,]+\); measured: 11 sizes, 22 to 11,201,190 "
+        r"parameters\.",
+        first,
+    )
+
+
+def test_batches_that_disagree_are_in_the_first_sentences(told):
+    configurations = [*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)]
+    first, *_ = told(configurations, by_batch(b10="cpu", b100="5e4", b1000="cuda"))
+    assert "at batch 100, with the data on the GPU (graph, resident), the GPU wins from" in first
+    assert "at batch 10 the CPU wins at every size measured;" in first
+    assert "at batch 1,000 the GPU wins at every size measured." in first
+    few = [*ways(100, RESIDENT), *ways(1000, RESIDENT, models=LARGE)]
+    first, *_ = told(few, by_batch(b100="5e4", b1000="cuda"))
+    assert "at every size measured, 2,804,390 to 11,201,190 parameters." in first
+
+
+def test_the_batch_that_suits_the_gpu_best_does_not_answer(told):
+    first, *_ = told(
+        [*ways(10, RESIDENT), *ways(1000, RESIDENT)], by_batch(b10="cpu", b1000="cuda")
+    )
+    assert first.startswith("On disc networks at batch 10, ")
+    assert "the CPU wins at every size measured" in first.split(". ")[0]
+    assert "at batch 1,000 the GPU wins at every size measured" in first
+
+
+def test_a_way_with_few_sizes_says_which(told):
+    configurations = [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)]
+    first, second, _ = told(configurations, crossing(5e4))
+    assert "copying each batch (graph, pinned), the GPU wins from" in first
+    assert "the GPU wins at every size measured, 2,804,390 to 11,201,190 parameters" in second
+
+
+def test_a_network_on_no_curve_that_disagrees_is_named(told):
+    configurations = [*ways(100, RESIDENT), *ways(10, RESIDENT, models=["heart"])]
+    first, *_ = told(configurations, heart_on("cpu"))
+    assert "the GPU wins from 4" in first
+    assert re.search(r"the CPU trains heart \(1,522 parameters, batch 10\) [12].\d+ times", first)
+    assert "heart" not in told(configurations, heart_on("cuda"))[0]
+
+
+def test_a_gpu_that_wins_small_sizes_only(told):
+    first, *_ = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
+    assert re.search(r"the GPU wins only up to 22,\d00 parameters; measured: 11 sizes", first)
+
+
+def test_equal_devices_are_not_called_faster(told):
+    first, speed_up = told(ways(100, RESIDENT), lambda way, params: 1.0)
+    assert "there is no sure winner (equal within noise at 11 of 11 sizes)" in first
+    assert "neither is faster for sure" in speed_up and "times as fast" not in speed_up
+    assert "holds 1" in speed_up
+
+
+def test_too_few_repetitions_tell_nothing(told):
+    first, speed_up = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
+    assert "there is no sure winner (fewer than 3 repetitions; " in first
+    assert "too few repetitions tell who is faster" in speed_up
+
+
+def test_other_training_is_named(told):
+    first, *_ = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
+    assert first.startswith("On disc networks at batch 100, tf32 (CPU: f32), with the data on ")
+
+
+def test_many_batches_are_counted(told):
+    batches = (10, 20, 50, 100, 200, 500, 1000)
+    configurations = [each for batch in batches for each in ways(batch, RESIDENT)]
+    first, *_ = told(
+        configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
+    )
+    assert first.count("at batch") == 4 and "3 more batch sizes differ, too" in first
+
+
+def test_of_many_batches_those_that_differ_most_are_named(told):
+    batches = (10, 20, 50, 100, 200, 500)
+    configurations = [each for batch in batches for each in ways(batch, RESIDENT)]
+
+    def seconds(way: dict[str, str], params: float) -> float:
+        if way["batch"] == "500":
+            return 1.0 if way["device"] == "cpu" else 2.0
+        return crossing(50 * int(way["batch"]))(way, params)
+
+    first, *_ = told(configurations, seconds)
+    named = re.findall(r"at batch (\d+)", first)
+    assert named == ["100", "10", "20", "500"]
+    assert "at batch 500 the CPU wins at every size measured" in first
+
+
+def test_long_names_make_no_long_answer(write):
+    way = {"layout": "y" * 10_000}
+    configurations = [
+        {**each, **(way if each["device"] == "cuda" else {})}
+        for batch in (10, 20, 50, 100, 200)
+        for each in ways(batch, RESIDENT, PINNED)
+    ]
+    entries = epochs(
+        configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
+    )
+    axes = ({**synthetic.LAYOUT, "values": ["plain", "y" * 10_000]},)
+    document = synthetic.document(entries, gpu="synthetic GPU", axes=axes)
+    file = loading.load_file(write(document))
+    said = sentences(file, comparisons(file))
+    assert "(10,0" in said[0] and "2 more batch sizes" not in said[0]
+    assert max(map(len, said)) < LONGEST
+
+
+def test_one_network_has_a_speed_up(told):
+    (only,) = told(ways(10, RESIDENT, models=["heart"]), heart_on("cpu"))
+    assert "there is no crossover" in only and "(heart, batch 10) the CPU is" in only
+
+
+def test_nothing_to_compare_is_said(write):
+    cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
+    gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
+    for entries, expected in (
+        (cpu + gpu, "nothing to compare"),
+        (gpu, "Only the GPU was measured"),
+        ([synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why")], "no answer"),
+    ):
+        document = synthetic.document(entries, gpu="synthetic GPU")
+        (said,) = sentences(loading.load_file(write(document)), [])
+        assert expected in said
+
+
+# --- the property: every clause that names a winner is held against the rows
+
+
+_CLAUSE = re.compile(
+    r"at batch (?P<batch>[\d,]+)(?:, (?:with the data on the GPU|copying each batch))?"
+    r"(?: \((?P<way>[^)]*)\))?,? the (?P<winner>GPU|CPU) wins (?P<where>(?:[^;.]|\.\d)*)"
+)
+
+
+def claimed(where: str, sizes: np.ndarray) -> np.ndarray:
+    """At which of `sizes` a clause says that its device wins."""
+    where = re.sub(r"(?<=\d),(?=\d)", "", where)
+    numbers = [float(text) for text in re.findall(r"\d[\d.]*", where)]
+    if where.startswith(("at every size measured", "at no size measured")):
+        assert not numbers or numbers == [sizes[0], sizes[-1]]
+        return np.full(len(sizes), "every" in where)
+    inside = np.zeros(len(sizes), dtype=bool)
+    for span in where.partition(" (")[0].split(" and "):
+        ends = [float(text) for text in re.findall(r"\d[\d.]*", span)]
+        low = ends[0] if "from" in span else 0.0
+        high = ends[-1] if "up to" in span or len(ends) == 2 else np.inf
+        inside |= (sizes >= low) & (sizes <= high)
+    return inside
+
+
+def random_file(generator: np.random.Generator) -> tuple[list[dict[str, str]], dict]:
+    """Ways at random batches and sizes, and the true speed-up of each: far from 1, so that nine
+    repetitions decide it."""
+    configurations, truth = [], {}
+    for batch in generator.choice([10, 50, 100, 500, 1000], generator.integers(1, 4), False):
+        for mode in (RESIDENT, ("eager", "resident"), PINNED):
+            if generator.random() < 0.3:
+                continue
+            count = generator.integers(2, len(DISC_MODELS) + 1)
+            first = generator.integers(0, len(DISC_MODELS) - count + 1)
+            models = DISC_MODELS[first : first + count]
+            configurations += ways(int(batch), mode, models=models)
+            signs = generator.choice([-1, 1]) * np.ones(count)
+            for place in generator.integers(0, count, generator.integers(0, 3)):
+                signs[place:] *= -1
+            for model, sign in zip(models, signs, strict=True):
+                ratio = np.exp(sign * generator.uniform(0.3, 1.5))
+                truth[str(batch), ", ".join(mode), synthetic.MODELS[model][0]] = ratio
+    return configurations, truth
+
+
+@pytest.mark.slow
+def test_no_clause_claims_a_winner_that_the_rows_deny(told):
+    checked = 0
+    for seed in range(60):
+        configurations, truth = random_file(np.random.default_rng(seed))
+        if not configurations:
+            continue
+
+        def seconds(way: dict[str, str], params: float, truth: dict = truth) -> float:
+            mode = f"{way.get('execution')}, {way.get('data')}"
+            return 1.0 if way["device"] == "cpu" else 1 / truth[way["batch"], mode, params]
+
+        for sentence in told(configurations, seconds, seed=seed):
+            main = None
+            for clause in _CLAUSE.finditer(sentence):
+                main = main or clause["way"]
+                key = (clause["batch"].replace(",", ""), clause["way"] or main)
+                rows = {size: ratio for (*own, size), ratio in truth.items() if tuple(own) == key}
+                sizes = np.array(sorted(rows), dtype=float)
+                wins = np.array([rows[size] > 1 for size in sizes])
+                inside = claimed(clause["where"], sizes)
+                if clause["winner"] == "CPU":
+                    assert not wins[inside].any(), (seed, sentence)
+                else:
+                    assert (wins == inside).all(), (seed, clause, sentence)
+                checked += 1
+    assert checked > 100

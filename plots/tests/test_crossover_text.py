@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m plots crossover`: what people read by default, and what programs and --all get."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from plots import loading
+from plots.analysis.crossover import comparisons
+from plots.cli import main
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, wide_sweep
+from plots.units import significant
+
+
+@pytest.fixture
+def simple(write) -> Path:
+    """A file with one crossover, at 50,000 parameters."""
+    return write(synthetic.document(known(), gpu="synthetic GPU"), "simple.json")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
+    return loading.load_file(
+        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
+    )
+
+
+def test_text_has_the_answer_beside_the_way(simple, capsys):
+    assert main(["crossover", str(simple)]) == 0
+    blocks = capsys.readouterr().out.split("\n\n")
+    crossover = comparisons(loading.load_file(simple))[0].crossover
+    assert blocks[0].startswith("synthetic machine\n  On disc networks at batch 100, copying each")
+    assert blocks[1].endswith("faster than the CPU (1 thread)")
+    assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {crossover.words}"
+    assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEED UP = ")
+    assert blocks[4].count("\ndisc-") == 11
+    assert len(blocks) == 5
+
+
+def test_text_of_all_lines(simple, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["crossover", str(simple), "--all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line.split() for line in lines if line.startswith("epoch ")]
+    crossover = comparisons(loading.load_file(simple))[0].crossover
+    ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
+    assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
+
+
+def test_text_is_short_and_epochs_come_first(wide, capsys):
+    assert main(["crossover", str(wide.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100 and len(lines) < 70
+    titles = ["disc networks faster than", "SPEED UP", "square matrices", "layers faster"]
+    places = [next(n for n, line in enumerate(lines) if title in line) for title in titles]
+    assert places == sorted(places)
+    (each,) = [line for line in lines if line.startswith("  100  graph, pinned ")]
+    found = [one for one in comparisons(wide) if one.cpu.candidates]
+    (one,) = [
+        one
+        for one in found
+        if (one.common.get("batch"), one.common["precision"]) == ("100", "f32")
+        and one.gpu.label == "GPU, graph, pinned"
+    ]
+    assert each.endswith(one.crossover.words)
+    # Three thread counts and the best of them on 30 ways, of which 15 are f32.
+    left = f"[1] {4 * 30 - 15} more: --all shows each precision and each number of CPU threads."
+    assert lines.count(left) == 1
+
+
+def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, capsys):
+    widths = []
+    for columns in ("80", "140"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["crossover", str(simple)]) == 0
+        widths.append(max(map(len, capsys.readouterr().out.splitlines())))
+    assert 70 < widths[0] <= 80 and 110 < widths[1] <= 140
+
+
+def test_every_format_but_text_has_all_lines(wide, capsys):
+    assert main(["crossover", str(wide.path), "--format", "json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["title"].partition(" on ")[0] for table in tables] == [
+        "Crossover of training epochs",
+        "SPEED UP = CPU time / GPU time of one epoch",
+        "Crossover of square matrix products",
+        "Crossover of layers",
+    ]
+    assert [len(table["rows"]) for table in tables] == [120, 360, 1, 1]
+
+
+def test_programs_get_every_crossing(write, capsys):
+    def seconds(way: dict[str, str], params: float) -> float:
+        cpu = 1 / 2 if 1000 < params < 1e6 else 2.0
+        return cpu if way["device"] == "cpu" else 1.0
+
+    ways = [
+        way
+        for model in DISC_MODELS
+        for way in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model))
+    ]
+    path = write(synthetic.document(epochs(ways, seconds), gpu="synthetic GPU"))
+    known = list(comparisons(loading.load_file(path))[0].crossover.crossings)
+    assert len(known) == 2
+    assert main(["crossover", str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["rows"][0]["crossings"] == known
+    assert main(["crossover", str(path), "--format", "csv"]) == 0
+    (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out.split("\n\n")[0]))
+    assert [float(text) for text in line["crossings"].split()] == known
+    assert main(["crossover", str(path), "--all"]) == 0
+    assert "crossings" not in capsys.readouterr().out
