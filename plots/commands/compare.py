@@ -12,27 +12,34 @@ from pathlib import Path
 from plots import loading, rows
 from plots.analysis import mix
 from plots.analysis.comparability import obstacles, remarks
+from plots.analysis.machines import UnknownMachineError, named
 from plots.commands.shared import (
     EXIT_BAD_INPUT,
     EXIT_SLOWER,
+    add_baseline,
     add_format,
+    add_sort,
     complain,
     named_path,
     print_tables,
 )
+from plots.commands.side_by_side import are_machines, draw, shown_side_by_side
+from plots.tables.machines import machines_table
 from plots.tables.table import Table
 from plots.text import printable, slug
 
 NAME = "compare"
-HELP = "compare machines or commits row by row, or mix a CPU with another machine's GPU"
+HELP = "compare machines, or commits row by row, or mix a CPU with another machine's GPU"
 DESCRIPTION = (
-    "Compares the rows of files with those of the same name in the first one, the baseline: ratio "
-    "of times, 95 % interval, and whether the other is faster, slower, the same, or nothing of "
-    "that is shown (docs/method/comparing.md). Exits with 2 where files can't be compared. "
-    "With --cpu-of and --gpu-of instead: from which size on the second machine's GPU would win "
-    "against the first one's CPU."
+    "Files of several machines: sets them side by side, with crossover, times, and the geometric "
+    "mean of the ratio to one of them. Files of one machine: compares the rows with those of the "
+    "first file, the baseline: ratio of times, 95 % interval, and whether the other is faster, "
+    "slower, the same, or nothing of that is shown (docs/method/comparing.md). Exits with 2 where "
+    "files can't be compared. With --cpu-of and --gpu-of instead: from which size on the second "
+    "machine's GPU would win against the first one's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
+_TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +48,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         type=named_path,
-        metavar="FILE",
-        help="result file; the first is the baseline",
+        metavar="PATH",
+        help="result file, or folder: every *.json below it",
+    )
+    add_sort(parser)
+    add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="list all rows, not only those that changed, and all files of each of several "
+        "machines, not only the newest",
+    )
+    parser.add_argument(
+        "--rows",
+        action="store_true",
+        help="of several machines, also compare the rows of each with the baseline's, as "
+        "--fail-on-slower does",
     )
     parser.add_argument(
         "--minimum-effect",
@@ -87,12 +108,43 @@ def run(options: argparse.Namespace) -> int:
     fault = _wrong_usage(options)
     if fault:
         return complain([fault])
-    paths = options.paths or [options.cpu_of, options.gpu_of]
     try:
-        files = [_load(path) for path in paths]
-        return _run_mix(*files, options) if options.cpu_of else _run_comparison(files, options)
-    except (loading.BadFileError, mix.NothingToMixError) as error:
+        if options.cpu_of:
+            return _run_mix(_load(options.cpu_of), _load(options.gpu_of), options)
+        files, problems = _load_all(options.paths)
+        if len(files) < 2:
+            return complain(problems[:1] or [_TOO_FEW])
+        baseline = _baseline(files, options)
+        tables: list[Table] = []
+        if are_machines(files):
+            side = shown_side_by_side(files, baseline, options)
+            files, baseline = [one.file for one in side.standings], side.baseline
+            tables = [machines_table(side)]
+            if not options.rows and options.fail_on_slower is None:
+                print_tables(tables, options)
+                problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
+                return complain(problems + (draw(side, options.charts) if options.charts else []))
+        return _run_comparison(files, baseline or files[0], tables, problems, options)
+    except (loading.BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
+
+
+def _load_all(paths: list[Path]) -> tuple[list[rows.File], list[str]]:
+    """The files that `paths` name, in their order, and what is wrong with others."""
+    found: list[rows.File] = []
+    problems: list[str] = []
+    for path in paths:  # one by one: a file may be compared with itself
+        files, faults = loading.load_files([path])
+        found += files
+        problems += faults
+    return found, problems
+
+
+def _baseline(files: list[rows.File], options: argparse.Namespace) -> rows.File | None:
+    """The file that others are compared with; None where no one says which."""
+    if options.baseline:
+        return named(files, options.baseline)
+    return None if options.paths[0].is_dir() else files[0]
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:
@@ -101,8 +153,8 @@ def _wrong_usage(options: argparse.Namespace) -> str:
         return "compare: --cpu-of and --gpu-of each need one file, and no other files are allowed"
     if mixing and (options.charts or options.fail_on_slower is not None):
         return "compare: --charts and --fail-on-slower need files to compare, not --cpu-of"
-    if not mixing and len(options.paths) < 2:
-        return "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"
+    if not mixing and not options.paths:
+        return _TOO_FEW
     if options.fail_on_slower is not None and options.fail_on_slower < options.minimum_effect:
         return (
             "compare: --fail-on-slower is below --minimum-effect, so nothing could be shown to be "
@@ -127,23 +179,29 @@ def _refusal(first: rows.File, second: rows.File) -> str:
     )
 
 
-def _run_comparison(files: list[rows.File], options: argparse.Namespace) -> int:
+def _run_comparison(
+    files: list[rows.File],
+    baseline: rows.File,
+    tables: list[Table],
+    problems: list[str],
+    options: argparse.Namespace,
+) -> int:
+    """Compares the rows of `files` with those of `baseline`, one of them; prints that behind
+    `tables`."""
     # Imported here because scipy takes longer to load than a refusal takes.
     from plots.analysis.compare import Comparison, compare  # noqa: PLC0415
     from plots.tables.compare import compare_tables  # noqa: PLC0415
 
-    baseline, *others = files
-    problems: list[str] = []
-    tables: list[Table] = []
+    place = next(place for place, file in enumerate(files) if file is baseline)
     done: list[Comparison] = []
-    for other in others:
+    for other in (*files[:place], *files[place + 1 :]):
         refusal = "" if options.anyway else _refusal(baseline, other)
         if refusal:
             problems.append(refusal)
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
-        tables += compare_tables(comparison)
+        tables += compare_tables(comparison, options.all)
         if not comparison.pairs:
             problems.append(
                 f"{printable(str(other.path))}: no row has a result both here and in the baseline "

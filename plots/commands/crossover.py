@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from plots import loading
 from plots.analysis.crossover import Comparison, comparisons
 from plots.analysis.curves import is_cpu
+from plots.analysis.machines import side_by_side
 from plots.analysis.speed_up import SpeedUp, speed_ups
-from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
+from plots.commands.shared import (
+    add_all,
+    add_format,
+    add_paths,
+    add_sort,
+    complain,
+    named_path,
+    print_tables,
+)
+from plots.file_order import newest_per_machine
 from plots.rows import File
 from plots.tables.crossover import crossover_tables, speed_up_table
 from plots.tables.crossover_summary import crossover_text
+from plots.tables.machines import summary_table
 from plots.tables.table import Table
 from plots.text import printable
 
@@ -40,11 +51,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also draw charts (PNG and SVG) into this folder, made if missing",
     )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="print one line for each machine's newest file instead: its crossover as one number",
+    )
+    add_sort(parser, "crossover", "of --summary")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the tables and draws the charts; returns the exit code."""
     files, problems = loading.load_files(options.paths)
+    if options.summary:
+        return _summarize(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [(file, speed_ups(file)) for file in files]
     if options.format == "text" and not options.all:
@@ -106,3 +125,14 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
         f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
         "size from which that wins, its interval, and the speed-up of each network"
     )
+
+
+def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints the summary; returns the exit code."""
+    if options.charts:
+        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
+    if files:
+        shown, older = newest_per_machine(files)
+        side = side_by_side(shown, older=older, sort=options.sort)
+        print_tables([summary_table(side.standings)], options)
+    return complain(problems)

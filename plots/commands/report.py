@@ -7,7 +7,9 @@ import argparse
 from pathlib import Path
 
 from plots import loading
-from plots.commands.shared import add_paths, complain, named_path
+from plots.analysis.machines import UnknownMachineError, named
+from plots.commands.shared import add_baseline, add_paths, add_sort, complain, named_path
+from plots.file_order import gpus_first, newest_first, newest_per_machine
 from plots.parallel import Pool
 from plots.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.text import printable, whole
@@ -16,8 +18,9 @@ NAME = "report"
 HELP = "write one HTML page with everything, and its charts"
 DESCRIPTION = (
     "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
-    "and tables; and each chart as PNG and SVG. Of several files from one machine the newest is "
-    "shown. Bad files are named and left out, and the exit code is then 2."
+    "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
+    "several files from one machine the newest is shown. Bad files are named and left out, and the "
+    "exit code is then 2."
 )
 EXAMPLE = "report results -o report"
 _DETAILED = 4
@@ -42,9 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_detail,
         default=_DETAILED,
         metavar="N|all",
-        help="of how many files, the latest first, to show charts and all tables; the others are "
-        f"a line each (default: {_DETAILED})",
+        help="of how many files, the first in the table of machines, to show charts and all "
+        f"tables; the others are a line each (default: {_DETAILED})",
     )
+    add_sort(parser)
+    add_baseline(parser, "the newest with a GPU, or the newest")
     parser.add_argument(
         "--summary",
         action="store_true",
@@ -60,17 +65,27 @@ def run(options: argparse.Namespace) -> int:
 
     with Pool() as pool:
         files, problems = loading.load_files(options.paths, pool.map)
-        files, older = (
-            (report.newest_first(files), []) if options.all else report.newest_per_machine(files)
-        )
+        files, older = (newest_first(files), []) if options.all else newest_per_machine(files)
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
+        try:
+            baseline = named(files, options.baseline) if options.baseline else None
+        except UnknownMachineError as error:
+            return complain([*problems, str(error)])
         if options.summary:
-            shown = files[: options.detail]
+            shown = gpus_first(files)[: options.detail]
             print("\n\n".join(report.summary(file) for file in shown), end="\n\n")
         try:
-            contents = report.build_report(files, load_published(), older, options.detail, pool.map)
+            contents = report.build_report(
+                files,
+                load_published(),
+                older,
+                options.detail,
+                pool.map,
+                sort=options.sort,
+                baseline=baseline,
+            )
             page, *charts = report.write_report(contents, options.output)
         except OSError as error:
             problems.append(_unwritten(error, options.output))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from plots.analysis.machines import SORTS
 from plots.tables.formats import FORMATS, render
 from plots.tables.table import Table
 
@@ -64,3 +65,26 @@ def complain(problems: Sequence[str]) -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     return EXIT_BAD_INPUT if problems else EXIT_OK
+
+
+def add_sort(
+    parser: argparse.ArgumentParser, default: str = SORTS[0], of: str = "of machines"
+) -> None:
+    """Adds --sort, the order of machines that stand beside each other; `of` says where."""
+    parser.add_argument(
+        "--sort",
+        choices=SORTS,
+        default=default,
+        help=f"order {of}, those with a GPU first: latest date; name; smallest crossover; "
+        "name of CPU or GPU; shortest time of disc-10 or heart; smallest ratio of epochs to the "
+        f"baseline (default: {default})",
+    )
+
+
+def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
+    """Adds --baseline; `default` says in words which machine is taken without it."""
+    parser.add_argument(
+        "--baseline",
+        metavar="MACHINE",
+        help=f"machine, or its file, that the ratios of machines are to (default: {default})",
+    )

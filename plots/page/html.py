@@ -23,6 +23,7 @@ _LONGEST = 900  # characters of any text; what a result file holds may have mill
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%|[kKMGT]?i?(?:B|FLOP)(?:/s)?)(?:\W|$))")
 _CODE = frozenset({"row", "command"})  # columns of what one types
+_NAMES = frozenset({"machine", "gpu"})  # columns of names that may take two lines
 
 
 def render_table(table: Table) -> str:
@@ -42,7 +43,12 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    made.globals.update(groups=_groups, is_code=lambda column: column.key in _CODE, https=_https)
+    made.globals.update(
+        groups=_groups,
+        is_code=lambda column: column.key in _CODE,
+        is_name=lambda column: column.key in _NAMES,
+        https=_https,
+    )
     return made
 
 

@@ -18,7 +18,8 @@ from plots.page.section import Picture, Section
 
 def render_page(sections: Sequence[Section]) -> str:
     """The page with `sections`, in their order; see plots/page/html.py for what becomes of text."""
-    several = any(sum(bool(block.machine) for block in section.blocks) > 1 for section in sections)
+    named = [[block.machine for block in one.blocks if block.machine] for one in sections]
+    several = any(len(machines) > 1 for machines in named)
     script = _text("sort.js")
     return (
         environment()
@@ -26,6 +27,8 @@ def render_page(sections: Sequence[Section]) -> str:
         .render(
             sections=sections,
             several=several,
+            # Of several machines the page compares first; what each file says opens when asked to.
+            folded=any(len(set(machines)) > 1 for machines in named),
             draw=partial(_inline, count(1)),
             style=Markup(_text("report.css")),
             script=Markup(script),

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from plots.analysis.crossover import comparisons
+from plots.analysis.machines import SORTS, side_by_side
 from plots.network import epoch_rows
 from plots.page.page import render_page
 from plots.page.section import Context, Section
@@ -26,41 +27,34 @@ from plots.text import printable, slug
 PAGE = "index.html"
 
 
-def newest_first(files: Iterable[File]) -> list[File]:
-    """`files` by date, the latest first."""
-    return sorted(files, key=lambda file: (file.date, str(file.path)), reverse=True)
-
-
-def newest_per_machine(files: Iterable[File]) -> tuple[list[File], list[File]]:
-    """Of each machine the file with the latest date, and all others; both latest first."""
-    newest: dict[str, File] = {}
-    older = []
-    for file in newest_first(files):
-        if newest.setdefault(file.machine.id, file) is not file:
-            older.append(file)
-    return list(newest.values()), older
-
-
 def build_report(
     files: Sequence[File],
     experiments: Sequence[Experiment],
     older: Sequence[File] = (),
     detailed: int | None = None,
     apply: Map = in_process,
+    *,
+    sort: str = SORTS[0],
+    baseline: File | None = None,
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
-    The first `detailed` files (None: all) are shown in full, the others as lines of a table;
-    `older` files are only named. Names are made of lower case letters, digits, hyphens and dots
-    between them whatever the files hold, so nothing lands outside the folder they are written to.
+    `sort` and `baseline` are those of side_by_side(). The first `detailed` files (None: all) are
+    shown in full, the others as lines of a table; `older` files are only named. Names are made of
+    lower case letters, digits, hyphens and dots between them whatever the files hold, so nothing
+    lands outside the folder they are written to.
     """
     compared = apply(comparisons, files)
+    side = side_by_side(files, compared=compared, older=older, baseline=baseline, sort=sort)
+    found = {file.path: own for file, own in zip(files, compared, strict=True)}
+    files = [standing.file for standing in side.standings]
     context = Context(
         experiments=tuple(experiments),
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
         stems=_stems(files),
-        compared={file.path: found for file, found in zip(files, compared, strict=True)},
+        compared=found,
+        side=side,
         map=apply,
     )
     built = [module.build(files, context) for module in SECTIONS]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.analysis.crossover import Comparison
+from plots.analysis.machines import SideBySide
 from plots.charts.style import Pictures
 from plots.parallel import Map, in_process
 from plots.published import Experiment
@@ -90,8 +91,8 @@ class Context:
     """What sections share besides the files.
 
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
-    of machines that have a newer one. `stems` are the machines' parts of file names. Work on many
-    files goes through `map`.
+    of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
+    files beside each other. Work on many files goes through `map`.
     """
 
     experiments: tuple[Experiment, ...] = ()
@@ -99,6 +100,7 @@ class Context:
     older: tuple[File, ...] = ()
     stems: dict[Path, str] | None = None
     compared: dict[Path, list[Comparison]] | None = None
+    side: SideBySide | None = None
     map: Map = in_process
 
     def comparisons(self, file: File) -> list[Comparison]:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from plots import units
 from plots.analysis.compare import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
 from plots.row_names import short_names
@@ -10,6 +13,7 @@ from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table
 
 _VERDICTS = ("faster", "slower", "same", "ambiguous")
+_CHANGED = ("faster", "slower")
 
 _RUNS = (
     "The test knows the spread within each run. What differs from run to run (clock, neighbours, "
@@ -29,24 +33,91 @@ _COLUMNS = (
 )
 
 
-def compare_tables(comparison: Comparison) -> list[Table]:
-    """The rows that were compared, and those that were not, where there are any."""
+def compare_tables(comparison: Comparison, everything: bool = False) -> list[Table]:
+    """What changed: by family, then by row, then the rows that were not compared, if any.
+
+    The largest effect stands first. Rows that are the same or ambiguous are counted, and rows that
+    were not compared stand in a line for each reason; with `everything` all of them are listed.
+    """
     rows = [pair.baseline for pair in comparison.pairs]
     rows += [unmatched.row for unmatched in comparison.unmatched]
     names, common = short_names(rows)
-    tables = [_ratios(comparison, names, common)]
+    tables = [_families(comparison)] if comparison.pairs else []
+    tables.append(_ratios(comparison, names, common, everything))
     if comparison.unmatched:
-        lines = [
-            (
-                Cell(names[unmatched.row.name], unmatched.row.name),
-                Cell(unmatched.reason, unmatched.reason),
-            )
-            for unmatched in comparison.unmatched
-        ]
-        columns = Column("name", "row"), Column("reason", "not compared, because")
-        title = f"Rows that could not be compared: {len(lines)}"
-        tables.append(Table(title, columns, tuple(lines)))
+        tables.append(
+            _every_unmatched(comparison, names) if everything else _unmatched(comparison, names)
+        )
     return tables
+
+
+def _every_unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
+    lines = [
+        (
+            Cell(names[unmatched.row.name], unmatched.row.name),
+            Cell(unmatched.reason, unmatched.reason),
+        )
+        for unmatched in comparison.unmatched
+    ]
+    columns = Column("name", "row"), Column("reason", "not compared, because")
+    return Table(f"Rows that could not be compared: {len(lines)}", columns, tuple(lines))
+
+
+def _unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
+    reasons: dict[str, list[str]] = {}
+    for unmatched in comparison.unmatched:
+        reasons.setdefault(unmatched.reason, []).append(unmatched.row.name)
+    lines = [
+        (
+            Cell(reason, reason),
+            Cell(units.count(len(rows)), len(rows)),
+            Cell(names[rows[0]], rows[0]),
+        )
+        for reason, rows in reasons.items()
+    ]
+    columns = (
+        Column("reason", "not compared, because"),
+        Column("rows", "rows", numeric=True),
+        Column("name", "such as"),
+    )
+    title = f"Rows that could not be compared: {len(comparison.unmatched)}"
+    return Table(title, columns, tuple(lines), ("--all lists each row.",))
+
+
+def _families(comparison: Comparison) -> Table:
+    """A line for each family: the geometric mean of its rows' ratios, and how many changed."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in comparison.pairs:
+        groups.setdefault(pair.baseline.family, []).append(pair)
+    means = {
+        family: math.exp(sum(_log(pair.ratio) for pair in pairs) / len(pairs))
+        for family, pairs in groups.items()
+    }
+    lines = []
+    for family in sorted(groups, key=lambda family: -abs(math.log(means[family]))):
+        verdicts = [pair.verdict for pair in groups[family]]
+        counts = [verdicts.count(verdict) for verdict in _VERDICTS]
+        lines.append(
+            (
+                Cell(family, family),
+                _ratio(means[family]),
+                *(Cell(units.count(count), count) for count in (len(verdicts), *counts)),
+            )
+        )
+    columns = (
+        Column("family", "family"),
+        Column("ratio", "ratio", numeric=True),
+        Column("rows", "rows", numeric=True),
+        *(Column(verdict, verdict, numeric=True) for verdict in _VERDICTS),
+    )
+    files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
+    title = f"{files}: geometric mean of the ratio in each family"
+    return Table(title, columns, tuple(lines))
+
+
+def _log(ratio: float) -> float:
+    """The logarithm, also of a quotient that no double can hold."""
+    return math.log(min(max(ratio, 1e-300), 1e300))
 
 
 def headline(comparison: Comparison) -> str:
@@ -67,7 +138,7 @@ def _rows(count: int) -> str:
     return "row" if count == 1 else "rows"
 
 
-def _ratios(comparison: Comparison, names: dict[str, str], common: str) -> Table:
+def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:
     notes = [
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
@@ -94,8 +165,18 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str) -> Table
             "whatever they show."
         )
     notes += (f"{remark[:1].upper()}{remark[1:]}." for remark in comparison.remarks)
-    lines = tuple(_line(pair, names, notes) for pair in comparison.pairs)
-    return Table("Times of the same rows in two files", _COLUMNS, lines, tuple(notes))
+    changed = [pair for pair in comparison.pairs if pair.verdict in _CHANGED]
+    rest = [pair for pair in comparison.pairs if pair.verdict not in _CHANGED]
+    if rest and not everything:
+        notes.append(f"{len(rest)} {_rows(len(rest))} the same or ambiguous: --all lists them.")
+    listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
+    lines = tuple(_line(pair, names, notes) for pair in listed)
+    what = "Times of the same rows in two files" if everything else "Rows that changed"
+    return Table(f"{what}, the largest effect first", _COLUMNS, lines, tuple(notes))
+
+
+def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
 
 
 def _by_chance(comparison: Comparison) -> str:
@@ -117,7 +198,7 @@ def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ..
             if note not in notes:
                 notes.append(note)
             marks.append(notes.index(note) + 1)
-    called = pair.verdict in ("faster", "slower")
+    called = pair.verdict in _CHANGED
     return (
         Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks)),
         Cell(pair.verdict, pair.verdict, bold=called),

@@ -9,7 +9,30 @@ from typing import Any
 
 import pytest
 
-from plots.tests import synthetic
+from plots import loading
+from plots.analysis.crossover import Comparison, comparisons
+from plots.rows import File
+from plots.tests import synthetic, synthetic_machines
+
+
+@pytest.fixture(scope="session")
+def five(tmp_path_factory) -> Path:
+    """The folder of five machines' files, two without a GPU."""
+    folder = tmp_path_factory.mktemp("five")
+    synthetic_machines.write_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def five_files(five) -> list[File]:
+    """What the five files hold."""
+    return loading.load_files([five])[0]
+
+
+@pytest.fixture(scope="session")
+def five_compared(five_files) -> list[list[Comparison]]:
+    """Their comparisons()."""
+    return [comparisons(file) for file in five_files]
 
 
 @pytest.fixture

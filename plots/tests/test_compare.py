@@ -155,7 +155,10 @@ def test_true_differences_among_many_rows_are_found(compared):
     second = document(**{f"t{k}": times(1.1 if k <= 10 else 1.0) for k in range(1, 101)})
     result = compared(first, second)
     assert (result.count("slower"), result.count("same")) == (10, 90)
-    assert "0.5 rows" in compare_tables(result)[0].notes[2]
+    families, rows = compare_tables(result)
+    assert "0.5 rows" in rows.notes[2]
+    assert len(rows.lines) == 10 and "90 rows the same or ambiguous" in rows.notes[-1]
+    assert families.records()[0]["slower"] == 10
 
 
 def test_no_row_is_dropped(compared):
@@ -174,9 +177,12 @@ def test_no_row_is_dropped(compared):
         "8": "only in the other file, skipped: why",
     }
     assert [one.row.configuration["cpu_threads"] for one in result.unmatched if one.lost] == ["5"]
-    text = render(compare_tables(result), "text")
+    text = render(compare_tables(result, everything=True), "text")
     for count in range(1, 9):
         assert f"{count} thread" in text
+    counted = compare_tables(result)[-1].records()
+    assert sum(line["rows"] for line in counted) == 7
+    assert {line["reason"] for line in counted} == set(reasons.values())
 
 
 def test_rows_of_other_work_are_not_compared(compared):
@@ -333,8 +339,38 @@ def test_several_files_are_each_compared_with_the_first(write, capsys):
     paths = [str(write(document(t1=times(factor)), f"{factor}.json")) for factor in (1.0, 1.1, 0.9)]
     assert main(["compare", *paths, "--format=json"]) == 0
     tables = json.loads(capsys.readouterr().out)
-    assert [table["rows"][0]["verdict"] for table in tables] == ["slower", "faster"]
-    assert tables[0]["rows"][0]["name"].startswith("Epoch/model:disc-3/")
+    compared = [table for table in tables if table["title"].startswith("Rows that changed")]
+    assert [table["rows"][0]["verdict"] for table in compared] == ["slower", "faster"]
+    assert compared[0]["rows"][0]["name"].startswith("Epoch/model:disc-3/")
+
+
+def test_what_changed_stands_first_and_the_rest_is_counted(command):
+    first = document(**{f"t{count}": times() for count in range(1, 6)})
+    factors = {1: 1.0, 2: 1.1, 3: 0.5, 4: 1.4, 5: 1.0}
+    second = document(**{f"t{count}": times(factor) for count, factor in factors.items()})
+    code, out, _ = command(first, second, "--format=json")
+    families, changed = json.loads(out)
+    assert code == 0
+    threads = [line["name"][-1] for line in changed["rows"]]
+    assert threads == ["3", "4", "2"]  # 1/2 is more of a change than 1.4 times
+    assert "2 rows the same or ambiguous: --all lists them." in changed["notes"]
+    (epochs,) = families["rows"]
+    mean = (1.1 * 0.5 * 1.4) ** (1 / 5)
+    assert epochs["ratio"] == pytest.approx(mean)
+    counts = {key: epochs[key] for key in ("rows", "faster", "slower", "same", "ambiguous")}
+    assert counts == {"rows": 5, "faster": 1, "slower": 2, "same": 2, "ambiguous": 0}
+    _, out, _ = command(first, second, "--format=json", "--all")
+    threads = [line["name"][-1] for line in json.loads(out)[1]["rows"]]
+    assert threads[:3] == ["3", "4", "2"] and sorted(threads[3:]) == ["1", "5"]
+
+
+def test_families_stand_by_their_effect(compared):
+    first, second = peak(times(), 1e9), peak(times(1.2), 1e9)
+    first["benchmarks"] += document(t1=times())["benchmarks"]
+    second["benchmarks"] += document(t1=times(0.5))["benchmarks"]
+    families = compare_tables(compared(first, second))[0].records()
+    assert [line["family"] for line in families] == ["Epoch", "Peak"]
+    assert [line["ratio"] for line in families] == pytest.approx([0.5, 1.2])
 
 
 def test_charts_are_drawn(command, tmp_path):
@@ -381,7 +417,7 @@ def test_hostile_names_stay_text(compared):
     content["context"]["crossover"]["axes"] = [axis]
     result = compared(content, content)
     for name in FORMATS:
-        text = render(compare_tables(result), name)
+        text = render(compare_tables(result, everything=True), name)
         assert "<script>" not in text or name in ("text", "csv", "json")
     assert len(render(compare_tables(result), "text")) < 20_000
     assert len(draw_comparison(result).png) > 1000

@@ -16,6 +16,7 @@ import pytest
 from matplotlib.image import imread
 
 from plots import loading, units
+from plots.file_order import newest_per_machine
 from plots.network import epoch_rows
 from plots.page import report
 from plots.page.sections import SECTIONS
@@ -379,7 +380,7 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
     small["context"]["crossover"]["machine"]["id"] = "another"
     folder = write(small, "other.json").parent
     files, _ = loading.load_files([folder])
-    chosen, older = report.newest_per_machine(files)
+    chosen, older = newest_per_machine(files)
     assert [file.path.name for file in chosen] == ["new.json", "other.json"]
     assert [file.path.name for file in older] == ["middle.json", "old.json"]
     text = page_of(build(*chosen, older=older)).text

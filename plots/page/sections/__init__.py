@@ -15,6 +15,7 @@ from plots.page.sections import (
     crossovers,
     doubts,
     epochs,
+    machines,
     products,
     published,
     reasons,
@@ -24,6 +25,7 @@ from plots.page.sections import (
 )
 
 SECTIONS: tuple[ModuleType, ...] = (
+    machines,
     verdict,
     crossovers,
     epochs,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plots import units
 from plots.analysis.answer import sentences
 from plots.network import epoch_rows, on_device
-from plots.page.section import Block, Context, Section
+from plots.page.section import Block, Context, Fold, Section
 from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table
 
@@ -43,9 +43,10 @@ def build(files: Sequence[File], context: Context) -> Section:
     rest = list(zip(files, answers, strict=True))[context.detailed :]
     notes = [_COMPARED] if any_gpu else []
     if rest:
+        blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
         notes.append(
-            f"The charts and tables below show the latest {context.detailed} of these {len(files)} "
-            "files; --detail=N shows N, --detail=all shows all."
+            f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
+            "the order of this page; --detail=N shows the first N, --detail=all shows all."
         )
     if context.older:
         notes.append(
@@ -57,7 +58,6 @@ def build(files: Sequence[File], context: Context) -> Section:
         anchor="answer",
         lead="From what network size is a GPU worth it?",
         blocks=tuple(blocks),
-        tables=(_overview(rest),) if rest else (),
         notes=tuple(notes),
     )
 
@@ -89,7 +89,7 @@ def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
         Column("flagged", "flagged", numeric=True),
     )
     lines = tuple(_line(file, answers[0]) for file, answers in rest)
-    return Table("The other machines", columns, lines)
+    return Table("The other files", columns, lines)
 
 
 def _line(file: File, answer: str) -> tuple[Cell, ...]:

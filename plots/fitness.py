@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a result file is fit to be committed under results/: what results/README.md asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from plots import loading
+from plots.rows import File
+from plots.text import printable
+
+FEWEST_REPETITIONS = 9
+MOST_BYTES = {"CPU": 500_000, "GPU": 1_500_000}
+SWEEPS = ("default", "full")
+
+# What may stand on bench's command line: where results go, and what leaves the sweep whole.
+_ALLOWED = re.compile(
+    r"--(sweep|cuda|out|memory-limit|benchmark_(?!filter)[a-z_]+|v)(=.*)?", re.DOTALL
+)
+_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+
+
+def faults(file: File) -> list[str]:
+    """Why `file` is not fit, a phrase with its remedy each; empty where it is."""
+    return [*_run_faults(file), *_row_faults(file), *_place_faults(file), *_form_faults(file)]
+
+
+def praise(file: File) -> str:
+    """What makes `file` fit, in a phrase that names every row that failed."""
+    rows = file.rows
+    failed = [row for row in rows if row.failure and row.failure.outcome == "failed"]
+    skipped = sum(row.failure is not None for row in rows) - len(failed)
+    flagged = sum(bool(row.quality) for row in rows)
+    parts = [
+        f"{len(rows):,} rows of a {file.run.sweep} sweep at commit {file.software.commit[:7]}, "
+        "every result verified"
+    ]
+    if skipped:
+        parts.append(f"{skipped} skipped")
+    if failed:
+        named = ", ".join(
+            f"{printable(row.name)} ({printable(row.failure.message)})"
+            for row in failed
+            if row.failure
+        )
+        parts.append(f"{len(failed)} failed: {named}")
+    if flagged:
+        parts.append(f"{flagged} flagged as doubtful")
+    return "; ".join(parts)
+
+
+def _run_faults(file: File) -> Iterator[str]:
+    run, software = file.run, file.software
+    if not file.complete:
+        yield "the run was interrupted, so rows are missing: measure again"
+    if not software.commit:
+        yield "it does not state its commit: build in a git checkout"
+    if software.dirty:
+        yield "it was measured with uncommitted changes: measure a clean checkout"
+    if run.sweep not in SWEEPS:
+        known = " or ".join(SWEEPS)
+        yield f"its sweep is {printable(run.sweep)}: measure with --sweep={known}"
+    own = [word for word in run.command[1:] if not _ALLOWED.fullmatch(word)]
+    if own:
+        yield f"it measures other rows than the sweep's: leave out {printable(' '.join(own))}"
+    if run.data not in ("", "generated"):
+        yield f"it trains on {printable(run.data)}: measure with the generated data"
+    if run.repetitions < FEWEST_REPETITIONS:
+        yield (f"it has {run.repetitions} repetitions: measure with {FEWEST_REPETITIONS} or more")
+
+
+def _row_faults(file: File) -> Iterator[str]:
+    epochs = [row for row in file.rows if row.family == "Epoch"]
+    results = [row for row in epochs if not row.failure]
+    if not results:
+        yield "no Epoch row has a result: measure again"
+    few = [row for row in results if len(row.samples) < FEWEST_REPETITIONS]
+    if few and file.run.repetitions >= FEWEST_REPETITIONS:
+        yield (
+            f"{len(few)} Epoch rows have fewer than {FEWEST_REPETITIONS} repetitions, such as "
+            f"{printable(few[0].name)}: measure again"
+        )
+    unnamed = [row for row in file.rows if row.failure and not row.failure.message.strip()]
+    if unnamed:
+        yield (
+            f"{len(unnamed)} rows failed without a reason, such as {printable(unnamed[0].name)}: "
+            "measure again"
+        )
+
+
+def _place_faults(file: File) -> Iterator[str]:
+    machine = file.machine.id
+    folder = file.path.resolve().parent.name
+    if not _FOLDER.fullmatch(machine):
+        yield f"its machine id {printable(machine, 60)} cannot name a folder: measure again"
+    elif folder != machine:
+        yield f"it lies in {printable(folder, 60)}: move it to results/{machine}/"
+    name = _NAME.fullmatch(file.path.name)
+    if not name or not file.software.commit.startswith(name["commit"]):
+        commit = file.software.commit[:7] or "<commit>"
+        yield (
+            f"its name is {printable(file.path.name, 60)}: name it "
+            f"{file.date.date().isoformat()}-{commit}.json"
+        )
+
+
+def _form_faults(file: File) -> Iterator[str]:
+    """What the file itself, read anew, has as its size and the version of its form."""
+    size = file.path.stat().st_size
+    kind = "GPU" if file.machine.gpu else "CPU"
+    if size > MOST_BYTES[kind]:
+        yield (
+            f"it has {size / 1e3:,.0f} kB, and a {kind} file at most {MOST_BYTES[kind] / 1e3:,.0f} "
+            "kB: rewrite it with python -m plots convert"
+        )
+    content = json.loads(file.path.read_text(encoding="utf-8-sig"))
+    version = content["context"]["crossover"]["schema_version"]
+    if version != loading.SCHEMA_VERSION:
+        yield (
+            f"it is of schema version {version}, and the newest is {loading.SCHEMA_VERSION}: "
+            "rewrite it with python -m plots convert"
+        )

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of many machines, with and without a GPU, whose times follow from formulas.
+
+As in plots/tests/synthetic.py nobody measured any of it.
+
+    python -m plots.tests.synthetic_machines FOLDER [MACHINES]    write files, to look at the report
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plots.analysis.machines import SideBySide
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import operation
+
+DISCS = tuple(model for model in synthetic.MODELS if model.startswith("disc-"))
+MODELS = (*DISCS, "heart")
+EDGES = (64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Its `speed` is that of its CPU, and `gpu_speed` that of its GPU, in units of some machine."""
+
+    name: str
+    cpu: str
+    cores: int
+    speed: float
+    gpu: str | None = None
+    gpu_speed: float = 1.0
+    date: str = "2020-01-01T00:00:00+00:00"
+
+
+FIVE = (
+    Machine("synthetic-a-8c", "Synthetic(R) Core(TM) A @ 3.00GHz", 8, 1.0, None),
+    Machine("synthetic-b-64c", "Synthetic B 64-Core Processor", 64, 3.0, "NVIDIA Synth 100", 4.0),
+    Machine("synthetic-c-4c", "Synthetic C", 4, 0.5, "NVIDIA Synth 10", 0.4),
+    Machine("synthetic-d-16c", "Synthetic D", 16, 1.6, "NVIDIA GeForce Synth 50", 1.5),
+    Machine("synthetic-e-2c", "Synthetic E", 2, 0.25, None),
+)
+
+
+WITH_GPU = {machine.name for machine in FIVE if machine.gpu}
+
+
+def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) -> dict[str, Any]:
+    """The file of `machine`: epochs and square products."""
+    generator = np.random.default_rng([seed, machine.cores])
+    entries: list[dict[str, Any]] = []
+    for model in models:
+        for threads in (1, machine.cores):
+            configuration = synthetic.cpu_configuration(model, threads)
+            entries += _epoch(configuration, _cpu_seconds(machine, model, threads), generator)
+        if machine.gpu:
+            for execution, data in (("eager", "pinned"), ("graph", "resident")):
+                mode = {"execution": execution, "data": data}
+                configuration = {**synthetic.gpu_configuration(model), **mode}
+                entries += _epoch(configuration, _gpu_seconds(machine, model, mode), generator)
+    for edge in EDGES:
+        seconds = 4e-6 + 2 * edge**3 / (1e11 * machine.speed)
+        entries += _product(machine, edge, "cpu", seconds, generator)
+        if machine.gpu:
+            seconds = 7e-6 + 2 * edge**3 / (2e13 * machine.gpu_speed)
+            entries += _product(machine, edge, "cuda", seconds, generator)
+    content = synthetic.document(entries, machine.name, machine.date, gpu=machine.gpu)
+    own = content["context"]["crossover"]["machine"]["cpu"]
+    own |= {"model": machine.cpu, "cores": machine.cores, "threads": machine.cores}
+    return content
+
+
+def machines(count: int) -> list[Machine]:
+    """The FIVE and more of their kind."""
+    made = list(FIVE)
+    for number in range(len(FIVE), count):
+        like = FIVE[number % len(FIVE)]
+        factor = 1.1 ** (number // len(FIVE))
+        made.append(
+            Machine(
+                f"{like.name}-{number}",
+                like.cpu,
+                like.cores,
+                like.speed * factor,
+                like.gpu,
+                like.gpu_speed / factor,
+            )
+        )
+    return made[:count]
+
+
+def write_all(folder: Path, count: int = len(FIVE)) -> list[Path]:
+    """Writes the files of `count` machines below `folder`; returns their paths."""
+    return [
+        synthetic.write(folder / one.name / "2020-01-01-0000000.json", document(one))
+        for one in machines(count)
+    ]
+
+
+def cpu_alone(seconds: dict[str, float], threads: int = 1, **options: Any) -> dict[str, Any]:
+    """A file with five times `seconds` for each model."""
+    entries = []
+    for model, time in seconds.items():
+        configuration = synthetic.cpu_configuration(model, threads)
+        entries += synthetic.samples(configuration, [time] * 5)
+    return synthetic.document(entries, **options)
+
+
+def ids(side: SideBySide) -> list[str]:
+    """The machines in the order in which they are shown."""
+    return [standing.file.machine.id for standing in side.standings]
+
+
+def _work(model: str) -> tuple[int, float]:
+    """Steps and floating-point operations of an epoch."""
+    params, batch = synthetic.MODELS[model]
+    rows = synthetic.ROWS[model.split("-", maxsplit=1)[0]]
+    return -(-rows // batch), 6.0 * params * rows
+
+
+def _cpu_seconds(machine: Machine, model: str, threads: int) -> float:
+    steps, flops = _work(model)
+    parallel = threads**0.8
+    return steps * (6e-6 + 1e-6 * threads**0.5) / machine.speed**0.3 + flops / (
+        3e10 * machine.speed * parallel / machine.cores**0.5
+    )
+
+
+def _gpu_seconds(machine: Machine, model: str, mode: dict[str, str]) -> float:
+    steps, flops = _work(model)
+    launch = {"eager": 9e-5, "graph": 3e-5}[mode["execution"]]
+    copy = 0.0 if mode["data"] == "resident" else 2e-5
+    return steps * (launch / machine.gpu_speed**0.2 + copy) + flops / (4e12 * machine.gpu_speed)
+
+
+def _epoch(
+    configuration: dict[str, str], seconds: float, generator: np.random.Generator
+) -> list[dict[str, Any]]:
+    noise = np.exp(0.01 * generator.standard_normal(synthetic.REPETITIONS))
+    return synthetic.samples(configuration, (seconds * noise).tolist())
+
+
+def _product(
+    machine: Machine, edge: int, device: str, seconds: float, generator: np.random.Generator
+) -> list[dict[str, Any]]:
+    shape = dict.fromkeys(("m", "n", "k"), str(edge))
+    where = {"device": device, "execution": "eager"}
+    if device == "cpu":
+        where["cpu_threads"] = str(machine.cores)
+    kind = {"transpose": "nn", "precision": "f32", "cache": "warm"}
+    return operation({"family": "Gemm", **shape, **kind, **where}, seconds, 10, generator)
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else len(FIVE))

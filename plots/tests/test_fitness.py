@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`validate --strict`: each reason why a file is not fit to be committed, and a fit one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plots import fitness, loading
+from plots.cli import main
+from plots.tests import synthetic
+
+COMMIT = "0123456789" * 4
+NAME = "results/a-cpu-2c/2020-01-01-0123456.json"
+
+
+def fit(**machine: Any) -> dict[str, Any]:
+    """A file that is fit where NAME says."""
+    document = synthetic.sweep(gpu=False)
+    crossover = document["context"]["crossover"]
+    crossover["machine"] |= {"id": "a-cpu-2c", **machine}
+    crossover["software"]["commit"] = COMMIT
+    return document
+
+
+@pytest.fixture
+def strict(write, capsys):
+    """Runs `validate --strict` on one document; returns exit code, output and errors."""
+
+    def run(document: dict[str, Any], name: str = NAME) -> tuple[int, str, str]:
+        code = main(["validate", "--strict", str(write(document, name))])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_a_fit_file_is_one_sentence(strict):
+    code, out, err = strict(fit())
+    assert (code, err) == (0, "") and out.count("\n") == 1
+    assert "fit to be committed: 28 rows of a default sweep at commit 0123456" in out
+    assert "1 skipped" in out
+
+
+def of_crossover(part: str, **changes: Any):
+    return lambda document: document["context"]["crossover"][part].update(changes)
+
+
+def few_epochs(document: dict[str, Any]) -> None:
+    name = document["benchmarks"][0]["name"]
+    own = [entry for entry in document["benchmarks"] if entry["name"] == name][:5]
+    for entry in own:
+        entry["repetitions"] = 5
+    rest = [entry for entry in document["benchmarks"] if entry["name"] != name]
+    document["benchmarks"] = own + rest
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda document: document["context"]["crossover"].update(complete=False), "interrupted"),
+        (of_crossover("software", commit=""), "does not state its commit"),
+        (of_crossover("software", dirty=True), "uncommitted changes"),
+        (of_crossover("configuration", sweep="quick"), "sweep is quick"),
+        (of_crossover("configuration", command=["bench", "--family=Epoch"]), "--family=Epoch"),
+        (
+            of_crossover("configuration", command=["bench", "--benchmark_filter=disc"]),
+            "leave out --benchmark_filter=disc",
+        ),
+        (of_crossover("configuration", data="mine.csv"), "trains on mine.csv"),
+        (of_crossover("configuration", repetitions=5), "5 repetitions"),
+        (few_epochs, "1 Epoch rows have fewer than 9"),
+        (of_crossover("machine", id="../up"), "cannot name a folder"),
+        (of_crossover("machine", id="another"), "move it to results/another/"),
+        (lambda document: document.update(padding="x" * 500_000), "a CPU file at most 500 kB"),
+    ],
+)
+def test_each_reason_is_named_with_a_remedy(strict, change, said):
+    document = fit()
+    change(document)
+    code, out, err = strict(document)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "not fit to be committed: " in err and said in err
+
+
+def test_what_leaves_the_sweep_whole_may_be_on_the_command_line(strict):
+    document = fit()
+    words = ["--cuda=off", "--sweep=full", "--out=/some/where.json", "--memory-limit=1000000000"]
+    words += ["--benchmark_repetitions=15", "--v=1"]
+    of_crossover("configuration", command=["bench", *words], sweep="full")(document)
+    assert strict(document)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["run.json", "2020-01-01-7654321.json"])
+def test_the_name_says_date_and_commit(strict, name):
+    code, _, err = strict(fit(), f"results/a-cpu-2c/{name}")
+    assert code == 2 and "name it 2020-01-01-0123456.json" in err
+    assert strict(fit(), "results/a-cpu-2c/2020-01-01-0123456-2.json")[0] == 0
+
+
+def test_a_file_of_a_gpu_may_be_larger(strict):
+    document = fit(gpu={"name": "a GPU"}, gpu_reason="")
+    document["padding"] = "x" * 600_000
+    assert strict(document)[0] == 0
+    document["padding"] = "x" * 1_500_000
+    code, _, err = strict(document)
+    assert code == 2 and "a GPU file at most 1,500 kB" in err
+
+
+def test_rows_that_failed_are_named_and_need_a_reason(strict):
+    document = fit()
+    configuration = synthetic.cpu_configuration("disc-3", 7)
+    document["benchmarks"].append(synthetic.failure(configuration, "it went wrong"))
+    code, out, _ = strict(document)
+    assert code == 0 and "1 failed: " in out and "cpu_threads:7 (it went wrong)" in out
+    document["benchmarks"][-1]["error_message"] = " "
+    code, _, err = strict(document)
+    assert code == 2 and "failed without a reason" in err
+
+
+def test_all_reasons_stand_in_one_sentence_and_good_files_beside_bad_ones(write, capsys):
+    good = write(fit(), NAME)
+    document = fit()
+    of_crossover("software", dirty=True)(document)
+    of_crossover("configuration", sweep="quick")(document)
+    bad = write(document, "results/a-cpu-2c/2020-01-02-0123456.json")
+    assert main(["validate", "--strict", str(good), str(bad)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"{good}: fit") and printed.err.count("\n") == 1
+    assert "uncommitted" in printed.err and "quick" in printed.err
+
+
+def test_an_older_schema_is_to_be_rewritten(write, monkeypatch):
+    file = loading.load_file(write(fit(), NAME))
+    monkeypatch.setattr(loading, "SCHEMA_VERSION", loading.SCHEMA_VERSION + 1)
+    (said,) = fitness.faults(file)
+    assert "schema version" in said and "python -m plots convert" in said
+
+
+def test_without_strict_a_file_need_only_be_valid(write, capsys):
+    document = fit()
+    of_crossover("software", dirty=True)(document)
+    assert main(["validate", str(write(document))]) == 0
+    assert "valid, 28 rows" in capsys.readouterr().out
+
+
+def test_the_limits_are_those_of_the_readme():
+    text = (Path(__file__).parents[2] / "results" / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("## Contribute a file") : text.index("## The result file")]
+    megabytes = fitness.MOST_BYTES["GPU"] / 1e6
+    assert f"{fitness.MOST_BYTES['CPU'] // 1000} kB, with a GPU {megabytes:g} MB" in section
+    assert f"{fitness.FEWEST_REPETITIONS} repetitions or more" in section
+    assert all(f"`{sweep}`" in section for sweep in fitness.SWEEPS)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines side by side: their figures, their order, the chart, the page, the commands."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from plots import loading
+from plots.analysis.crossover import comparisons
+from plots.analysis.machines import (
+    EITHER,
+    SORTS,
+    UnknownMachineError,
+    named,
+    side_by_side,
+)
+from plots.hardware import short_gpu, short_processor
+from plots.network import epoch_rows
+from plots.tables.machines import machines_table, part, summary_table
+from plots.tests import synthetic, synthetic_machines
+from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
+
+
+def test_times_are_those_of_the_fastest_way(five_files):
+    side = side_by_side(five_files)
+    for standing in side.standings:
+        rows = epoch_rows(standing.file)
+        for model in ("disc-10", "heart"):
+            for device in ("cpu", "cuda"):
+                own = [
+                    row.median
+                    for row in rows
+                    if row.configuration["model"] == model and row.configuration["device"] == device
+                ]
+                found = standing.times.get((model, device))
+                assert (found.median if found else None) == min(own, default=None)
+
+
+def test_a_ratio_is_the_geometric_mean_over_what_both_measured(write):
+    base = cpu_alone({"disc-3": 1e-3, "disc-4": 2e-3, "heart": 4e-3}, machine="a")
+    # Other thread counts: the name of the row is another one, the work is the same.
+    other = cpu_alone({"disc-3": 2e-3, "disc-4": 1e-3, "disc-5": 1.0}, threads=8, machine="b")
+    one, two = (
+        loading.load_file(write(each, f"{each['context']['crossover']['machine']['id']}"))
+        for each in (base, other)
+    )
+    side = side_by_side([one, two], baseline=one)
+    mine, theirs = (side.standings[place].ratios["Epoch", "cpu"] for place in (0, 1))
+    assert (mine.mean, mine.works, mine.works_of) == (1.0, 3, 3)
+    assert theirs.mean == pytest.approx(math.sqrt(2 * 0.5))
+    assert (theirs.works, theirs.works_of) == (2, 3)
+    table = machines_table(side)
+    assert "Over 2 of the 3 that the baseline has." in table.notes
+    back = side_by_side([one, two], baseline=two).standings[0].ratios["Epoch", "cpu"]
+    assert back.mean == pytest.approx(1 / theirs.mean)
+
+
+@pytest.mark.parametrize("change", [{"rows": 500, "steps": 5}, {"workload": "b" * 16}])
+def test_other_work_is_in_no_ratio(write, change):
+    base = cpu_alone({"disc-3": 1e-3, "disc-10": 1e-2}, machine="a")
+    other = cpu_alone({"disc-3": 2e-3, "disc-10": 5e-2}, machine="b")
+    for document, own in ((base, {"workload": "a" * 16}), (other, change)):
+        for entry in document["benchmarks"]:
+            if entry["configuration"]["model"] == "disc-10":
+                entry.update(own)
+    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    side = side_by_side([one, two], baseline=one)
+    ratio = side.standings[1].ratios["Epoch", "cpu"]
+    assert (ratio.mean, ratio.works) == (pytest.approx(2.0), 1)
+    said = any(note.startswith("Other work") for note in machines_table(side).notes)
+    assert said == ("rows" in change)
+
+
+def test_the_faster_device_counts_where_both_were_measured(five_files):
+    base, other = (
+        next(file for file in five_files if file.machine.id == name)
+        for name in ("synthetic-a-8c", "synthetic-b-64c")
+    )
+    side = side_by_side([base, other], baseline=base)
+    ratios = next(one for one in side.standings if one.file is other).ratios
+    assert ("Epoch", "cuda") not in ratios  # the baseline has no GPU
+    fastest = [
+        {
+            model: min(
+                row.median for row in epoch_rows(file) if row.configuration["model"] == model
+            )
+            for model in synthetic_machines.MODELS
+        }
+        for file in (base, other)
+    ]
+    logs = [math.log(fastest[1][model] / fastest[0][model]) for model in fastest[0]]
+    assert ratios["Epoch", EITHER].mean == pytest.approx(math.exp(np.mean(logs)))
+
+
+def test_machines_with_a_gpu_come_first_in_every_order(five_files, five_compared):
+    for sort in SORTS:
+        side = side_by_side(five_files, compared=five_compared, sort=sort)
+        assert set(ids(side)[:3]) == WITH_GPU, sort
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("crossover", "cdb ea"),
+        ("name", "bcd ae"),
+        ("cpu", "bcd ae"),
+        ("disc-10", "bdc ae"),
+        ("heart", "dbc ae"),
+        ("ratio", "bdc ae"),
+    ],
+)
+def test_each_order_is_by_its_figure(five_files, five_compared, sort, expected):
+    side = side_by_side(five_files, compared=five_compared, sort=sort)
+    found = "".join(name.split("-")[1] for name in ids(side))
+    assert found[:3] == expected[:3]
+    assert sort == "crossover" or found[3:] == expected[4:]
+
+
+def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(write):
+    made = []
+    for place, like in enumerate(FIVE[:4]):
+        own = Machine(**{**like.__dict__, "date": f"2020-01-0{4 - place}T00:00:00+00:00"})
+        document = synthetic_machines.document(own, models=("disc-3", "disc-4"))
+        made.append(loading.load_file(write(document, f"{place}.json")))
+    side = side_by_side(made)
+    assert side.baseline.machine.id == "synthetic-b-64c"
+    assert ids(side) == [FIVE[place].name for place in (1, 2, 3, 0)]
+    assert named(made, "synthetic-c-4c") is named(made, str(made[2].path)) is made[2]
+    with pytest.raises(UnknownMachineError, match="there are synthetic-a-8c"):
+        named(made, "nobody")
+
+
+def test_by_date_files_of_one_machine_stay_together(write):
+    made = []
+    for day, name in ((4, "a"), (3, "b"), (2, "a"), (1, "b")):
+        document = cpu_alone({"disc-3": 1e-3}, machine=name, date=f"2020-01-0{day}")
+        made.append(loading.load_file(write(document, f"{day}.json")))
+    found = [standing.file.path.name for standing in side_by_side(made).standings]
+    assert found == ["4.json", "2.json", "3.json", "1.json"]
+
+
+def test_each_kind_of_crossover_is_shown_and_sorted(write):
+    """Always, at a size, never, and a machine whose CPU and GPU have nothing in common."""
+    made = []
+    for name, gpu_seconds in (
+        ("never", [9.0, 9.0, 9.0]),
+        ("once", [2e-3, 2e-3, 2e-3]),
+        ("apart", []),
+        ("always", [1e-9, 1e-9, 1e-9]),
+    ):
+        models = ("disc-3", "disc-5", "disc-8")
+        entries = []
+        for model, time in zip(models, (1e-3, 3e-3, 9e-3), strict=True):
+            entries += synthetic.samples(synthetic.cpu_configuration(model, 1), [time] * 5)
+        for model, time in zip(models, gpu_seconds, strict=False):
+            entries += synthetic.samples(synthetic.gpu_configuration(model), [time] * 5)
+        if not gpu_seconds:
+            entries += synthetic.samples(synthetic.gpu_configuration("disc-4"), [1.0] * 5)
+        document = synthetic.document(entries, machine=name, gpu="G")
+        made.append(loading.load_file(write(document, f"{name}.json")))
+    side = side_by_side(made, sort="crossover")
+    assert ids(side) == ["always", "once", "never", "apart"]
+    lines = summary_table(side.standings).records()
+    smallest = synthetic.MODELS["disc-3"][0]
+    once = comparisons(made[1])[-1].crossover.size
+    assert [line["crossover"] for line in lines] == [smallest, once, None, None]
+    assert [line["answer"] for line in lines] == ["always", "once", "never", "not compared"]
+    texts = [line[1].text for line in summary_table(side.standings).lines]
+    assert texts[0] == "≤ 70" and texts[2:] == ["never", "not compared"]
+
+
+def test_what_makes_ratios_meaningless_leaves_them_out(write):
+    base, other = (
+        cpu_alone({"disc-3": 1e-3, "disc-10": 1e-2}, machine=name) for name in ("a", "b")
+    )
+    other["context"]["crossover"]["software"]["build_type"] = "Debug"
+    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    side = side_by_side([one, two], baseline=one)
+    assert not side.standings[1].ratios and side.standings[1].times
+    said = "No ratios, as it differs from a: build type: Release and Debug."
+    assert said in machines_table(side).notes
+    assert side_by_side([one, two], baseline=one, refuse=False).standings[1].ratios
+
+
+def test_part_of_a_table_keeps_the_notes_of_its_cells(write):
+    base = cpu_alone({"disc-10": 1e-3, "heart": 4e-3}, machine="a")
+    other = cpu_alone({"disc-10": 2e-3}, machine="b")
+    other["context"]["crossover"]["complete"] = False
+    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    table = machines_table(side_by_side([one, two], baseline=one))
+    few = part(table, "title", ("epoch_cpu_ratio",))
+    assert few.notes == ("Over 1 of the 2 that the baseline has.",)
+    assert [cell.marks for (cell,) in few.lines] == [(), (1,)]
+    names = part(table, "title", ("machine",), general=True)
+    assert names.notes[-1].startswith("From an interrupted run")
+    assert len(names.notes) == len(table.notes) - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8480+ CPU @ 2.00GHz", "Intel Xeon Platinum 8480+"),
+        ("AMD EPYC 9654 96-Core Processor", "AMD EPYC 9654"),
+        ("Processor", "Processor"),
+    ],
+)
+def test_processors_are_named_shortly(name, short):
+    assert short_processor(name) == short
+    assert short_gpu("NVIDIA GeForce RTX 4090") == "RTX 4090"
+    assert short_gpu("NVIDIA H100 PCIe") == "H100 PCIe"

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines side by side as people meet them: the chart, the page, the commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from plots import loading
+from plots.analysis.machines import named, side_by_side
+from plots.charts.machines import MOST_COLOURED, draw_machines
+from plots.cli import main
+from plots.page import report
+from plots.tables.formats import FORMATS, render
+from plots.tables.machines import machines_table
+from plots.tests import synthetic_machines
+from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
+
+
+def strokes(svg: bytes) -> set[str]:
+    """Colours of lines."""
+    root = ElementTree.fromstring(svg)
+    styles = [element.get("style", "") for element in root.iter()]
+    return {style.split("stroke: ")[1][:7].lower() for style in styles if "stroke: #" in style}
+
+
+@pytest.mark.slow
+def test_of_many_machines_few_are_coloured(tmp_path):
+    synthetic_machines.write_all(tmp_path, 12)
+    files, _ = loading.load_files([tmp_path])
+    side = side_by_side(files, baseline=named(files, "synthetic-a-8c"))
+    chart = draw_machines(side)
+    assert chart == draw_machines(side)
+    svg = chart.pictures.svg.decode()
+    assert f"{12 - MOST_COLOURED} more machines" in svg
+    assert "synthetic-a-8c: CPU alone" in svg  # the baseline, which the order has far below
+    assert sum(name in svg for name in ids(side)) == MOST_COLOURED
+    assert "#b0b0b0" in strokes(chart.pictures.svg)
+    assert all(name in chart.alt for name in ids(side))
+
+
+def test_machines_without_two_networks_have_no_chart(write):
+    one = loading.load_file(write(cpu_alone({"heart": 1e-3}, machine="a"), "a"))
+    two = loading.load_file(write(cpu_alone({"disc-3": 1e-3}, machine="b"), "b"))
+    assert draw_machines(side_by_side([one, two])) is None
+
+
+@pytest.mark.slow
+def test_the_page_begins_with_the_machines_and_folds_the_rest(five_files):
+    page = report.build_report(five_files, [], detailed=2)
+    text = page[report.PAGE].decode()
+    first = text[text.index("<section") :]
+    assert first.startswith('<section id="machines">')
+    assert "machines.svg" in page and "machines.png" in page
+    table = first[: first.index("</table>")]
+    places = [table.index(f">{name}<") for name in ids(side_by_side(five_files))]
+    assert places == sorted(places)
+    epochs = text[text.index('id="epochs"') : text.index("</section>", text.index('id="epochs"'))]
+    assert epochs.count('<details class="machine">') == 2
+    assert epochs.index("<details") < epochs.index("<svg")
+
+
+@pytest.mark.slow
+def test_files_of_one_machine_stand_beside_each_other(write):
+    made = []
+    for place in (1, 2):
+        document = cpu_alone({"disc-3": 1e-3, "disc-4": 2e-3}, date=f"2020-01-0{place}")
+        made.append(loading.load_file(write(document, f"{place}.json")))
+    text = report.build_report(made, [])[report.PAGE].decode()
+    assert 'id="machines"' not in text and 'class="machine"' not in text
+
+
+@pytest.mark.slow
+def test_names_from_a_file_make_no_element(write):
+    evil = '<script>alert(1)</script> & "x" $z$ \\end{table}'
+    made = []
+    for place in (1, 2):
+        document = synthetic_machines.document(FIVE[place], models=("disc-3", "disc-10"))
+        machine = document["context"]["crossover"]["machine"]
+        machine |= {"id": f"{evil}{place}", "gpu": {"name": evil}}
+        machine["cpu"]["model"] = evil
+        made.append(loading.load_file(write(document, f"{place}.json")))
+    page = report.build_report(made, [])[report.PAGE].decode()
+    assert page.count("<script>") == 1 and "&lt;script&gt;alert" in page
+    table = machines_table(side_by_side(made))
+    for name in FORMATS:
+        text = render([table], name)
+        assert "<script>" not in text or name in ("text", "csv", "json")
+
+
+@pytest.mark.slow
+def test_compare_sets_machines_side_by_side(five, capsys, tmp_path):
+    charts = tmp_path / "charts"
+    assert main(["compare", str(five), "--sort=crossover", f"--charts={charts}"]) == 0
+    printed = capsys.readouterr()
+    lines = [line for line in printed.out.splitlines() if line.startswith(("synth", "*synth"))]
+    assert [line.split()[0].lstrip("*").split("-")[1] for line in lines[:3]] == ["c", "d", "b"]
+    assert sorted(path.name for path in charts.iterdir()) == ["machines.png", "machines.svg"]
+    assert "ratios to synthetic-" in printed.out
+
+
+@pytest.mark.slow
+def test_compare_takes_the_first_file_or_the_one_named_as_its_baseline(five, capsys):
+    paths = [str(path) for path in sorted(five.glob("*/*.json"))]
+    chosen = "synthetic-c-4c"
+    for options, expected in ([], "synthetic-a-8c"), ([f"--baseline={chosen}"], chosen):
+        assert main(["compare", *paths, *options, "--format=json"]) == 0
+        (table,) = json.loads(capsys.readouterr().out)
+        assert table["title"].endswith(f"ratios to {expected}")
+        own = next(line for line in table["rows"] if line["machine"] == expected)
+        assert own["epoch_cpu_ratio"] == 1.0
+    assert main(["compare", *paths, "--baseline=nobody"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and "nobody" in printed.err
+
+
+@pytest.mark.slow
+def test_rows_of_machines_are_compared_where_asked(five, capsys):
+    paths = [str(next(five.glob(f"synthetic-{name}-*/*.json"))) for name in "ae"]
+    assert main(["compare", *paths, "--rows", "--format=json"]) == 0
+    titles = [table["title"] for table in json.loads(capsys.readouterr().out)]
+    assert titles[0].startswith("Crossover, times") and "geometric mean" in titles[1]
+    assert main(["compare", *paths, "--fail-on-slower=5%"]) == 1
+    assert "rows are slower" in capsys.readouterr().err
+
+
+def test_files_that_differ_are_refused_a_ratio(write, capsys):
+    first = write(cpu_alone({"disc-3": 1e-3}, machine="a"), "a.json")
+    document = cpu_alone({"disc-3": 1e-3}, machine="b")
+    document["context"]["crossover"]["software"]["build_type"] = "Debug"
+    second = write(document, "b.json")
+    assert main(["compare", str(first), str(second)]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1 and "build type" in printed.err
+    assert main(["compare", str(first), str(second), "--anyway"]) == 0
+
+
+def test_older_files_are_counted_and_two_gpus_are_two_machines(write, capsys):
+    for place, (date, gpu) in enumerate(
+        (("2020-01-01", "A"), ("2020-01-02", "A"), ("2020-01-03", "B"))
+    ):
+        own = Machine(**{**FIVE[1].__dict__, "gpu": gpu, "date": f"{date}T00:00:00+00:00"})
+        document = synthetic_machines.document(own, models=("disc-3", "disc-10"))
+        folder = write(document, f"in/{place}.json").parent
+    for options, lines in ([], 2), (["--all"], 3):
+        assert main(["compare", str(folder), "--format=json", *options]) == 0
+        (table,) = json.loads(capsys.readouterr().out)
+        assert len(table["rows"]) == lines
+        assert any("1 older file left out" in note for note in table["notes"]) == (lines == 2)
+
+
+@pytest.mark.slow
+def test_the_summary_has_one_number_for_each_machine(five, capsys):
+    assert main(["crossover", str(five), "--summary", "--format=csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    numbers = [float(line["crossover"]) for line in lines[:3]]
+    assert numbers == sorted(numbers) and {line["machine"] for line in lines[:3]} == WITH_GPU
+    for line in lines[:3]:
+        assert float(line["low"]) < float(line["crossover"]) < float(line["high"])
+    assert [(line["crossover"], line["answer"]) for line in lines[3:]] == [("", "no GPU")] * 2
+    assert main(["crossover", str(five), "--summary", "--sort=name", "--format=json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    found = [line["machine"].split("-")[1] for line in table["rows"]]
+    assert found == ["b", "c", "d", "a", "e"]
+
+
+def test_the_summary_draws_nothing(five, tmp_path, capsys):
+    assert main(["crossover", str(five), "--summary", f"--charts={tmp_path / 'new'}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys):
+    output = tmp_path / "out"
+    command = ["report", str(five), "-o", str(output), "--detail=1"]
+    assert main([*command, "--sort=crossover", "--baseline=synthetic-e-2c"]) == 0
+    page = (output / "index.html").read_text(encoding="utf-8")
+    assert "ratios to synthetic-e-2c" in page
+    assert (output / "synthetic-c-4c.epochs.svg").is_file()  # the first in that order
+    capsys.readouterr()
+    assert main([*command, "--baseline=nobody"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
