@@ -144,7 +144,7 @@ def _baseline(files: list[rows.File], options: argparse.Namespace) -> rows.File 
     """The file that others are compared with; None where no one says which."""
     if options.baseline:
         return named(files, options.baseline)
-    return None if options.paths[0].is_dir() else files[0]
+    return None if os.path.isdir(options.paths[0]) else files[0]
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:
