@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 #include "families.h"
 #include "networks.h"
@@ -19,39 +20,41 @@ std::vector<Flag> run_flags(Arguments& to) {
   const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
   return {
       {"--sweep", join(names, "|"),
-       "how much is measured: models, repetitions, time for each (default: default); gpu: in few "
-       "minutes, what is worth most first",
+       "how much to measure: networks, repetitions, time per repetition (default: default); gpu: a "
+       "few minutes, the most informative rows first",
        [&to, names](const std::string& text) {
          to.sweep = sweeps()[parse_choice("--sweep", text, text, names)];
        }},
       {"--cuda", join(uses, "|"),
-       "measure on a GPU: where there is one (default), necessarily, or not at all",
+       "use a GPU if there is one (auto, the default), require one, or use none",
        [&to, uses](const std::string& text) {
          to.cuda = static_cast<CudaUse>(parse_choice("--cuda", text, text, uses));
        }},
       {"--out", "FILE.json",
-       "write the results here, complete after every row (also: --benchmark_out)",
+       "write the results to this file, which is valid after every row (also: --benchmark_out)",
        [&to](const std::string& text) { to.out = text; }},
-      {"--memory-limit", "BYTES",
-       "skip rows that need more (default: what the machine has available)",
+      {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
              "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
        }},
       {"--plan", "",
-       "print the rows in the order of measurement, with the seconds that each may take, and exit; "
-       "rows of a GPU also where there is none",
+       "print the rows in the order they would be measured, with estimated seconds, and exit; "
+       "lists GPU rows even without a GPU",
        [&to](const std::string&) { to.action = Action::plan; }},
       {"--models", "", "list the networks and exit",
        [&to](const std::string&) { to.action = Action::models; }},
       {"--cost", "",
-       "count what one network's training costs, print it as JSON and exit; nothing is measured",
+       "print the operations, bytes and launches of training one network as JSON and exit",
        [&to](const std::string&) { to.action = Action::cost; }},
-      {"--machine", "", "print this machine's record as JSON and exit",
+      {"--machine", "", "print what result files record about this machine as JSON and exit",
        [&to](const std::string&) { to.action = Action::machine; }},
-      {"--commit", "", "print the commit that was built and exit",
+      {"--commit", "", "print the commit that bench was built from and exit",
        [&to](const std::string&) { to.action = Action::commit; }},
-      {"--help", "", "this text", [&to](const std::string&) { to.action = Action::help; }},
+      {"--version", "", "print the version and exit",
+       [&to](const std::string&) { to.action = Action::version; }},
+      {"--help", "", "print this text and exit",
+       [&to](const std::string&) { to.action = Action::help; }},
   };
 }
 
@@ -105,7 +108,8 @@ bool take_benchmark_flag(const std::string& argument, const std::string& name,
     if (value == "json") {
       return true;
     }
-    throw UsageError(argument + ": result files are JSON, and --out=FILE.json names one");
+    throw UsageError(argument +
+                     ": results are written as JSON; name the file with --out=FILE.json");
   }
   if (name.starts_with("--benchmark_") || name == "--v") {
     to.passed_on.push_back(argument);
@@ -127,7 +131,7 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
   if (flag == known.end()) {
     const std::string meant = nearest(name, known);
     throw UsageError("unknown argument '" + argument + "'" +
-                     (meant.empty() ? "; --help lists all" : "; did you mean " + meant + "?"));
+                     (meant.empty() ? "; see --help" : "; did you mean " + meant + "?"));
   }
   if (flag->value.empty() && has_value) {
     throw UsageError(name + " takes no value");
@@ -156,6 +160,22 @@ void resolve_choices(Arguments& arguments) {
   arguments.operation_modes = operation_modes(choices);
 }
 
+constexpr std::size_t help_column = 31;
+constexpr std::size_t help_width = 100;
+
+/// The words of `text` in lines that fit behind help_column.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::istringstream words(text);
+  std::string lines;
+  std::size_t used = 0;
+  for (std::string word; words >> word;) {
+    const bool fits = used + 1 + word.size() <= help_width - help_column;
+    used = fits || used == 0 ? used + (used > 0 ? 1 : 0) + word.size() : word.size();
+    lines += (lines.empty() ? "" : fits ? " " : indent) + word;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t own) {
@@ -181,23 +201,22 @@ Arguments parse(const std::vector<std::string>& arguments) {
 std::string help() {
   Arguments arguments;
   NetworkFlags networks;
+  const std::string indent = "\n" + std::string(help_column, ' ');
   std::string text =
-      "bench trains networks and measures the seconds of an epoch, each row verified first.\n\n"
+      "bench measures how long neural networks take to train on the CPU and on a GPU, and what\n"
+      "limits them. It checks every row against a reference before it times it.\n\n"
       "  bench --sweep=quick --out=result.json\n"
       "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
       "  bench --model=heart --data=heart.csv\n"
       "  bench --cost --mlp=784,512,10 --batch=64\n\n";
   for (const Flag& flag : all_flags(arguments, networks)) {
     std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
-    constexpr std::size_t column = 31;
-    left += left.size() < column ? std::string(column - left.size(), ' ')
-                                 : "\n" + std::string(column, ' ');
-    text += left + flag.help + "\n";
+    left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
+    text += left + wrapped(flag.help, indent) + "\n";
   }
   return text +
-         "\nExit code: 0; 1 where a row failed or was skipped; 2 for a command line that can't be "
-         "carried "
-         "out.\nGoogle Benchmark's flags work as well:\n\n";
+         "\nExit code: 0 all rows measured, 1 a row failed or was skipped, 2 wrong usage.\n"
+         "Google Benchmark's flags work as well:\n\n";
 }
 
 }  // namespace crossover::bench

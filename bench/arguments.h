@@ -15,7 +15,7 @@
 
 namespace crossover::bench {
 
-enum class Action { measure, plan, help, machine, commit, models, cost };
+enum class Action { measure, plan, help, machine, commit, version, models, cost };
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };

@@ -61,7 +61,7 @@ BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int re
   if (const auto given = values_.find("--benchmark_format"); given != values_.end()) {
     constexpr std::array formats{"console", "json", "csv"};
     if (std::find(formats.begin(), formats.end(), given->second) == formats.end()) {
-      throw UsageError(given->first + "=" + given->second + ": console, json or csv is needed");
+      throw UsageError(given->first + "=" + given->second + " is not console, json or csv");
     }
   }
   values_["--benchmark_repetitions"] = std::to_string(repetitions_);
@@ -94,7 +94,7 @@ std::map<std::string, std::string> BenchmarkFlags::context() const {
   for (const std::string& pair : split(given->second)) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw UsageError("--benchmark_context=" + given->second + ": key=value,... is needed");
+      throw UsageError("--benchmark_context=" + given->second + " is not key=value,...");
     }
     pairs[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
@@ -114,7 +114,7 @@ std::vector<std::string> BenchmarkFlags::select(const std::vector<std::string>& 
     std::copy_if(names.begin(), names.end(), std::back_inserter(selected),
                  [&](const std::string& name) { return pattern.is_in(name) != others; });
   } catch (const std::invalid_argument& fault) {
-    throw UsageError("--benchmark_filter=" + filter + " is no regular expression: " + fault.what());
+    throw UsageError("--benchmark_filter=" + filter + " is not a regular expression: " + fault.what());
   }
   if (selected.empty()) {
     throw UsageError("--benchmark_filter=" + filter + " matches none of the " +

@@ -104,8 +104,8 @@ std::vector<Configuration> training_modes(const Choices& choices,
                 [&](const Configuration& mode) { return !makes_sense(mode, loss_every_step); });
   if (modes.empty()) {
     throw UsageError(
-        "--execution=graph-epoch needs --placement=resident and --loss=epoch: nothing may be "
-        "copied or read between the steps of one graph");
+        "--execution=graph-epoch needs --placement=resident and --loss=epoch: a graph of a whole "
+        "epoch neither copies batches nor reports losses between its steps");
   }
   return modes;
 }

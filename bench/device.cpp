@@ -68,7 +68,7 @@ std::vector<std::string> doubts_about_threads(int threads) {
   std::vector<std::string> doubts;
   const char* wait_policy = std::getenv("OMP_WAIT_POLICY");
   if (threads > 1 && wait_policy != nullptr && std::string(wait_policy) == "passive") {
-    doubts.emplace_back("OMP_WAIT_POLICY=passive slows rows of several threads");
+    doubts.emplace_back("OMP_WAIT_POLICY=passive slows down rows with several threads");
   }
   if (threads > usable_cores()) {
     doubts.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +

@@ -35,8 +35,9 @@ Number parse_number(const std::string& flag, const std::string& text, Number lea
   if (error != std::errc{} || end != text.data() + text.size() ||
       !(value >= least && value <= most)) {
     std::ostringstream message;
-    message << flag << ": '" << text << "' is no " << (std::is_integral_v<Number> ? "whole " : "")
-            << "number from " << least << " to " << most;
+    message << flag << ": '" << text << "' is not a "
+            << (std::is_integral_v<Number> ? "whole " : "") << "number from " << least << " to "
+            << most;
     throw UsageError(message.str());
   }
   return value;
@@ -51,7 +52,7 @@ std::size_t parse_choice(const std::string& flag, const std::string& text, const
                          const std::vector<std::string>& known) {
   const auto at = std::find(known.begin(), known.end(), name);
   if (at == known.end()) {
-    throw UsageError(flag + "=" + text + ": '" + name + "' is none of " + join(known));
+    throw UsageError(flag + "=" + text + ": '" + name + "' is not one of " + join(known));
   }
   return static_cast<std::size_t>(at - known.begin());
 }

@@ -143,7 +143,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
                                         const Target& target, Result& result) {
   const ProductSize& size = plan.size;
   if (plan.cold && target.device->cache_bytes == 0) {
-    throw Unsupported("the size of the device's cache is not known, so that no operands are cold");
+    throw Unsupported("the device's cache size is unknown, so no operands can be kept out of it");
   }
   const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), target.device->cache_bytes) : 1;
   const Cost one = cost_of(size);

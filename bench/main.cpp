@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "benchmark_flags.h"
+#include "build_info.h"
 #include "context.h"
 #include "cost.h"
 #include "device.h"
@@ -51,7 +52,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
-        "aggregates only would leave the result file without its samples; drop that flag, or "
+        "reporting aggregates only would leave the result file without samples; drop that flag or "
         "--out");
   }
   if (only_plans) {
@@ -72,7 +73,7 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
     file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
   }
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    say("no rows on a GPU: " + devices.gpu_reason);
+    say("no GPU rows: " + devices.gpu_reason);
   }
   Reporter reporter(
       rows, names, file ? &*file : nullptr,
@@ -105,6 +106,9 @@ int run(const std::vector<std::string>& command) {
       return 0;
     case Action::commit:
       std::cout << commit_line() << std::endl;
+      return 0;
+    case Action::version:
+      std::cout << "bench " << build::version << std::endl;
       return 0;
     case Action::models:
       for (const Family& family : catalogue()) {

@@ -16,7 +16,7 @@ Task custom_mlp(const NetworkFlags& flags) {
   }
   const std::string activation = flags.activation.value_or("relu");
   if (activation != "relu" && activation != "sigmoid") {
-    throw UsageError("--activation=" + activation + ": relu or sigmoid is needed");
+    throw UsageError("--activation=" + activation + " is neither relu nor sigmoid");
   }
   if (activation == "sigmoid") {
     name += "-sigmoid";
@@ -41,7 +41,7 @@ void change_optimizer(Task& task, const NetworkFlags& flags) {
   } else if (flags.optimizer == "adamw" && !std::holds_alternative<AdamWOptions>(task.optimizer)) {
     task.optimizer = AdamWOptions{};
   } else if (flags.optimizer && flags.optimizer != "sgd" && flags.optimizer != "adamw") {
-    throw UsageError("--optimizer=" + *flags.optimizer + ": sgd or adamw is needed");
+    throw UsageError("--optimizer=" + *flags.optimizer + " is neither sgd nor adamw");
   }
   if (flags.learning_rate) {
     std::visit([&](auto& o) { o.learning_rate = *flags.learning_rate; }, task.optimizer);
@@ -63,28 +63,30 @@ constexpr double largest_rate = 1e30;
 std::vector<Flag> network_flags(NetworkFlags& to) {
   return {
       {"--mlp", "IN,...,CLASSES",
-       "your own fully connected network, by its widths: --mlp=784,512,10",
+       "a fully connected network of your own, by layer widths: --mlp=784,512,10",
        [&to](const std::string& text) {
          to.mlp = parse_numbers<std::int64_t>("--mlp", text, 1, largest_size);
        }},
-      {"--activation", "relu|sigmoid", "between the layers of --mlp (default: relu)",
+      {"--activation", "relu|sigmoid", "activation between the layers of --mlp (default: relu)",
        [&to](const std::string& text) { to.activation = text; }},
-      {"--optimizer", "sgd|adamw", "instead of the network's own (--mlp: sgd)",
+      {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",
        [&to](const std::string& text) { to.optimizer = text; }},
-      {"--lr", "RATE", "learning rate instead of the network's own",
+      {"--lr", "RATE", "learning rate (default: the network's own)",
        [&to](const std::string& text) {
          to.learning_rate = parse_number<double>("--lr", text, 0, largest_rate);
        }},
-      {"--weight-decay", "RATE", "AdamW's, on weights but not on biases (default: 1e-4)",
+      {"--weight-decay", "RATE",
+       "weight decay of AdamW, for weights but not biases (default: 1e-4)",
        [&to](const std::string& text) {
          to.weight_decay = parse_number<double>("--weight-decay", text, 0, largest_rate);
        }},
-      {"--rows", "N", "rows of generated data instead of the network's own number",
+      {"--rows", "N", "rows of generated data (default: the network's own number)",
        [&to](const std::string& text) {
          to.rows = parse_number<std::int64_t>("--rows", text, 1, largest_size);
        }},
       {"--data", "FILE.csv",
-       "train on these rows: numbers, the last column the class from 0; header optional",
+       "train on these rows: numbers, with the class (0, 1, ...) in the last column; "
+       "a header is optional",
        [&to](const std::string& text) { to.data = text; }},
   };
 }
@@ -102,7 +104,7 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
   }
   if (flags.data && named.empty() && !flags.mlp) {
     throw UsageError(
-        "--data needs to know the network that reads it; add --model=heart, say, or --mlp=");
+        "--data needs a network to read it: add --mlp=IN,...,CLASSES or --model=heart");
   }
   for (const std::string& name : named.empty() && !flags.mlp ? otherwise : named) {
     try {

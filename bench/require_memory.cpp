@@ -29,8 +29,8 @@ void require_memory(const Arguments& arguments, double bytes, const std::string&
   const auto available =
       static_cast<double>(arguments.memory_limit_bytes.value_or(available_memory_bytes()));
   if (bytes > available) {
-    throw OutOfMemory("too little memory: " + amount(bytes) + " are needed " + purpose + ", " +
-                      amount(available) + " are available");
+    throw OutOfMemory("not enough memory: " + amount(bytes) + " needed " + purpose + ", " +
+                      amount(available) + " available");
   }
 }
 

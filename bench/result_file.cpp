@@ -66,14 +66,15 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
   const std::string asked = "--out=" + path_.string();
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
-    throw UsageError(asked + " is a folder; name a file in it");
+    throw UsageError(asked + " is a folder; name a file");
   }
   if (std::filesystem::is_symlink(path_, ignored)) {
     path_ = std::filesystem::weakly_canonical(path_, ignored);
   }
   const bool exists = std::filesystem::exists(path_, ignored);
   if (exists && !std::filesystem::is_regular_file(path_, ignored)) {
-    throw UsageError(asked + " is no regular file, which alone can be replaced row by row");
+    throw UsageError(
+        asked + " is not a regular file, so it cannot be rewritten after each row; name another");
   }
   current_ = path_;
   if (exists) {

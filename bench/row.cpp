@@ -25,7 +25,7 @@ void refuse(Row& row) {
   } catch (const OutOfMemory& error) {
     note(Outcome::skipped, error.what());
   } catch (const std::bad_alloc&) {
-    note(Outcome::skipped, "the memory ran out");
+    note(Outcome::skipped, "out of memory");
   } catch (const DeviceFailed& error) {
     row.device->failure = error.what();
     note(Outcome::failed, error.what());

@@ -3,7 +3,16 @@
 
 import sys
 
-from plots.cli import main
-
 if __name__ == "__main__":
+    try:
+        from plots.cli import main
+    except ModuleNotFoundError as error:
+        print(
+            f"python -m plots: this Python has no package {error.name}; use .venv/bin/python, "
+            "which ./run --setup-only makes, or pip install .",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(main())

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the command line of `python -m plots`; plots/commands has what the commands do.
+"""Reads the command line of `python -m plots`, installed as crossover-plots.
+
+plots/commands has what the commands do.
 
 Exit codes: 0 all well, 1 `compare --fail-on-slower` found something slower, 2 bad input of any
-kind.
+kind or an output that cannot be written, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,11 +13,16 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn, TextIO
 
+from plots import __version__
 from plots.commands import COMMANDS
-from plots.commands.shared import EXIT_BAD_INPUT, EXIT_OK
+from plots.commands.shared import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
 from plots.text import printable
+
+INSTALLED = "crossover-plots"  # as pyproject.toml names the command
 
 
 class _Parser(argparse.ArgumentParser):
@@ -23,34 +30,76 @@ class _Parser(argparse.ArgumentParser):
         # One sentence instead of argparse's usage text in front of it.
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
 
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+        (file or sys.stderr).write(message)  # argparse's own says nothing where that fails
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line, without the program's name; returns the exit code."""
-    options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character such as µ gets a question mark, not a traceback.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     try:
-        return options.run(options)
+        try:
+            options = _parser().parse_args(arguments)
+            return options.run(options)
+        finally:
+            sys.stdout.flush()  # here, and not when Python ends, where it would be a traceback
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return EXIT_OK
+    except OSError as error:
+        place = printable(str(error.filename or "standard output"))
+        _say(f"{place}: {error.strerror or error}; the output is not complete")
+        _discard(sys.stdout)
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        _say("stopped by Ctrl-C")
+        return EXIT_STOPPED
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started this
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            # A terminal that lacks a character such as µ gets a question mark, not a traceback.
+            stream.reconfigure(errors="replace")
+
+
+def _say(sentence: str) -> None:
+    try:
+        print(f"{_program()}: {sentence}", file=sys.stderr, flush=True)
+    except OSError:  # it is full as well; the exit code tells
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Lets Python flush `stream` at its end without a further complaint."""
+    with suppress(OSError, ValueError):  # not a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _program() -> str:
+    """What the user typed to start this."""
+    installed = Path(sys.argv[0]).stem == INSTALLED
+    return INSTALLED if installed else "python -m plots"
 
 
 def _parser() -> argparse.ArgumentParser:
+    program = _program()
     parser = _Parser(
-        prog="python -m plots",
+        prog=program,
         description="Checks Crossover's result files and shows what is in them.",
-        epilog="example: python -m plots report results -o report",
+        epilog=f"example: {program} report results -o report",
     )
+    parser.add_argument("--version", action="version", version=f"crossover-plots {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         own = commands.add_parser(
             command.NAME,
             help=command.HELP,
             description=command.DESCRIPTION,
-            epilog=f"example: {command.EXAMPLE}",
+            epilog=f"example: {program} {command.EXAMPLE}",
         )
         command.configure(own)
         own.set_defaults(run=command.run)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -22,23 +23,22 @@ from plots.text import printable
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
-REFERENCE_FOLDER = "reference"  # published figures beside the results: not result files
 
 _LARGEST = 1e40  # of any number
 
 
 def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """The result files that `paths` name, and one sentence for each path without any.
+    """The result files that `paths` name, and one sentence for each path that gives none.
 
-    A folder stands for every *.json below it, except in folders named "reference" and hidden
-    ones. A file named twice comes once.
+    A folder stands for every *.json below it that is not hidden. A file named twice comes once.
     """
-    found: dict[Path, Path] = {}
-    problems = []
+    found: dict[str, Path] = {}
+    problems: list[str] = []
     for path in paths:
-        if path.is_dir():
-            files = sorted(file for file in path.rglob("*.json") if _is_result(path, file))
-            if not files:
+        if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
+            files, unread = _files_below(path)
+            problems += unread
+            if not files and not unread:
                 problems.append(
                     f"{printable(str(path))}: no result file (*.json) in this folder; "
                     "run ./run to measure, or name another folder"
@@ -46,7 +46,7 @@ def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
         else:
             files = [path]
         for file in files:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(_identity(file), file)
     return list(found.values()), problems
 
 
@@ -87,10 +87,33 @@ def load_file(path: Path) -> File:
     )
 
 
-def _is_result(folder: Path, file: Path) -> bool:
-    below = [folder.name, *file.relative_to(folder).parts[:-1]]
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return REFERENCE_FOLDER not in below and not hidden and not file.is_dir()
+def _files_below(folder: Path) -> tuple[list[Path], list[str]]:
+    """Every *.json that is not hidden, in order, and a sentence for each folder not to be read."""
+    files: list[Path] = []
+    unread: list[str] = []
+
+    def refuse(error: OSError) -> None:
+        unread.append(
+            f"{printable(str(error.filename))}: cannot be read ({error.strerror}); check path and "
+            "permissions"
+        )
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [
+            Path(place, name)
+            for name in names
+            if name.endswith(".json") and not name.startswith(".")
+        ]
+    return sorted(files), unread
+
+
+def _identity(file: Path) -> str:
+    """What two names of one file have in common."""
+    try:
+        return os.path.realpath(file)
+    except (OSError, ValueError):  # reading the file will say what is wrong with its name
+        return str(file)
 
 
 class _RepeatedKeyError(ValueError):

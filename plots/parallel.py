@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -29,17 +31,24 @@ def in_process(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     return [function(item) for item in items]
 
 
+def _ignore_ctrl_c() -> None:
+    # A terminal sends it to every process; the one that started the others answers for all.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class Pool:
     """A context whose `map` is a Map over one process per core, started when first needed.
 
     Functions and items must be what pickle can carry. Where processes cannot be started, or one
-    is killed, the work is done in this process.
+    is killed, the work is done in this process. An exception that leaves the context, Ctrl-C's
+    included, ends the processes without waiting for their work.
     """
 
     def __init__(self, processes: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self._processes = processes if processes is not None else min(cores, MOST_PROCESSES)
         self._executor: ProcessPoolExecutor | None = None
+        self._others: set[multiprocessing.Process] = set()
 
     def __enter__(self) -> Pool:
         return self
@@ -50,6 +59,9 @@ class Pool:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if kind is not None and self._executor is not None:
+            for process in set(multiprocessing.active_children()) - self._others:
+                process.terminate()
         self._close()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -59,7 +71,8 @@ class Pool:
             return in_process(function, work)
         try:
             if self._executor is None:
-                self._executor = ProcessPoolExecutor(self._processes)
+                self._others = set(multiprocessing.active_children())
+                self._executor = ProcessPoolExecutor(self._processes, initializer=_ignore_ctrl_c)
             return list(self._executor.map(function, work))
         except (BrokenProcessPool, OSError, ImportError, NotImplementedError):
             # No shared memory, no more processes, or one was killed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published experiments that stand beside one's own figures, from results/reference."""
+"""The published experiments that stand beside one's own figures, from plots/reference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PUBLISHED_PATH = Path(__file__).parents[1] / "results" / "reference" / "published.json"
+PUBLISHED_PATH = Path(__file__).with_name("reference") / "published.json"
+# What to do where a file of that folder is missing.
+RESTORE = "restore it, or install crossover-plots again"
 
 
 @dataclass(frozen=True, slots=True)

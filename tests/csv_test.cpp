@@ -58,7 +58,7 @@ TEST_F(Csv, AcceptsHeaderByteOrderMarkCrLfQuotesAndBlankEnd) {
 }
 
 TEST_F(Csv, NamesRowAndColumn) {
-  EXPECT_EQ(error("1,2,0\n3,oops,1\n"), ": row 2 column 2 is no number: 'oops'");
+  EXPECT_EQ(error("1,2,0\n3,oops,1\n"), ": row 2 column 2 is not a number: 'oops'");
   EXPECT_EQ(error("1,2,0\n3,,1\n"), ": row 2 column 2 is empty");
   EXPECT_EQ(error("1,2,0\nnan,4,1\n"), ": row 2 column 1 is not finite: 'nan'");
   EXPECT_EQ(error("1,2,0\n3,-inf,1\n"), ": row 2 column 2 is not finite: '-inf'");
@@ -68,21 +68,21 @@ TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0\n3,4\n"), ": row 2 has 2 columns, not 3 (2 features and the label)");
   EXPECT_EQ(error("1,2,0\n3,4,5,6\n"), ": row 2 has 4 columns, not 3 (2 features and the label)");
   EXPECT_EQ(error("1,2,3\n"),
-            ": row 1 column 3 is no label: '3', where a whole number from 0 to 2 is needed");
+            ": row 1 column 3 is not a label: '3'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,-1\n"),
-            ": row 1 column 3 is no label: '-1', where a whole number from 0 to 2 is needed");
+            ": row 1 column 3 is not a label: '-1'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,0.5\n"),
-            ": row 1 column 3 is no label: '0.5', where a whole number from 0 to 2 is needed");
-  EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed at the end only");
+            ": row 1 column 3 is not a label: '0.5'; labels are whole numbers from 0 to 2");
+  EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed only at the end");
 }
 
 TEST_F(Csv, TakesAFirstLineWithANumberForData) {
-  EXPECT_EQ(error("1,oops,0\n"), ": row 1 column 2 is no number: 'oops'");
+  EXPECT_EQ(error("1,oops,0\n"), ": row 1 column 2 is not a number: 'oops'");
 }
 
 TEST_F(Csv, ShortensHostileCells) {
   EXPECT_EQ(error("1,2,0\n1,\x1b[31m" + std::string(1000, 'x') + ",0\n"),
-            ": row 2 column 2 is no number: '?[31m" + std::string(35, 'x') + "…'");
+            ": row 2 column 2 is not a number: '?[31m" + std::string(35, 'x') + "…'");
 }
 
 TEST_F(Csv, RefusesWhatHoldsNothing) {

@@ -59,7 +59,7 @@ TEST(Catalogue, ListsTheNamesWhereOneIsUnknown) {
     FAIL() << "found";
   } catch (const std::invalid_argument& error) {
     const std::string what = error.what();
-    EXPECT_TRUE(what.starts_with("no model is called 'disc-13'; there are disc-2, ")) << what;
+    EXPECT_TRUE(what.starts_with("there is no network 'disc-13'; choose one of disc-2, ")) << what;
     EXPECT_NE(what.find("fcn-s"), std::string::npos);
   }
 }

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "adding.md"
 _BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LIBRARY = ("CMakeLists.txt", "cmake", "include", "src", "bench", "tests")
+_LIBRARY = ("CMakeLists.txt", "cmake", "include", "src", "bench", "tests", "plots/__init__.py")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def copied(root: Path) -> Path:
         if source.is_dir():
             shutil.copytree(source, root / name)
         else:
+            (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(source, root / name)
     return root
 

@@ -19,7 +19,13 @@ from bench_runs import (
     strict,
 )
 
+from plots import __version__
+
 pytestmark = needs_bench
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert bench("--version").stdout == f"bench {__version__}\n"
 
 
 # --- command lines that can't be carried out
@@ -47,7 +53,7 @@ pytestmark = needs_bench
         (["--model=disc-2", "--weight-decay=1"], ["--weight-decay", "--optimizer=adamw"]),
         (["--mlp=5"], ["--mlp", "two widths"]),
         (["--mlp=5,1"], ["--mlp", "classes, at least two"]),
-        (["--mlp=5,,2"], ["--mlp: '' is no whole number from 1 to"]),
+        (["--mlp=5,,2"], ["--mlp: '' is not a whole number from 1 to"]),
         (["--data=some.csv"], ["--data", "--model=heart", "--mlp="]),
         ([*DISC, "--benchmark_filter=zzz"], ["--benchmark_filter=zzz", "--benchmark_list_tests"]),
         ([*DISC, "--benchmark_filter=["], ["--benchmark_filter=[", "regular expression"]),
@@ -192,13 +198,13 @@ def test_cost_of_a_small_network() -> None:
         ([], ["one network", "--mlp=", "--model="]),
         (["--model=disc-2,disc-3"], ["one network", "--mlp="]),
         (["--mlp=2,2", "--model=disc-2"], ["one network"]),
-        (["--mlp=2,2", "--batch=1,2"], ["one size of batch"]),
+        (["--mlp=2,2", "--batch=1,2"], ["one batch size"]),
         (["--mlp=2,2", "--precision=f32,bf16"], ["one --precision"]),
         (["--mlp=2,2", f"--data={HEART}"], ["--rows=N"]),
         (["--mlp=1099511627776,1099511627776,2"], ["mlp-1099511627776"]),
-        (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["too little memory", "mlp-2-2"]),
+        (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["not enough memory", "mlp-2-2"]),
         (["--mlp=2,2", "--cost=1"], ["--cost takes no value"]),
-        (["--mlp=0,2"], ["--mlp: '0' is no whole number from 1"]),
+        (["--mlp=0,2"], ["--mlp: '0' is not a whole number from 1"]),
     ],
 )
 def test_cost_refuses(arguments: list[str], words: list[str]) -> None:

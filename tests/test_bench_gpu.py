@@ -189,7 +189,7 @@ def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
         pytest.skip("this machine has a GPU")
     done = bench(*EPOCH, f"--out={tmp_path / 'cpu.json'}")
     assert done.returncode == 0
-    assert done.stderr.startswith("bench: no rows on a GPU: none (")
+    assert done.stderr.startswith("bench: no GPU rows: none (")
     reason = strict(tmp_path / "cpu.json")["context"]["crossover"]["machine"]["gpu_reason"]
     assert reason.startswith("none (")
 
@@ -197,13 +197,13 @@ def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        ("--execution=eagr", "'eagr' is none of eager, graph, graph-epoch"),
-        ("--placement=disk", "'disk' is none of resident, pageable, pinned, pinned-async"),
-        ("--precision=f64", "'f64' is none of f32, tf32, bf16, f16"),
-        ("--products=best", "'best' is none of heuristic, autotuned"),
-        ("--loss=never", "'never' is none of epoch, step"),
-        ("--cuda=maybe", "'maybe' is none of auto, on, off"),
-        ("--family=Epochs", "'Epochs' is none of"),
+        ("--execution=eagr", "'eagr' is not one of eager, graph, graph-epoch"),
+        ("--placement=disk", "'disk' is not one of resident, pageable, pinned, pinned-async"),
+        ("--precision=f64", "'f64' is not one of f32, tf32, bf16, f16"),
+        ("--products=best", "'best' is not one of heuristic, autotuned"),
+        ("--loss=never", "'never' is not one of epoch, step"),
+        ("--cuda=maybe", "'maybe' is not one of auto, on, off"),
+        ("--family=Epochs", "'Epochs' is not one of"),
     ],
 )
 def test_mistyped_axes_are_refused(flag: str, words: str) -> None:
@@ -382,4 +382,4 @@ def test_a_precision_that_the_cpu_lacks_has_a_ceiling_only_if_asked(tmp_path: Pa
     )
     (row,) = document["benchmarks"]
     assert row["outcome"] == "skipped"
-    assert row["error_message"].startswith("the CPU has no instructions for products of bf16")
+    assert row["error_message"].startswith("the CPU has no bf16 instructions")

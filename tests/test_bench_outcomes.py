@@ -52,7 +52,7 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> Non
     assert skipped["configuration"]["model"] == "disc-10"
     assert skipped["error_occurred"] is True
     assert skipped["outcome"] == "skipped"
-    assert "too little memory" in skipped["error_message"]
+    assert "not enough memory" in skipped["error_message"]
     assert "real_time" not in skipped
     assert [row["configuration"]["model"] for row in measured] == ["disc-2"] * 2
 
@@ -72,7 +72,7 @@ def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
 
     done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded)
     assert done.returncode == 1
-    assert "too little memory" in done.stderr
+    assert "not enough memory" in done.stderr
     assert "1 of 1 rows were not measured" in done.stderr
 
 

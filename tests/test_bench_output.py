@@ -41,7 +41,7 @@ def test_output_folder_is_made(tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("file/result.json", ["can't be written"]),
-        ("folder", ["is a folder", "name a file in it"]),
+        ("folder", ["is a folder", "name a file"]),
         ("x" * 300, ["can't be written"]),
     ],
 )

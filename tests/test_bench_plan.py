@@ -158,7 +158,7 @@ def test_a_plan_has_the_rows_of_a_gpu_unless_they_are_not_wanted() -> None:
     assert devices == {"cpu", "cuda"}
     devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu", "--cuda=off")}
     assert devices == {"cpu"}
-    assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is none of")
+    assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is not one of")
 
 
 @pytest.mark.slow

@@ -190,7 +190,7 @@ def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert pack.collect(folder) == 0
     assert [path.name for path in folder.iterdir()] == [pack.COMMIT]
     monkeypatch.setattr(pack, "MOST_BYTES", 1000)  # less than the sources
-    with pytest.raises(console.Failure, match="and 1000 must do"):
+    with pytest.raises(console.Failure, match="more than the limit of 1000"):
         pack.collect(folder)
 
 
@@ -303,7 +303,7 @@ def test_a_gpu_that_bench_does_not_have_is_not_paid_for(
     monkeypatch.setattr(gpu, "driver_lists_a_gpu", lambda: True)
     code, said = swept(monkeypatch, tmp_path, found=(False, "none (built without CUDA)"))
     assert code == 1
-    assert "nvidia-smi lists a GPU, but bench has none" in said
+    assert "nvidia-smi lists a GPU, but bench finds none" in said
     assert "measure: " not in said
 
 

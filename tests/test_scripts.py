@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, RUN
 
+from plots import __version__
 from tools import console, setup
 
 # --- arguments
@@ -65,6 +66,14 @@ def test_help_works_from_any_directory_and_sets_nothing_up(command: str, tmp_pat
     assert done.returncode == 0
     assert f"usage: ./{command}" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_the_version_is_that_of_the_project(command: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"crossover {__version__}\n")
 
 
 # --- commands, logs, endings

@@ -26,7 +26,7 @@ def test_the_mode_is_taken_and_bench_gets_it_too() -> None:
 def test_an_unknown_mode_is_a_usage_error(
     argument: str, command: Callable[[list[str]], object]
 ) -> None:
-    with pytest.raises(console.Failure, match=r"--cuda=auto\|on\|off is needed") as caught:
+    with pytest.raises(console.Failure, match=r"use --cuda=auto\|on\|off") as caught:
         command([argument])
     assert caught.value.code == 2
 
@@ -99,7 +99,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("lacking", "said"),
     [
-        (_no_driver, "no nvcc was found, and there is no NVIDIA driver here"),
+        (_no_driver, "no nvcc was found, and no NVIDIA driver is installed"),
         (_old_driver, "the driver here runs CUDA 12.8, for which there are no wheels"),
         (_no_network, "could not be installed (pip: ERROR: No matching distribution found)"),
     ],

@@ -85,7 +85,7 @@ def test_without_apt_the_things_themselves_are_named(monkeypatch: pytest.MonkeyP
     assert "what cmake is" in str(caught.value)
     assert "g++" not in str(caught.value)
     assert "what x is" not in str(caught.value)
-    assert "Building by hand" in str(caught.value)
+    assert "docs/building.md" in str(caught.value)
 
 
 def failing_apt(monkeypatch: pytest.MonkeyPatch, *said: str) -> list[str]:

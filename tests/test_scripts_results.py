@@ -33,7 +33,7 @@ def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path:
 @pytest.mark.parametrize("identity", ["..", "a/b", "", ".hidden", "a b"])
 def test_an_identity_that_is_no_folder_name_is_refused(identity: str, tmp_path: Path) -> None:
     bench = script(tmp_path / "bench", f"import json; print(json.dumps(dict(id={identity!r})))")
-    with pytest.raises(console.Failure, match="cannot be a folder's name"):
+    with pytest.raises(console.Failure, match="cannot be a folder name"):
         results.machine_of(bench)
 
 

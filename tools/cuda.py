@@ -44,7 +44,7 @@ def parse(argument: str) -> str | None:
         return None
     mode = argument.partition("=")[2]
     if mode not in MODES:
-        raise Failure(f"{argument}: {FLAG}{'|'.join(MODES)} is needed", 2)
+        raise Failure(f"{argument}: use {FLAG}{'|'.join(MODES)}", 2)
     return mode
 
 
@@ -90,7 +90,7 @@ def _wheels() -> Choice:
 def _from_driver(no_toolkit: str) -> Choice:
     driver = driver_version()
     if driver is None:
-        return Choice(reason=f"{no_toolkit}, and there is no NVIDIA driver here")
+        return Choice(reason=f"{no_toolkit}, and no NVIDIA driver is installed")
     if driver < _WHEELS_FOR:
         wanted = ".".join(map(str, _WHEELS_FOR))
         return Choice(

@@ -24,17 +24,17 @@ usage: tools/gpu_sweep [--brought=DIR] [--out=DIR] [--minutes=N] [--sweep=NAME] 
        tools/gpu_sweep --plan [--cores=N] [--minutes=N] [--sweep=NAME]
        tools/gpu_sweep --pack DIR
 
-Configures, builds, runs the GPU tests and measures, without a network; docs/gpu.md says more.
+Configures, builds, runs the GPU tests and measures, without a network; see docs/gpu.md.
 
-  --brought=DIR   a prefix with the libraries to build with (default ./brought)
-  --out=DIR       where results and log go (default $OUT, else ./gpu-results)
-  --minutes=N     all of it takes at most this long (default 9)
-  --sweep=NAME    bench's sweep (default gpu: what is worth most first)
-  --no-tests      only build bench and measure: for a second run on the same machine
-  --plan          print stages and rows in their order, with expected seconds, and end; needs no
+  --brought=DIR   prefix with the libraries to build with (default: ./brought)
+  --out=DIR       folder for the results and the log (default: $OUT, else ./gpu-results)
+  --minutes=N     time limit for everything (default: 9)
+  --sweep=NAME    bench's sweep (default: gpu, which measures the most informative rows first)
+  --no-tests      only build bench and measure, for a second run on the same machine
+  --plan          print the stages and rows in order, with estimated seconds, and exit; needs no
                   GPU, but a built bench (./run --setup-only)
-  --cores=N       plan for a machine of so many cores (default: this one's)
-  --pack DIR      collect the prefix on a machine where ./test has run, and end
+  --cores=N       plan for a machine with N cores (default: this machine's)
+  --pack DIR      collect that prefix on a machine where ./test has run, and exit
 
 Exit codes: 0 all stages passed or were skipped (memcheck may fail), 1 one failed or ran out of
 time, or the plan takes longer than the minutes, 2 wrong usage.
@@ -91,7 +91,7 @@ def _number(word: str, value: str, least: float, most: float) -> float:
     except ValueError:
         number = -1.0
     if not least <= number <= most:
-        raise Failure(f"{word}: a number from {least:g} to {most:g} is needed", 2)
+        raise Failure(f"{word}: give a number from {least:g} to {most:g}", 2)
     return number
 
 
@@ -352,7 +352,7 @@ def sweep_all(arguments: Arguments, log: TextIO) -> int:
     has_gpu, gpu = gpu_of(BENCH)
     sweep.say(f"GPU: {gpu}")
     if not has_gpu and driver_lists_a_gpu():
-        sweep.say("nvidia-smi lists a GPU, but bench has none: nothing is measured without it")
+        sweep.say("nvidia-smi lists a GPU, but bench finds none, so nothing is measured")
         return 1
     tested = False
     if arguments.tests:
@@ -403,7 +403,7 @@ def planned(bench: Path, arguments: Arguments) -> Iterator[str]:
 def plan(arguments: Arguments) -> int:
     built = [path for path in (BENCH, ROOT / "build" / "bench") if path.is_file()]
     if not built:
-        raise Failure("--plan asks bench, which is not built yet: ./run --setup-only", 2)
+        raise Failure("--plan needs bench, which is not built yet; run ./run --setup-only", 2)
     lines = list(planned(built[0], arguments))
     print("\n".join(lines))
     words = lines[-1].split()  # "together 512.3 s of 540 s"

@@ -109,8 +109,8 @@ def collect(folder: Path) -> int:
     total = size + _bytes_of_sources()
     if total >= MOST_BYTES:
         raise Failure(
-            f"--pack: the sources and {friendly(folder)} hold {total} bytes, and {MOST_BYTES} must "
-            "do"
+            f"--pack: the sources and {friendly(folder)} hold {total} bytes, more than the "
+            f"limit of {MOST_BYTES}"
         )
     say(f"{friendly(folder)}: {size / 2**20:.1f} MiB, {total / 2**20:.1f} MiB with the sources")
     return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.console import LOGS, CommandFailed, Failure, run_logged, say, stage
 
 _APT_LISTS = Path("/var/lib/apt/lists")
-BY_HAND = 'README.md, section "Building by hand"'
+BY_HAND = "docs/building.md"
 
 
 CLANG_OMP_H = "/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h"
@@ -184,7 +184,7 @@ def _refresh(privilege: Sequence[str]) -> bool:
             _apt(privilege, "update")
         except CommandFailed:
             # One broken third-party source is no reason to give up; the installation decides.
-            say("  not all lists could be refreshed; trying with those there are")
+            say("  some package lists could not be refreshed; going on with the others")
             return False
     return True
 
@@ -209,7 +209,7 @@ def _install(packages: Sequence[str], privilege: Sequence[str], refreshed: bool)
         if refreshed and any("Unable to locate package" in line for line in failure.lines):
             remedy = f"This release lacks a package that is needed; see {BY_HAND}"
         line = install_line(packages)
-        raise Failure(f"{failure}\n{remedy}; by hand it is:\n\n    {line}") from None
+        raise Failure(f"{failure}\n{remedy}; the command is:\n\n    {line}") from None
 
 
 def ensure(needs: Sequence[Need]) -> None:
@@ -220,7 +220,7 @@ def ensure(needs: Sequence[Need]) -> None:
     if not has_apt():
         listing = "\n".join(f"    {need.description}" for need in lacking)
         raise Failure(
-            f"missing, and there is no apt here to install it with:\n\n{listing}\n\n"
+            f"missing, and there is no apt to install it with:\n\n{listing}\n\n"
             f"See {BY_HAND}, for where to get them, and start this again.",
             code=2,
         )
@@ -241,7 +241,7 @@ def ensure(needs: Sequence[Need]) -> None:
     if still:
         listing = ", ".join(need.description for need in still)
         raise Failure(
-            f"apt has installed {' '.join(need.package for need in still)}, and yet {listing} "
+            f"apt has installed {' '.join(need.package for need in still)}, but {listing} "
             f"cannot be found (Python here is {sys.executable}). See {BY_HAND}.",
             code=2,
         )

@@ -28,16 +28,16 @@ def machine_of(bench: Path) -> str:
     try:
         identity = json.loads(_ask(bench, "--machine"))["id"]
     except (ValueError, KeyError, TypeError):
-        raise Failure(f"{friendly(bench)} --machine: no id in what it prints") from None
+        raise Failure(f"{friendly(bench)} --machine prints no id") from None
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]*", str(identity)):
-        raise Failure(f"{friendly(bench)} --machine: {identity!r} cannot be a folder's name")
+        raise Failure(f"{friendly(bench)} --machine: {identity!r} cannot be a folder name")
     return str(identity)
 
 
 def commit_of(bench: Path) -> str:
     commit = _ask(bench, "--commit").strip()
     if not re.fullmatch(r"[A-Za-z0-9._-]+", commit):
-        raise Failure(f"{friendly(bench)} --commit: {commit!r} is no commit")
+        raise Failure(f"{friendly(bench)} --commit: {commit!r} is not a commit")
     return commit
 
 

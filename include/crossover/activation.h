@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that stand between the layers of a network. elementwise.h computes them.
+// Activation functions between the layers of a network; elementwise.h computes them.
 #pragma once
 
 namespace crossover {

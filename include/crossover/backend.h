@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device offers: compile() a Workload and run the Program, and probes.
+// What a device offers: it compiles Workloads into Programs that run, and makes probes.
 #pragma once
 
 #include <cstddef>
@@ -17,47 +17,46 @@
 
 namespace crossover {
 
-/// The device or its library can't do what was asked; the row is skipped with this reason.
+/// The device or its library does not support what was asked; the row is skipped with this reason.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The device's memory does not hold the Workload; the row is skipped with this reason.
+/// The Workload does not fit in the device's memory; the row is skipped with this reason.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The device can't be used any more by this process: what is left to measure on it is skipped with
-/// this reason.
+/// This process can no longer use the device; its remaining rows are skipped with this reason.
 struct DeviceFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How a Program executes, an axis of the benchmarks.
+/// How a Program is executed; an axis of the benchmarks.
 enum class Execution {
   eager,        ///< operation by operation, as frameworks do
   graph,        ///< each step as one CUDA graph
-  graph_epoch,  ///< the whole order as one CUDA graph; enqueue() of a part of it, and a Program
-                ///< whose data is not resident or that waits for each loss, run as `graph`
+  graph_epoch,  ///< the whole order as one CUDA graph. Falls back to `graph` where enqueue() gets a
+                ///< part of the order, data is not resident, or the host waits for each loss
 };
 
-/// Where the data set lies while a GPU trains, an axis of the benchmarks. The CPU's is always
-/// resident.
+/// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
+/// always resident.
 enum class Placement {
-  resident,      ///< all of it on the device, uploaded before
+  resident,      ///< all of it on the device, uploaded beforehand
   pageable,      ///< in ordinary host memory, each batch copied before its step
   pinned,        ///< in page-locked host memory, each batch copied before its step
-  pinned_async,  ///< page-locked, copied on a stream of its own while the step before computes
+  pinned_async,  ///< page-locked, copied on a separate stream while the previous step computes
 };
 
-/// Which of its library's algorithms a GPU's matrix product takes, an axis of the benchmarks.
+/// How a GPU's matrix products choose their algorithm; an axis of the benchmarks.
 enum class ProductChoice {
-  heuristic,  ///< the one that the library's heuristic takes for the fastest
-  autotuned,  ///< the fastest of those that it proposes, timed in compile()
+  heuristic,  ///< the first choice of the library's heuristic
+  autotuned,  ///< the fastest of the heuristic's proposals, timed in compile()
 };
 
 struct CompileOptions {
-  int threads = 1;  ///< CPU threads: operations too small to gain from them use one
+  int threads = 1;  ///< CPU threads at most; operations too small to gain from more use one
   Precision precision = Precision::f32;  ///< of matrix products; tf32 stores f32 like f32 itself
   Execution execution = Execution::eager;
   Placement placement = Placement::resident;
@@ -66,10 +65,10 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
 };
 
-/// Seconds of one pass over the whole order, by what they were spent on.
+/// Seconds of one pass over the whole order, by category.
 using Profile = std::map<OpCategory, double>;
 
-/// A compiled Workload: all memory allocated, nothing left to decide.
+/// A compiled Workload, ready to run: all memory allocated, all decisions made.
 class Program {
  public:
   Program() = default;
@@ -78,28 +77,28 @@ class Program {
   virtual ~Program() = default;
 
   /// Copies a whole tensor in its own storage type. Views (Role::input) and tensors that no
-  /// operation uses can't be copied: std::invalid_argument, as for a wrong size.
+  /// operation uses can't be copied: throws std::invalid_argument, as for a wrong size.
   virtual void upload(Id id, std::span<const std::byte> from) = 0;
   virtual void download(Id id, std::span<std::byte> to) = 0;
 
-  /// Starts positions [first, first + count) of the order, behind what was enqueued before.
+  /// Enqueues positions [first, first + count) of the order after everything enqueued before.
   virtual void enqueue(std::int64_t first, std::int64_t count) = 0;
 
-  /// Returns when everything enqueued is done.
+  /// Blocks until all enqueued work is done.
   virtual void wait() = 0;
 
-  /// What the device starts one by one in a pass over the whole order: products, passes, copies.
+  /// Launches in one pass over the whole order: products, elementwise passes, copies.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 
-  /// Of the kernels that this Program runs.
+  /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
 
-  /// Runs the whole order once more, taking the time of each piece. The clock between the pieces
-  /// costs time as well, so this is never the run that is measured.
+  /// Runs the whole order once more and times each piece. Reading the clock between pieces takes
+  /// time too, so this is never the measured run.
   virtual Profile profile() = 0;
 };
 
-/// A Workload as a device will run it: everything decided and counted, no memory taken yet.
+/// A Workload planned for a device: all decisions made and counted, no memory allocated yet.
 class Plan {
  public:
   Plan() = default;
@@ -107,23 +106,23 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
   virtual ~Plan() = default;
 
-  /// Bytes of device memory that the Program takes, scratch space included.
+  /// Bytes of device memory that the Program will use, including scratch space.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 
-  /// What Program::launches() will say.
+  /// What Program::launches() will return.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 
-  /// Once. Throws OutOfMemory.
+  /// Call once. Throws OutOfMemory.
   [[nodiscard]] virtual std::unique_ptr<Program> instantiate() = 0;
 };
 
 struct Description {
   std::string device;                            ///< "cpu", "cuda": as in the names of rows
-  std::int64_t cache_bytes = 0;                  ///< of the last level on a GPU; 0: not told
+  std::int64_t cache_bytes = 0;                  ///< a GPU's last-level cache; 0: unknown
   std::int64_t memory_bytes = 0;                 ///< a GPU's own; 0: none
   int multiprocessors = 0;                       ///< of a GPU
-  double start_seconds = 0;                      ///< what a process waits for before its first call
-  GpuFacts gpu;                                  ///< what a GPU's driver tells
+  double start_seconds = 0;                      ///< initialization, once per process
+  GpuFacts gpu;                                  ///< what a GPU's driver reports
   std::map<std::string, std::string> libraries;  ///< name -> version
 };
 
@@ -136,42 +135,42 @@ class Backend {
 
   [[nodiscard]] virtual Description describe() const = 0;
 
-  /// Of this moment, where the device is a GPU whose driver tells.
+  /// The device's current state; empty unless it is a GPU whose driver reports it.
   [[nodiscard]] virtual GpuState state() const { return {}; }
 
-  /// What is missing for matrix products of that precision, in words; empty where they can be had.
+  /// Why matrix products of that precision are unavailable, in words; empty if they are available.
   [[nodiscard]] virtual std::string missing_for(Precision precision) const = 0;
 
-  /// The same computation in the operations that this device runs best: fuse(), and fuse_update()
-  /// where that pays. Tensors keep their numbers.
+  /// The same computation in the operations that this device runs fastest: fuse(), and
+  /// fuse_update() where it helps. Tensors keep their numbers.
   [[nodiscard]] virtual Workload optimize(Workload workload) const = 0;
 
-  /// Runs the operations as they are. Throws Unsupported; std::invalid_argument on a Workload that
+  /// Takes the operations as given. Throws Unsupported; std::invalid_argument on a Workload that
   /// does not check().
   [[nodiscard]] virtual std::unique_ptr<Plan> plan(const Workload& workload,
                                                    const CompileOptions& options) const = 0;
 
-  /// plan() and instantiate() in one.
+  /// plan(), then instantiate().
   [[nodiscard]] std::unique_ptr<Program> compile(const Workload& workload,
                                                  const CompileOptions& options) const {
     return plan(workload, options)->instantiate();
   }
 
-  /// Throws Unsupported where the device has no such thing, OutOfMemory; std::invalid_argument on a
-  /// spec that does not check().
+  /// Throws Unsupported where the device has nothing to probe, OutOfMemory, and
+  /// std::invalid_argument on a spec that does not check().
   [[nodiscard]] virtual std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const = 0;
 };
 
-/// oneDNN. Never absent.
+/// oneDNN; always available.
 std::unique_ptr<Backend> make_cpu_backend();
 
-/// A GPU, or the reason why there is none: one of the two is set.
+/// A GPU, or the reason why there is none; exactly one of the two is set.
 struct CudaBackend {
   std::unique_ptr<Backend> backend;
   std::string reason;  ///< "none (built without CUDA)", "none (no NVIDIA driver ...)"
 };
 
-/// cuBLASLt and own kernels on the first device. Never throws for want of a GPU.
+/// cuBLASLt and our own kernels, on the first device. A missing GPU is not an error.
 CudaBackend make_cuda_backend();
 
 }  // namespace crossover

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks that rows are named after, each with the training it is measured in.
+// The networks that can be measured by name, each with its default training.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace crossover {
 
-/// A network, the rows it learns from, and how it is trained by default.
+/// A network, its training data and its default training.
 struct Task {
   Model model;
   std::int64_t rows = 0;
@@ -32,11 +32,10 @@ Family disc_family();
 Family heart_family();
 Family fcn_family();
 
-/// All families, in the order of their listing. To add one: a file under src/models/ and a line
-/// here.
+/// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();
 
-/// The network of that name; throws std::invalid_argument that lists the names where there is none.
+/// The network of that name; otherwise throws std::invalid_argument, which lists the names.
 Task find_model(const std::string& name);
 
 }  // namespace crossover

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which size on a kernel runs on several CPU threads: below, a second thread costs more than
-// it brings (measured at batch 100: docs/method/backends.md).
+// The size from which a kernel uses several CPU threads: below it a second thread costs more than
+// it gains (measured at batch 100: docs/method/backends.md).
 #pragma once
 
 namespace crossover {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows to train on: generated, or read from the user's CSV file.
+// Training data: generated, or read from the user's CSV file.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Dataset {
 };
 
 /// Points of the unit square, class 1 within the quarter disc of area 1/8 (x^2 + y^2 < 1 / (2 pi));
-/// then all numbers less their common mean, over their unbiased standard deviation.
+/// then standardized: minus the common mean of all numbers, over their unbiased standard deviation.
 Dataset disc_points(std::int64_t rows);
 
 /// Inputs uniform in [-1, 1), labels uniform over the classes.
@@ -27,9 +27,9 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
 
 /// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line
 /// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are
-/// accepted. Throws std::runtime_error that names file, row and column (both from 1) where a cell
-/// is missing, not a finite number or no label, and where the file can't be read, is empty, or has
-/// not `features` + 1 columns.
+/// accepted. Throws std::runtime_error, which names file, row and column (both from 1), where a
+/// cell is missing, not a finite number or not a label, and where the file can't be read, is empty
+/// or does not have `features` + 1 columns.
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes);
 
 }  // namespace crossover

@@ -47,7 +47,7 @@ CROSSOVER_HOST_DEVICE inline T sgd(T w, T g, T learning_rate) {
   return w - learning_rate * g;
 }
 
-/// The factors of one AdamW update that are the same for all elements.
+/// The factors of one AdamW update that all elements share.
 template <class T>
 struct AdamWFactors {
   T beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
@@ -57,12 +57,12 @@ struct AdamWFactors {
   T gradient_factor;
 };
 
-/// What an AdamW update knows beside its tensors and the time.
+/// The constants of an AdamW update.
 struct AdamWConstants {
   double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, gradient_factor = 1;
 };
 
-/// t counts from 1. All in double first: 1 - beta cancels badly in float.
+/// t counts from 1. Computed in double, since 1 - beta loses digits in float.
 template <class T>
 CROSSOVER_HOST_DEVICE inline AdamWFactors<T> adamw_factors(const AdamWConstants& constants,
                                                            double weight_decay, int t) {
@@ -79,14 +79,14 @@ CROSSOVER_HOST_DEVICE inline AdamWFactors<T> adamw_factors(const AdamWConstants&
           .gradient_factor = static_cast<T>(constants.gradient_factor)};
 }
 
-/// What changes an update's factors with the time.
+/// What the factors that depend on t are computed from.
 template <class T>
 struct AdamWClock {
   T learning_rate, log_beta1, log_beta2;
 };
 
-/// The same at time t in arithmetic of T alone: 1 - beta^t is -expm1(t ln beta), to a few roundings
-/// at any t, as nothing adds up from step to step.
+/// The same at time t in arithmetic of T alone: 1 - beta^t is -expm1(t ln beta), accurate to a few
+/// roundings at any t, since no error accumulates from step to step.
 template <class T>
 CROSSOVER_HOST_DEVICE inline void set_time(AdamWFactors<T>& f, const AdamWClock<T>& clock, int t) {
   const T correction1 = -std::expm1(static_cast<T>(t) * clock.log_beta1);

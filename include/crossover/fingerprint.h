@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that tells whether two rows train the same thing: 64 bits of everything that decides it.
+// A 64-bit hash of everything that defines what a row trains: rows with the same one are
+// comparable.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@ namespace crossover {
 /// by its length, an operation by its name, and each of its members by the member's.
 std::uint64_t fingerprint(const Workload& workload);
 
-/// Of the rows: shape, inputs and labels. Where they come from does not count.
+/// Of the rows: shape, inputs and labels, whatever their source.
 std::uint64_t fingerprint(const Dataset& dataset);
 
-/// Of a Workload together with the rows that it trains on, each by its own fingerprint.
+/// Of a Workload together with its training data, each by its own fingerprint.
 std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset);
 
 /// 16 digits: "00c0ffee00c0ffee".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two floating-point types of 16 bits: how numbers are rounded to them and read back, written
-// once for the CPU, for CUDA's host side, and in double for the reference.
+// The two 16-bit floating-point types: rounding to them and reading them back, written once for
+// the CPU, for CUDA's host side, and in double for the reference.
 #pragma once
 
 #include <bit>
@@ -22,8 +22,8 @@ struct F16 {
   std::uint16_t bits = 0;
 };
 
-// ---- float32 and back. To nearest, ties to even; beyond the largest number to infinity; a number
-// that is none stays none. No step meets a denormal float32, which a CPU may be told to flush.
+// ---- float32 and back. To nearest, ties to even; beyond the largest number to infinity; NaN
+// stays NaN. No step meets a denormal float32, which a CPU may be told to flush.
 
 constexpr float widened(float x) { return x; }
 
@@ -37,7 +37,7 @@ constexpr float widened(F16 x) {
   std::uint32_t bits = (x.bits & 0x7fffU) << 13U;
   const std::uint32_t exponent = bits & exponent_bits;
   bits += (127U - 15U) << 23U;
-  if (exponent == exponent_bits) {  // infinity, or no number
+  if (exponent == exponent_bits) {  // infinity or NaN
     bits += (128U - 16U) << 23U;
   } else if (exponent == 0) {  // zero or denormal: m * 2^-24 as (2^-14 + m * 2^-24) - 2^-14
     bits += 1U << 23U;
@@ -68,7 +68,7 @@ constexpr F16 narrowed<F16>(float x) {
   const auto all = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = all & 0x80000000U;
   std::uint32_t bits = all ^ sign;
-  if (bits >= 0x47800000U) {  // 65536 and more, infinity, or no number
+  if (bits >= 0x47800000U) {  // 65536 and more, infinity, or NaN
     bits = bits > 0x7f800000U ? 0x7e00U : 0x7c00U;
   } else if (bits < 0x38800000U) {  // below 2^-14: added to 1/2, whose last place is 2^-24
     bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) + 0.5F) - 0x3f000000U;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU's driver tells of it beside what CUDA does: facts that stay while a program runs, and
-// the state of a moment. Absent is what the driver does not tell.
+// What a GPU's driver reports in addition to CUDA: facts that are constant while a program runs,
+// and the current state. Values that the driver does not report are absent.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct GpuFacts {
 
 struct GpuState {
   std::optional<int> sm_clock_mhz, memory_clock_mhz, temperature_celsius;
-  std::vector<std::string> throttle_reasons;  ///< in words, without that it is idle
+  std::vector<std::string> throttle_reasons;  ///< in words; an idle GPU is not a reason
 };
 
 }  // namespace crossover

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many calls a device would start for a Workload, told without the device and without its
-// memory: predictions for a network that nobody has compiled stand on it.
+// How many launches a Workload needs on a device, counted without the device or its memory: the
+// basis of predictions for networks that were never compiled.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace crossover {
 
-/// What Program::launches() of the CPU says once the Workload, arranged as it is compiled, is.
+/// What Program::launches() returns on the CPU for the Workload in the form that is compiled.
 std::int64_t cpu_launches(const Workload& workload);
 
-/// The same of CUDA, where cuBLASLt has an algorithm with each epilogue that is asked for. Throws
+/// The same for CUDA, assuming that cuBLASLt has an algorithm for each requested epilogue. Throws
 /// std::overflow_error as plan_memory() does.
 std::int64_t cuda_launches(const Workload& workload, const CompileOptions& options);
 

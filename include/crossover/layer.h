@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kind of layer says of itself. layers.h lists them; each has a header in layers/ that
-// defines it, and a source of the same name in src/layers/.
+// What every kind of layer provides. layers.h lists the layers; each is defined by a header in
+// layers/ and a source of the same name in src/layers/.
 #pragma once
 
 #include <concepts>
@@ -13,8 +13,8 @@ class LayerShapes;    // src/layers/contexts.h: what a layer reads, and the para
 class LayerForward;   // the tensors of one batch size, and the step to append operations to
 class LayerBackward;  // the same, with gradients
 
-/// A layer is a struct of its sizes with these members. A type that lacks one is refused where the
-/// layers are listed.
+/// A layer is a struct of its sizes with these members. A type that lacks one does not compile
+/// where the layers are listed.
 ///   result_may_be_f32  whether its result can be stored in f32 while its input has 16 bits
 ///   infer(shapes)      the shape of one sample of its result; declares its parameters. Throws
 ///                      std::invalid_argument where its inputs do not fit

@@ -10,7 +10,7 @@ namespace crossover {
 
 struct Machine {
   std::string
-      id;  ///< a folder's name, of processor and core count; never of a frequency or a host's name
+      id;  ///< folder name made of processor and core count, never of a frequency or host name
   std::string cpu_model;
   int sockets = 1;
   int cores = 1;    ///< physical cores that this process may use
@@ -27,11 +27,11 @@ struct Machine {
 Machine this_machine();
 
 /// "AMD EPYC 7763 64-Core Processor" -> "amd-epyc-7763": letters, digits and single hyphens,
-/// without trademark signs, frequencies, core counts and words that say nothing.
+/// without trademark signs, frequencies, core counts and filler words.
 std::string processor_slug(const std::string& model);
 
 /// "AMD EPYC 7763 64-Core Processor", 64 cores -> "amd-epyc-7763-64c". Virtual machines often hide
-/// the number; then CPUID's family and model stand in for it, so that generations differ:
+/// the model number; CPUID's family and model then replace it, which tells generations apart:
 /// "AMD EPYC", "25", "17", 2 cores -> "amd-epyc-25-17-2c".
 std::string machine_id(const std::string& model, const std::string& family,
                        const std::string& number, int cores);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each tensor of a Workload lies in one block of memory: planned once, for every device.
+// The place of each tensor of a Workload in one block of memory, planned the same for every device.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct MemoryPlan {
 
 /// Tensors of one role lie together in the order of their numbers, so that parameters, gradients
 /// and optimizer states of one optimizer run in parallel. Activations of different steps share
-/// their memory. `physical_bytes`: what each tensor takes in the layout that its device gives it;
-/// empty: bytes(tensor). Throws std::overflow_error where the sum does not fit 63 bits.
+/// their memory. `physical_bytes`: the size of each tensor in its device's layout; empty:
+/// bytes(tensor). Throws std::overflow_error where the sum does not fit 63 bits.
 MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes = {});
 
 /// The same for a device that does not hold the data set: data tensors are not placed, and each
@@ -30,8 +30,8 @@ struct StreamedMemoryPlan {
 };
 StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers);
 
-/// Bytes of memory that can be had now without swapping: the smallest of what the system, the
-/// control group and the address-space limit leave.
+/// Bytes of memory available now without swapping: the least of what the system, the control group
+/// and the address-space limit allow.
 std::int64_t available_memory_bytes();
 
 }  // namespace crossover

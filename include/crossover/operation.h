@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every operation of a Workload says of itself. operations.h lists them; each has a header in
-// operations/ that defines it, and a source of the same name in src/operations/.
+// What every operation of a Workload provides. operations.h lists the operations; each is defined
+// by a header in operations/ and a source of the same name in src/operations/.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@ struct Workload;
 class Fit;           // src/operations/fit.h: asks what shapes and types an operation's tensors have
 class ReferenceRun;  // src/reference/run.h: where the tensors of the run that is computed lie
 
-/// What a device spends its time on.
+/// What a profile divides time into.
 enum class OpCategory {
   product,
   elementwise,
@@ -28,7 +28,7 @@ enum class OpCategory {
 };
 
 /// The tensors that an operation reads and writes; absent ones (none) are left out.
-/// An operand that is updated in place stands in both.
+/// An operand that is updated in place is in both.
 struct Operands {
   std::vector<Id> reads, writes;
 };
@@ -71,10 +71,10 @@ struct OperationVisitor {
   void value(const char* name, const Value& value);
 };
 
-/// An operation is a struct of tensors and values with these members. A type that lacks one is
-/// refused where the operations are listed.
+/// An operation is a struct of tensors and values with these members. A type that lacks one does
+/// not compile where the operations are listed.
 ///   name            as messages and files call it
-///   category        what its time counts as
+///   category        what its time counts as in profiles
 ///   describe(see)   shows its members to an OperationVisitor, or a class like it
 ///   check(fit)      throws std::invalid_argument where shapes or types do not fit
 ///   cost(workload)  its operations and launches; bytes follow from its operands

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured pieces of a machine that are no Workload: copies, and the ceilings that training runs
-// into. Plain data describes a probe, Backend::make_probe() makes it, and work() counts it.
+// Measurements of a machine that are not Workloads: copies, and the ceilings that limit training.
+// Plain data describes a probe, Backend::make_probe() makes it, and work() counts it.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ enum class Direction {
 
 enum class HostMemory { pageable, pinned };
 
-/// Copies `bytes` from one block to another. One run is one copy, behind which the host waits; or,
-/// asynchronously, `copies_in_flight` copies put into the stream one behind the other, and one wait
-/// for all. `both` does that in each direction. Between blocks of one kind `memory` says nothing.
+/// Copies `bytes` from one block to another. One run is one copy, for which the host waits; or,
+/// asynchronously, `copies_in_flight` copies enqueued one after the other, with one wait for all.
+/// `both` does this in each direction. Between two blocks on the same device `memory` is ignored.
 struct CopyProbe {
   static constexpr int copies_in_flight = 8;
   Direction direction = Direction::host_to_device;
@@ -54,21 +54,21 @@ struct TriadProbe {
   int threads = 1;  ///< of the CPU
 };
 
-/// Empty kernels, one launched behind the other without a wait, until the host knows of the end of
-/// the last: one tells how long a launch takes, many how fast they can follow each other.
+/// Empty kernels, launched one after the other without a wait, until the host sees the last one
+/// end: one kernel gives the latency of a launch, many give the launch rate.
 struct LaunchProbe {
   int launches = 1;
 };
 
-/// One graph of `nodes` empty kernels, each behind the other, until the host knows of its end.
+/// One graph of `nodes` empty kernels in sequence, until the host sees it end.
 struct GraphNodeProbe {
   int nodes = 0;
 };
 
-/// The host waits for a stream that has nothing to do.
+/// The host waits for an idle stream.
 struct SynchronizeProbe {};
 
-/// A parallel region of OpenMP in which each thread only notes that it was there.
+/// An OpenMP parallel region in which each thread only increments a counter of its own.
 struct ForkJoinProbe {
   int threads = 1;
 };
@@ -80,7 +80,7 @@ using ProbeSpec = std::variant<CopyProbe, FmaProbe, MatrixProbe, TriadProbe, Lau
 struct Work {
   double flops = 0;         ///< additions and multiplications
   double bytes = 0;         ///< copied (once, not as read and written), or read and written (triad)
-  std::int64_t pieces = 1;  ///< done one behind the other: copies, launches, nodes, regions
+  std::int64_t pieces = 1;  ///< done in sequence: copies, launches, nodes, regions
 };
 Work work(const ProbeSpec& spec);
 
@@ -102,11 +102,11 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  /// Once; returns when the host knows that it is done.
+  /// Runs once; returns when the host knows that it is done.
   virtual void run() = 0;
 
-  /// Throws Mismatch (verify.h) where the result of the last run is not, to the last byte, what it
-  /// must be; then spoils it, so that the next check says something of later runs.
+  /// Throws Mismatch (verify.h) unless the result of the last run is right to the last byte; then
+  /// overwrites it, so that the next check covers later runs.
   virtual void check() = 0;
 
   /// Runs once more, and returns the seconds by the device's own clock; 0 where it has none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix product to be measured by itself: over one set of operands, which stays in the caches
-// that hold it, or over many in turn, each of which has left them when it comes again.
+// A matrix product measured by itself: over one set of operands, which stays in the caches that
+// can hold it, or over many in turn, each of which is evicted before it is used again.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ std::int64_t product_count(const Workload& workload);
 /// elements() does, std::invalid_argument where sets or products are below one.
 Workload product_workload(const ProductSize& size, std::int64_t sets, std::int64_t products);
 
-/// How many sets of `set_bytes` exceed a cache of `cache_bytes` four times, so that none of its
-/// lines outlives a turn; two at least.
+/// How many sets of `set_bytes` are four times the size of a cache of `cache_bytes`, so that no
+/// line survives a turn; at least two.
 std::int64_t cold_sets(std::int64_t set_bytes, std::int64_t cache_bytes);
 
 /// Errors of one rounding, relative: of a factor before it is multiplied, of a sum or product, of
@@ -30,7 +30,7 @@ struct Rounding {
   double factor = 0, sum = 0, result = 0;
 };
 
-/// What hardware may round in a product of that precision. Sums are float32 in all of them.
+/// How much hardware may round in a product of that precision. All sums are float32.
 Rounding rounding_of(Precision precision, const Arithmetic& arithmetic = {});
 
 struct ProductVerification {

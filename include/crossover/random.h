@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The deterministic numbers that every backend, and every peer in another framework, starts from.
+// The deterministic numbers that every backend, and every run in another framework, starts from.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,8 @@ constexpr double uniform(Stream stream, std::uint64_t k) {
   return static_cast<double>(z >> 40U) / 16777216.0;
 }
 
-/// The starting values of a parameter. All parameters of a Workload draw from one running position,
-/// in the order of their numbers; parameters with a constant start use up their positions all the
-/// same.
+/// The initial values of a parameter. All parameters of a Workload draw from one running position,
+/// in the order of their numbers; those with a constant initial value consume their positions too.
 std::vector<double> start_values(const Workload& workload, Id parameter);
 
 }  // namespace crossover

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every operation means: a slow interpreter of Workloads in float64.
+// The definition of every operation: a plain, slow float64 interpreter of Workloads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The deterministic start of a training run, put into a Program or into the reference.
+// The deterministic initial state of a training run, for a Program or for the reference.
 #pragma once
 
 #include "crossover/backend.h"
@@ -12,7 +12,7 @@ namespace crossover {
 void set_data(Program& program, const Workload& workload, const Dataset& dataset);
 void set_data(Reference& reference, const Dataset& dataset);
 
-/// Sets parameters to their starting values, gradients and optimizer states to zero.
+/// Sets parameters to their initial values, gradients and optimizer states to zero.
 void restart(Program& program, const Workload& workload);
 void restart(Reference& reference);
 

@@ -21,7 +21,7 @@ enum class Precision { f32, tf32, bf16, f16 };
 /// How a Workload of that precision stores what its products read: f32, bf16 or f16.
 Type storage_of(Precision precision);
 
-/// What a tensor is for. It decides where the tensor lives, how it starts, and how long its values
+/// What a tensor is for: this decides where it is stored, its initial values, and how long they
 /// are needed.
 enum class Role {
   data,        ///< the whole data set, [rows, ...]; uploaded once

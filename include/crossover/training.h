@@ -36,7 +36,7 @@ struct TrainingOptions {
                              ///< small ones do not vanish; the optimizer divides them by it
 };
 
-/// One epoch over the rows in order. The last update of an epoch may rest on fewer than
+/// One epoch over the rows in order. The last update of an epoch may cover fewer than
 /// `accumulate` steps. Tensors: data "inputs" [rows, sample...] and "labels" [rows], parameters in
 /// layer order (weight before bias), their gradients in the same order, optimizer states, and
 /// "loss" [steps of the epoch]. Every operation stands by itself; fuse() joins neighbours. Throws
@@ -47,14 +47,14 @@ struct TrainingOptions {
 Workload training_epoch(const Model& model, const TrainingOptions& options);
 
 /// The same computation with fewer operations: Linear takes over the activation behind it,
-/// LinearGrad the derivative of the activation before it. Tensors keep their numbers; some fall out
-/// of use.
+/// LinearGrad the derivative of the activation before it. Tensors keep their numbers; some become
+/// unused.
 Workload fuse(Workload workload);
 
 /// Where a step trains with plain SGD and does not accumulate: adds each update to its parameter in
-/// the product that computes the gradient. The gradient tensors fall out of use; parameters and
-/// losses stay what they were, but for rounding. Not where the loss is scaled for f16: there the
-/// update is divided by the scale behind the product.
+/// the product that computes the gradient. The gradient tensors become unused; parameters
+/// and losses change by rounding only. Does nothing where the loss is scaled for f16, because there
+/// the update is divided by the scale after the product.
 Workload fuse_update(Workload workload);
 
 /// The first tensor of that name; throws std::out_of_range where there is none.

@@ -14,7 +14,7 @@
 
 namespace crossover {
 
-/// What the reference computes in the first steps of an epoch.
+/// The reference's results for the first steps of an epoch.
 struct Trajectory {
   std::vector<double> losses;                                  ///< one for each step computed
   std::vector<std::pair<Id, std::vector<double>>> parameters;  ///< after those steps
@@ -54,7 +54,7 @@ struct Verification {
   std::int64_t undetermined = 0;  ///< steps whose update was not verified: verify_between_kinks()
 };
 
-/// The program computes something else than the reference. what() names the step or the tensor.
+/// The program and the reference disagree. what() names the step or the tensor.
 struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -64,14 +64,15 @@ struct Mismatch : std::runtime_error {
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
 
-/// For a training that verify() refuses, though every operation is right: where an input of a ReLU
+/// For training that verify() rejects although every operation is right: where an input of a ReLU
 /// lies within rounding of zero, float32 may see it on the other side, take another gradient, and
-/// be as right as float64; an input of exactly zero counts where the program passes its gradient
-/// (relu_passes_zero). Runs both anew, step by step; behind each step with such an input the
-/// program goes on from the reference's parameters and states. So every loss is verified, and every
-/// update but those of such steps, of which `undetermined` counts. Throws Mismatch where something
-/// differs in spite of that, where there is no such step, and where more than half of them are.
-/// `reference` has its data, and its Workload's activations stand by themselves (not fuse()d).
+/// be just as right; an input of exactly zero counts where the program passes its gradient
+/// (relu_passes_zero). Runs both again, step by step; after each step with such an input the
+/// program continues from the reference's parameters and states. So every loss is verified, and
+/// every update but those of such steps, of which `undetermined` counts. Throws Mismatch where
+/// something differs in spite of that, where there is no such step, and where more than half of
+/// them are. `reference` has its data, and its Workload's activations stand by themselves (not
+/// fuse()d).
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision = Precision::f32);
 

@@ -86,14 +86,14 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
     rows = [row for row in file.rows if _is_alike(row, cost)]
     if not rows:
         precision = printable(cost.precision, 40)
-        return [], [f"no Epoch row of the file computes in {precision} as the network does"]
+        return [], [f"the file has no Epoch row in the precision of the network, {precision}"]
     found, problems = [], []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]
         ceilings = _ceilings(file, dict(key), cost.precision)
         if not ceilings.flops or not ceilings.memory_bytes:
             problems.append(
-                f"{label}: the file lacks Peak rows of its arithmetic or memory; measure with "
+                f"{label}: the file has no Peak rows for its arithmetic or memory; measure with "
                 "--family=Peak,Epoch"
             )
             continue
@@ -101,8 +101,8 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
         networks = {row.configuration["model"] for row, _ in counted}
         if len(networks) < FEWEST_NETWORKS:
             problems.append(
-                f"{label}: {len(networks)} networks have the counters that a fit needs, and it "
-                f"needs {FEWEST_NETWORKS}; measure more networks"
+                f"{label}: {len(networks)} networks have the counters for a fit, which needs "
+                f"{FEWEST_NETWORKS}; measure more networks"
             )
             continue
         works = [work for _, work in counted]
@@ -223,17 +223,17 @@ def predict(series: Series, cost: Cost) -> Prediction | str:
     """The time of an epoch of `cost` in that series, or the reason why none is given."""
     work = cost.work(dict(series.key))
     if work is None:
-        return f"{series.label}: bench --cost does not count this way to compute"
+        return f"{series.label}: bench --cost does not count this configuration"
     if work.bytes_to_device and "copy" not in series.features:
         return (
-            f"{series.label}: the file lacks the Peak row of copies to the GPU; measure with "
+            f"{series.label}: the file has no Peak row for copies to the GPU; measure with "
             "--family=Peak,Epoch"
         )
     name, beyond = _beyond(work, series.works)
     if beyond > FARTHEST:
         return (
-            f"{series.label}: the network is {beyond:,.0f} times beyond what was measured in "
-            f"{name}, too far for a prediction; measure a network nearer to it"
+            f"{series.label}: the network is {beyond:,.0f} times beyond the measured range of "
+            f"{name}, too far for a prediction; measure a network closer to it"
         )
     features = np.array(_features(work, series.features, series.ceilings))
     floor = work.flops / series.ceilings.flops

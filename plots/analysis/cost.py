@@ -13,7 +13,9 @@ from typing import Any
 from plots.rows import Row
 from plots.text import printable
 
-BENCH_PATH = Path(__file__).parents[2] / "build" / "bench"
+_ROOT = Path(__file__).parents[2]
+# Where ./run builds it; for an installed copy of this package, from the current folder.
+BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench"
 
 _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
@@ -107,7 +109,7 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
         reason = getattr(error, "strerror", None) or str(error)
         raise CostError(
             f"{printable(str(bench))}: {reason}; build it with ./run, name it with --bench PATH, "
-            "or give its saved output with --cost FILE"
+            "or its saved output with --cost FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise CostError(
@@ -151,4 +153,6 @@ def _parse(source: str, text: str) -> Cost:
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
-    raise CostError(f"{printable(source)}: is not what bench --cost prints; save its output again")
+    raise CostError(
+        f"{printable(source)}: is not the output of bench --cost; save its output again"
+    )

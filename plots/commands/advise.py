@@ -5,32 +5,31 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 from plots import loading, rows
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
-from plots.commands.shared import add_format, add_paths, complain, print_tables
+from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.tables.table import Table
 from plots.text import printable
 
 NAME = "advise"
-HELP = "predict where to train a network that nobody measured"
+HELP = "predict times for a network that nobody measured, and where to train it"
 DESCRIPTION = (
-    "Predicts the time of an epoch of a network on CPU and GPU, with an error band, from what it "
-    "costs (bench --cost) and from the ceilings and rows that each file measured. Of several "
-    "files from one machine the newest counts."
+    "Predicts how long a network's epoch takes on the CPU and on the GPU, with an error band, from "
+    "its cost (bench --cost) and from the ceilings and rows in each file. If a machine has several "
+    "files, the newest counts."
 )
-EXAMPLE = "python -m plots advise --mlp 784,512,10 --batch 64 results"
+EXAMPLE = "advise --mlp 784,512,10 --batch 64 results"
 
 # Passed on to bench --cost, which checks them.
 _PASSED_ON = {
-    "--mlp": ("IN,...,CLASSES", "the network's widths"),
-    "--model": ("NAME", "a network of bench --models instead"),
-    "--batch": ("N", "rows in one batch"),
-    "--rows": ("N", "rows of data in one epoch"),
+    "--mlp": ("IN,...,CLASSES", "layer widths of the network"),
+    "--model": ("NAME", "a network that bench --models lists, instead of --mlp"),
+    "--batch": ("N", "samples per batch"),
+    "--rows": ("N", "samples per epoch"),
     "--activation": ("NAME", "relu or sigmoid"),
     "--optimizer": ("NAME", "sgd or adamw"),
-    "--accumulate": ("K", "update once for every K batches"),
+    "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", "f32, tf32, bf16 or f16"),
 }
 
@@ -41,19 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     for flag, (value, text) in _PASSED_ON.items():
         parser.add_argument(flag, metavar=value, help=text)
-    parser.add_argument("--threads", metavar="N", help="of the CPU's thread counts only this one")
+    parser.add_argument("--threads", metavar="N", help="use only this CPU thread count")
     parser.add_argument(
         "--bench",
-        type=Path,
+        type=named_path,
         default=BENCH_PATH,
         metavar="PATH",
-        help="the program that counts (default: build/bench)",
+        help="path of bench, which counts the cost (default: build/bench)",
     )
     parser.add_argument(
         "--cost",
-        type=Path,
+        type=named_path,
         metavar="FILE",
-        help="saved output of bench --cost, in place of a network and of the program",
+        help="saved output of bench --cost, instead of a network and bench",
     )
 
 
@@ -88,9 +87,7 @@ def _cost(options: argparse.Namespace) -> Cost:
     if options.cost is None:
         return run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
     if flags:
-        raise CostError(
-            f"--cost has a network already, so {next(iter(flags))} says nothing; give one of them"
-        )
+        raise CostError(f"--cost already describes a network; drop {next(iter(flags))} or --cost")
     return load_cost(options.cost)
 
 

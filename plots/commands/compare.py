@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from plots.commands.shared import (
     add_format,
     add_sort,
     complain,
+    named_path,
     print_tables,
 )
 from plots.commands.side_by_side import are_machines, draw, shown_side_by_side
@@ -37,7 +39,7 @@ DESCRIPTION = (
     "files can't be compared. With --cpu-of and --gpu-of instead: from which size on the second "
     "machine's GPU would win against the first one's CPU."
 )
-EXAMPLE = "python -m plots compare before.json after.json --fail-on-slower=5%"
+EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
 _TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"
 
 
@@ -46,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="*",
-        type=Path,
+        type=named_path,
         metavar="PATH",
-        help="result file, or folder: every *.json below it except in folders named reference",
+        help="result file, or folder: every *.json below it",
     )
     add_sort(parser)
     add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
@@ -85,12 +87,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare files whose configurations differ in what makes ratios meaningless",
     )
     parser.add_argument(
-        "--charts", type=Path, metavar="DIR", help="also draw the ratios, as PNG and SVG, into DIR"
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw the ratios, as PNG and SVG, into DIR",
     )
     parser.add_argument(
-        "--cpu-of", type=Path, metavar="FILE", help="the machine that would get another GPU"
+        "--cpu-of",
+        type=named_path,
+        metavar="FILE",
+        help="the machine that would get another GPU",
     )
-    parser.add_argument("--gpu-of", type=Path, metavar="FILE", help="the machine that has that GPU")
+    parser.add_argument(
+        "--gpu-of", type=named_path, metavar="FILE", help="the machine that has that GPU"
+    )
     add_format(parser)
 
 
@@ -135,7 +145,7 @@ def _baseline(files: list[rows.File], options: argparse.Namespace) -> rows.File 
     """The file that others are compared with; None where no one says which."""
     if options.baseline:
         return named(files, options.baseline)
-    return None if options.paths[0].is_dir() else files[0]
+    return None if os.path.isdir(options.paths[0]) else files[0]
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:
@@ -155,7 +165,7 @@ def _wrong_usage(options: argparse.Namespace) -> str:
 
 
 def _load(path: Path) -> rows.File:
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
         raise loading.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
     return loading.load_file(path)
 

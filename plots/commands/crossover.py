@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from plots import loading
 from plots.analysis.crossover import Comparison, comparisons
@@ -19,6 +18,7 @@ from plots.commands.shared import (
     add_paths,
     add_sort,
     complain,
+    named_path,
     print_tables,
 )
 from plots.file_order import newest_per_machine
@@ -37,7 +37,7 @@ DESCRIPTION = (
     "--all shows each number of CPU threads and every precision, too. docs/method/crossover.md "
     "says how. Bad files are named and left out, and the exit code is then 2."
 )
-EXAMPLE = "python -m plots crossover results --charts charts"
+EXAMPLE = "crossover results --charts charts"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_all(parser)
     parser.add_argument(
         "--charts",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="also draw charts (PNG and SVG) into this folder, made if missing",
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from plots import loading
 from plots.analysis.machines import UnknownMachineError, named
-from plots.commands.shared import add_baseline, add_paths, add_sort, complain
+from plots.commands.shared import add_baseline, add_paths, add_sort, complain, named_path
 from plots.file_order import gpus_first, newest_first, newest_per_machine
 from plots.parallel import Pool
-from plots.published import PUBLISHED_PATH, load_published
+from plots.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.text import printable, whole
 
 NAME = "report"
@@ -22,7 +22,7 @@ DESCRIPTION = (
     "several files from one machine the newest is shown. Bad files are named and left out, and the "
     "exit code is then 2."
 )
-EXAMPLE = "python -m plots report results -o report"
+EXAMPLE = "report results -o report"
 _DETAILED = 4
 
 
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=named_path,
         default=Path("report"),
         metavar="DIR",
         help="folder to write to, made if missing (default: report)",
@@ -106,5 +106,5 @@ def _detail(text: str) -> int | None:
 def _unwritten(error: OSError, folder: Path) -> str:
     place = printable(str(error.filename or folder))
     published = error.filename == str(PUBLISHED_PATH)
-    remedy = "restore it from the repository" if published else "choose another folder with -o"
+    remedy = RESTORE if published else "choose another folder with -o"
     return f"{place}: {error.strerror}, so no report was written; {remedy}"

@@ -15,6 +15,14 @@ from plots.tables.table import Table
 EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
 EXIT_BAD_INPUT = 2
+EXIT_STOPPED = 130  # by Ctrl-C, as a shell reports it
+
+
+def named_path(text: str) -> Path:
+    """The type of an argument that names a file or a folder; an empty one would be "."."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; for the current folder write .")
+    return Path(text)
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +30,9 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="+",
-        type=Path,
+        type=named_path,
         metavar="PATH",
-        help="result file, or folder: every *.json below it except in folders named reference",
+        help="result file, or a folder for every *.json below it",
     )
 
 
@@ -34,7 +42,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=list(FORMATS),
         default="text",
-        help="how tables are printed (default: text)",
+        help="format of the tables (default: text)",
     )
 
 

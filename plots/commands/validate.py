@@ -12,11 +12,11 @@ from plots.text import printable
 NAME = "validate"
 HELP = "check files against the definition in results/README.md"
 DESCRIPTION = (
-    "Checks result files against the definition in results/README.md. Prints one line for each "
-    "file; exits with 2 if any is bad. --strict also says of each why it is or is not fit to be "
-    "committed under results/, and exits with 2 if any is not."
+    "Checks result files against the definition in results/README.md, prints a line for each, and "
+    "exits with 2 if any is invalid. --strict also says whether each is fit to be committed under "
+    "results/, or why not, and exits with 2 if any is not."
 )
-EXAMPLE = "python -m plots validate results"
+EXAMPLE = "validate results"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from plots import loading, rows
-from plots.commands.shared import add_all, add_format, add_paths, complain, print_tables
+from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
 from plots.text import printable, slug
 
 NAME = "why"
@@ -19,7 +19,7 @@ DESCRIPTION = (
     "and after how many epochs the GPU's start-up is repaid. As text it shows the fastest way of "
     "each device and what matters most; --all shows every row."
 )
-EXAMPLE = "python -m plots why results --charts report"
+EXAMPLE = "why results --charts report"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_all(parser)
     parser.add_argument(
         "--charts",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="also draw a chart of each file (PNG and SVG) into this folder, made if missing",
     )

@@ -82,7 +82,7 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
                 stream.write(content)
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
         paths.append(path)

@@ -51,7 +51,7 @@ def advice(predictions: Sequence[Prediction]) -> str:
     if cpu is None or gpu is None:
         only, other = (cpu, "GPU") if cpu else (gpu, "CPU")
         assert only is not None
-        return f"{_banded(only)} with {_named(only)}; of the {other} this file tells nothing"
+        return f"{_banded(only)} with {_named(only)}; the file has no times of the {other}"
     first, second = sorted((cpu, gpu), key=lambda item: item.seconds)
     if first.high < second.low:
         device = "CPU" if first is cpu else "GPU"
@@ -89,16 +89,16 @@ def meeting(series: Sequence[Series], cost: Cost, scaled: Callable[[float], Cost
         device = "GPU" if here > 0 else "CPU"
         low, high = points[0][0], points[-1][0]
         return (
-            f"With hidden layers of other widths the {device} stays ahead from "
-            f"{units.count(low)} to {units.count(high)} parameters, as far as is predicted."
+            f"With wider or narrower hidden layers the {device} stays ahead from "
+            f"{units.count(low)} to {units.count(high)} parameters, the range of the prediction."
         )
     nearest = min(crossings, key=lambda params: abs(math.log(params / cost.params)))
     winner = "CPU" if here > 0 else "GPU"
     size = f"{units.significant(nearest, 2)} parameters"
-    where = f"from about {size} on" if nearest > cost.params else f"below about {size}"
+    where = f"from about {size}" if nearest > cost.params else f"below about {size}"
     return (
-        f"With its hidden layers of another width, the {winner} would win {where}; the network "
-        f"has {units.count(cost.params)}."
+        f"With wider or narrower hidden layers the {winner} would win {where}; this network has "
+        f"{units.count(cost.params)}."
     )
 
 
@@ -143,8 +143,8 @@ def _beyond(item: Prediction) -> str:
     if item.beyond <= 1.0:
         return ""
     return (
-        f"{item.series.label}: the network is {units.significant(item.beyond, 2)} times beyond "
-        f"what was measured, so the band is wider; beyond {FARTHEST:g} times there is none."
+        f"{item.series.label}: the network is {units.significant(item.beyond, 2)} times beyond the "
+        f"measured range, so the band is wider; beyond {FARTHEST:g} times there is no prediction."
     )
 
 

@@ -163,7 +163,7 @@ def test_beyond_the_measured_sizes_the_band_widens_and_then_ends(load, cost_path
     assert widths[1] == pytest.approx(widths[0] * (1 + np.log10(5)))
     refusal = advise.predict(item, load_cost(cost_path(params=most * 11)))
     assert isinstance(refusal, str)
-    assert "11 times beyond what was measured in parameters" in refusal
+    assert "11 times beyond the measured range of parameters" in refusal
     assert "batch size" in str(advise.predict(item, load_cost(cost_path(batch=20_000))))
 
 
@@ -214,7 +214,7 @@ def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
     assert f"the {words} about " in sentence
     said = float(sentence.split(" about ")[1].split()[0].replace(",", ""))
     assert said == pytest.approx(ahead[0], rel=0.15)
-    assert sentence.endswith(f"the network has {cost.params:,.0f}.")
+    assert sentence.endswith(f"this network has {cost.params:,.0f}.")
 
 
 def test_where_one_side_stays_ahead_is_said(load, tmp_path):
@@ -281,7 +281,7 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(write, target):
 
 def test_a_file_without_gpu_says_so(load, cost_path, capsys):
     assert run(load(**CPU_ONLY).path, "--cost", cost_path()) == 0
-    assert "of the GPU this file tells nothing" in capsys.readouterr().out
+    assert "the file has no times of the GPU" in capsys.readouterr().out
 
 
 def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, capsys):
@@ -294,9 +294,9 @@ def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, capsys):
     )
     assert sentence.count("\n") == 1
     assert run(load(with_peaks=False).path, "--cost", cost) == 2
-    assert "lacks Peak rows" in capsys.readouterr().err
+    assert "has no Peak rows" in capsys.readouterr().err
     assert run(write(synthetic.document([])), "--cost", cost) == 2
-    assert "no Epoch row of the file computes in f32" in capsys.readouterr().err
+    assert "no Epoch row in the precision of the network, f32" in capsys.readouterr().err
 
 
 def test_rows_that_do_not_say_what_they_copy(load, cost_path, capsys):
@@ -335,7 +335,7 @@ def test_a_cost_with_impossible_numbers(field, value, cost_path):
 def test_a_network_beside_a_saved_cost_is_refused(load, cost_path, tmp_path, capsys):
     path = load().path
     assert run(path, "--cost", cost_path(), "--mlp", "2,2") == 2
-    assert "--mlp says nothing" in capsys.readouterr().err
+    assert "drop --mlp" in capsys.readouterr().err
     assert run(path, "--cost", tmp_path / "missing.json") == 2
     assert "No such file" in capsys.readouterr().err
 
@@ -353,7 +353,7 @@ def test_what_bench_refuses_is_passed_on(load, tmp_path, capsys):
     assert run(load().path, "--mlp", "5", "--bench", tmp_path / "none") == 2
     assert "--bench PATH" in capsys.readouterr().err
     assert run(load().path, "--mlp", "5", "--bench", script(tmp_path / "b", "echo 1")) == 2
-    assert "is not what bench --cost prints" in capsys.readouterr().err
+    assert "is not the output of bench --cost" in capsys.readouterr().err
 
 
 def test_the_program_counts_wider_and_narrower_networks(load, tmp_path, monkeypatch, capsys):

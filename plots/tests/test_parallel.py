@@ -44,7 +44,7 @@ def test_a_killed_process_is_made_up_for():
 
 
 def test_without_processes_the_work_is_done_here(monkeypatch):
-    def refuse(*_arguments):
+    def refuse(*_arguments, **_options):
         raise NotImplementedError("no semaphores here")
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", refuse)

@@ -379,7 +379,7 @@ def test_a_lone_surrogate_can_be_printed(small, write):
 
 
 def test_a_folder_stands_for_its_result_files(small, write, tmp_path):
-    for name in ("b/2.json", "a/1.json", "reference/published.json", ".hidden/x.json", "a/.x.json"):
+    for name in ("b/2.json", "a/1.json", ".hidden/x.json", "a/.x.json"):
         write(small, name)
     (tmp_path / "a" / "notes.txt").write_text("")
     files, problems = loading.find_files([tmp_path, tmp_path / "a" / "1.json"])

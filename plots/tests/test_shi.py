@@ -190,7 +190,7 @@ def test_the_command_shows_good_files_beside_bad_ones(write, tmp_path, capsys):
 def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("plots.commands.shi.load_shi", lambda: load_shi(tmp_path / "gone.csv"))
     assert main(["shi"]) == 2
-    assert "restore it from the repository" in capsys.readouterr().err
+    assert "install crossover-plots again" in capsys.readouterr().err
 
 
 def test_the_committed_results_are_shown(capsys):

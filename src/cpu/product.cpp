@@ -45,7 +45,7 @@ std::string missing_for_products(Precision precision) {
       return "";
     }
   }
-  return "the CPU has no instructions for products of bf16 (AVX512_BF16 or AMX), or oneDNN does "
+  return "the CPU has no bf16 instructions (AVX512_BF16 or AMX), or oneDNN does "
          "not use them";
 }
 

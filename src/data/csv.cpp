@@ -98,7 +98,7 @@ class Reader {
       }
       if (blank_line != 0) {
         row_ = blank_line;
-        fail("is blank; blank rows are allowed at the end only");
+        fail("is blank; blank rows are allowed only at the end");
       }
       take(cells_of(line), data);
     }
@@ -144,7 +144,7 @@ class Reader {
     for (std::size_t c = 0; c < columns; ++c) {
       const std::optional<double> value = number(cells[c]);
       if (!value) {
-        fail(c, cells[c].empty() ? "is empty" : "is no number: " + quoted(cells[c]));
+        fail(c, cells[c].empty() ? "is empty" : "is not a number: " + quoted(cells[c]));
       }
       if (!std::isfinite(*value)) {
         fail(c, "is not finite: " + quoted(cells[c]));
@@ -157,8 +157,8 @@ class Reader {
         continue;
       }
       if (*value != std::floor(*value) || *value < 0 || *value >= static_cast<double>(classes_)) {
-        fail(c, "is no label: " + quoted(cells[c]) + ", where a whole number from 0 to " +
-                    std::to_string(classes_ - 1) + " is needed");
+        fail(c, "is not a label: " + quoted(cells[c]) + "; labels are whole numbers from 0 to " +
+                    std::to_string(classes_ - 1));
       }
       data.labels.push_back(static_cast<std::int32_t>(*value));
     }

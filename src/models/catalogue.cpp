@@ -18,8 +18,8 @@ Task find_model(const std::string& name) {
       known += (known.empty() ? "" : ", ") + other;
     }
   }
-  throw std::invalid_argument("no model is called '" + name + "'; there are " + known +
-                              ", and your own with --mlp=");
+  throw std::invalid_argument("there is no network '" + name + "'; choose one of " + known +
+                              ", or give your own with --mlp=");
 }
 
 }  // namespace crossover

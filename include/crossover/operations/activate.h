@@ -28,7 +28,7 @@ struct Activate {
   void execute(ReferenceRun& run) const;
 };
 
-/// dx = dy * activation', elementwise, the derivative taken from the activation's result y.
+/// dx = dy * activation', elementwise, with the derivative computed from the activation's result y.
 struct ActivateGrad {
   Id y = none, dy = none, dx = none;
   Activation activation = Activation::identity;

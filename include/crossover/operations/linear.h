@@ -35,7 +35,7 @@ struct Linear {
 /// dw (+)= dyT x, dbias (+)= column sums of dy, dx = (dy w) * x_activation'.
 /// x_activation is the activation that made x, its derivative taken from x itself; identity: no
 /// factor. dx and dbias may be none. (+)= adds where `accumulate` is set and overwrites otherwise.
-/// dx comes first: dw may be w itself, and dbias the layer's bias, which so are updated in place.
+/// dx comes first: dw may be w itself, and dbias the layer's bias, which are then updated in place.
 /// x, w, dy and dx are T; dw and dbias are f32.
 struct LinearGrad {
   Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;

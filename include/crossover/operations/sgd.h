@@ -12,7 +12,7 @@ namespace crossover {
 struct Sgd {
   std::vector<Id> parameters, gradients;
   double learning_rate = 0;
-  /// Takes back what the loss's `scale` put into the gradients. A gradient that is not finite makes
+  /// Undoes the loss's `scale` in the gradients. A gradient that is not finite makes
   /// its parameter not finite.
   double gradient_factor = 1;
 

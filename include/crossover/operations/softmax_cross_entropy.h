@@ -14,7 +14,7 @@ namespace crossover {
 struct SoftmaxCrossEntropy {
   Id logits = none, labels = none, loss = none, dlogits = none;
   /// 1 / k where gradients are accumulated over k batches, times the factor that keeps small
-  /// gradients within the range of f16; it leaves the loss alone.
+  /// gradients within the range of f16; the loss itself is not scaled.
   double scale = 1;
 
   static constexpr const char* name = "SoftmaxCrossEntropy";

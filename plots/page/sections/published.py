@@ -17,7 +17,7 @@ def build(_files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Published experiments",
         anchor="published",
-        lead="What others measured, in grey in the chart of the training epochs.",
+        lead="Measurements of others, shown in grey in the chart of training epochs.",
         blocks=tuple(_block(experiment) for experiment in context.experiments),
         links=tuple(_link(experiment) for experiment in context.experiments),
     )

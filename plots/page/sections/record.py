@@ -14,32 +14,35 @@ from plots.tables.table import NOTHING, Cell, Column, Table
 _METHOD = (
     (
         "Epoch",
-        "One training epoch over the whole data, by the wall clock: forward, loss, backward and "
-        "update of every batch, from data in memory. Not timed: reading data, creating primitives, "
-        "allocating, and the first epoch.",
+        "One training epoch over the whole data set, by the wall clock: forward pass, loss, "
+        "backward pass and update for every batch, with the data in memory. Not timed: reading "
+        "data, creating primitives, allocating memory, and the first epoch.",
     ),
-    ("Peak", "What a device does at best: a probe for each ceiling. The best repetition counts."),
+    (
+        "Peak",
+        "The highest rates of a device, one probe for each ceiling. The best repetition counts.",
+    ),
     (
         "Copy",
-        "One copy between host and device, or within one of them, wall clock and the wait for its "
-        "end included.",
+        "One copy between host and device, or within one of them, by the wall clock, including the "
+        "wait for its end.",
     ),
     (
         "Gemm, Layer",
-        "The same matrix product, or the same layer, many times one behind the other, then one "
-        "wait; the time of one of them.",
+        "The same matrix product or layer many times in sequence, then one wait. The time is "
+        "that of one of them.",
     ),
     (
         "Verification",
-        "Every row is compared with a float64 reference before it is timed; where it is off by "
-        "more than its tolerance, it is an error and not a number.",
+        "Every row is compared with a float64 reference before it is timed. A row outside its "
+        "tolerance is an error, not a number.",
     ),
     (
         "Samples",
-        "Each repetition is one, and all are kept. The median and the range of all of them are "
-        "shown; nothing is removed.",
+        "Each repetition is a sample, and all are kept. Shown are their median and range; nothing "
+        "is removed.",
     ),
-    ("Bounds", "A row is held against the ceilings measured in the same file."),
+    ("Bounds", "A row is compared with the ceilings measured in the same file."),
 )
 
 
@@ -50,7 +53,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         Block(
             title="What is timed",
             facts=_METHOD,
-            notes=("docs/method.md in the repository says the same in full.",),
+            notes=("docs/method.md in the repository describes the whole method.",),
         )
     )
     tables = (_older(context.older),) if context.older else ()
@@ -65,7 +68,9 @@ def build(files: Sequence[File], context: Context) -> Section:
 def _block(file: File) -> Block:
     checkout = (f"git checkout {file.software.commit}",) if file.software.commit else ()
     notes = (
-        ["With uncommitted changes, which the commit does not have."] if file.software.dirty else []
+        ["The checkout had uncommitted changes, which the commit does not include."]
+        if file.software.dirty
+        else []
     )
     return Block(
         machine=file.machine.id,

@@ -13,14 +13,14 @@ from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table
 
 _WITHOUT_GPU = (
-    "None of these files has a GPU's times. With one from a machine that has a GPU (./run measures "
-    "both there), this page says from how many parameters on the GPU wins, how sure that is, what "
-    "holds each side back, and how many times faster the GPU is."
+    "None of these files has times of a GPU. With a file from a machine with a GPU, where ./run "
+    "measures both, this page says from how many parameters the GPU wins, how sure that is, what "
+    "limits each side, and how many times as fast the GPU is."
 )
 _COMPARED = (
-    "Compared are the best thread count of the CPU at each size and the GPU mode that wins "
-    "earliest; in brackets the 95 % interval. Disc networks grow in depth and width alike, so that "
-    "they make a curve. docs/method/crossover.md says how batch and mode are chosen."
+    "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
+    "earliest. The 95 % interval is in brackets. Disc networks grow in depth and width together, "
+    "so they form a curve. docs/method/crossover.md says how batch and mode are chosen."
 )
 
 
@@ -45,8 +45,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     if rest:
         blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
         notes.append(
-            f"Charts and tables below are of {context.detailed} of these {len(files)} files, the "
-            "first in the order of this page; --detail=all shows all, --detail=N the first N."
+            f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
+            "the order of this page; --detail=N shows the first N, --detail=all shows all."
         )
     if context.older:
         notes.append(
@@ -56,7 +56,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(
         title="The answer",
         anchor="answer",
-        lead="From which size of the network on is a GPU worth it?",
+        lead="From what network size is a GPU worth it?",
         blocks=tuple(blocks),
         notes=tuple(notes),
     )
