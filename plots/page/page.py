@@ -19,7 +19,7 @@ from plots.page.section import Picture, Section
 def render_page(sections: Sequence[Section]) -> str:
     """The page with `sections`, in their order; see plots/page/html.py for what becomes of text."""
     several = any(sum(bool(block.machine) for block in section.blocks) > 1 for section in sections)
-    script = _text("sort.js")
+    script = "\n".join(map(_text, ("sort.js", "scroll.js")))
     return (
         environment()
         .get_template("report.html.j2")
@@ -35,10 +35,14 @@ def render_page(sections: Sequence[Section]) -> str:
 
 
 def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
-    # ElementTree writes every character that means something to HTML as an entity.
-    prefix = f"s{next(numbers)}-"
+    """The wide and the narrow picture; the screen's width decides which of them is shown."""
     title, _, description = picture.alt.partition(". ")
-    return Markup(svg.inline(picture.pictures.svg, prefix, title, description))
+    drawn = {"wide": picture.pictures.svg, "narrow": picture.pictures.narrow}
+    # ElementTree writes every character that means something to HTML as an entity.
+    return Markup("").join(
+        Markup(svg.inline(content, f"s{next(numbers)}-", title, description, name))
+        for name, content in drawn.items()
+    )
 
 
 @cache

@@ -36,6 +36,8 @@ class Fold:
     summary: str
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
     assert own + MOST_PROCESSES * largest_child < GIBIBYTE
     page = (output / "index.html").read_text(encoding="utf-8")
     assert all(f">synthetic machine {number}<" in page for number in range(FILES))
-    # Of four machines: crossovers of epochs and products, epochs, copies, products.
-    assert page.count("<svg") == 20
+    # Of four machines: crossovers of epochs and products, epochs, copies, products; each for a wide
+    # and for a narrow screen.
+    assert page.count("<svg") == 40
     assert len(page) < 10e6

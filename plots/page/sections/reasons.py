@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from plots.analysis.crossover import Comparison
-from plots.analysis.why import counterfactuals, splits
+from plots.analysis.why import Counterfactual, counterfactuals, splits
+from plots.charts.style import Pictures
 from plots.charts.why import draw_why
-from plots.network import epoch_rows
+from plots.network import best, epoch_rows, networks, on_device
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
-from plots.rows import File
+from plots.rows import File, Row
 from plots.tables.why import repayment_table, split_table, thread_table
 
 _NOTES = (
@@ -19,6 +22,9 @@ _NOTES = (
     "The bound is the longest of the times that arithmetic, memory, copies and launches would take "
     "at the ceilings measured in the same file; its percentage is what was reached of it.",
 )
+_MOST = 3  # counterfactuals that are not folded
+_REPAID = ("model", "epochs", "gpu", "gpu_first_seconds", "gpu_epoch_seconds", "cpu_epoch_seconds")
+_SPLIT = ("model", "on", "epoch_seconds")
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -39,18 +45,56 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _block(file: File, compared: Sequence[Comparison], pictures: object, context: Context) -> Block:
+def foremost(found: Sequence[Counterfactual]) -> list[Counterfactual]:
+    """Those of `found` that matter most: of each change the one with the largest effect, and of
+    these the _MOST largest. A crossover that comes or goes is more than one that moves; a move
+    within the uncertainty, or none, is nothing."""
+    largest: dict[str, Counterfactual] = {}
+    for item in found:
+        before = largest.get(item.change)
+        if effect(item) > (effect(before) if before else 0.0):
+            largest[item.change] = item
+    return sorted(largest.values(), key=effect, reverse=True)[:_MOST]
+
+
+def effect(item: Counterfactual) -> float:
+    """How much changes: the logarithm of the ratio of both crossovers; infinite where only one
+    is known, 0 where the answer stays or its interval overlaps with the other's."""
+    before, after = item.before, item.after
+    if before.words == after.words:
+        return 0.0
+    if before.size is None or after.size is None:
+        return math.inf
+    first, second = sorted((before, after), key=lambda one: one.size or 0.0)
+    if first.high is None or second.low is None or first.high >= second.low:
+        return 0.0
+    return abs(math.log(after.size / before.size))
+
+
+def _block(
+    file: File, compared: Sequence[Comparison], pictures: Pictures | None, context: Context
+) -> Block:
     rows = epoch_rows(file)
-    sentences = [item.sentence for item in counterfactuals(file, compared)]
+    found = counterfactuals(file, compared)
+    first = foremost(found)
+    rest = [item for item in found if item not in first]
     threads, repaid = thread_table(file, rows), repayment_table(file, rows)
-    folds = [
-        Fold(f"The split and the bound of every row ({len(rows)})", (split_table(file, rows),))
-    ]
-    if repaid.lines:
-        folds.append(Fold(f"When the GPU's start-up is repaid ({len(repaid.lines)})", (repaid,)))
+    fastest = repayment_table(file, _fastest(rows))
+    folds = []
+    if rest:
+        summary = f"What else would change the crossover, or not ({len(rest)})"
+        folds.append(Fold(summary, points=tuple(map(_sentence, rest))))
+    if threads.lines:
+        table = on_page(threads, ("model",))
+        folds.append(Fold(f"What more threads bring ({len(threads.lines)})", (table,)))
+    split = on_page(split_table(file, rows), _SPLIT)
+    folds.append(Fold(f"The split and the bound of every row ({len(rows)})", (split,)))
+    if len(repaid.lines) > len(fastest.lines):
+        summary = f"When every way of the GPU has repaid its start-up ({len(repaid.lines)})"
+        folds.append(Fold(summary, (on_page(repaid, _REPAID),)))
     return Block(
         machine=file.machine.id,
-        points=tuple(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences),
+        points=tuple(map(_sentence, first)),
         pictures=(
             Picture(
                 pictures,
@@ -61,6 +105,22 @@ def _block(file: File, compared: Sequence[Comparison], pictures: object, context
         )
         if pictures
         else (),
-        tables=(threads,) if threads.lines else (),
+        tables=(on_page(fastest, _REPAID, "When the GPU's fastest way has repaid its start-up"),)
+        if fastest.lines
+        else (),
         folds=tuple(folds),
     )
+
+
+def _sentence(item: Counterfactual) -> str:
+    return f"{item.sentence[:1].upper()}{item.sentence[1:]}."
+
+
+def _fastest(rows: Sequence[Row]) -> list[Row]:
+    """All rows of the CPU, and the fastest of the GPU for each network that both have."""
+    chosen = on_device(rows, "cpu")
+    for members in networks(rows).values():
+        gpu = on_device(members, "cuda")
+        if gpu and on_device(members, "cpu"):
+            chosen.append(best(gpu))
+    return chosen
