@@ -79,9 +79,7 @@ def _draw(
     handles = _draw_cpus(axes, comparisons, looks)
     for place, comparison in enumerate(drawn):
         handles.append(_draw_gpu(axes, comparison, place, looks))
-    write_above(
-        axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1
-    )
+    write_above(axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1)
     decisive = [each for each in comparisons if each.cpu.candidates]
     finish(
         figure,

@@ -56,9 +56,7 @@ def _draw(
     handles += _draw_points(axes, rows, looks)
     handles += _draw_published(axes, experiments)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    finish(
-        figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles
-    )
+    finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
 
 
 def _draw_disc_lines(

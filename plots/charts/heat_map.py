@@ -33,8 +33,8 @@ _NOT_MEASURED = "#E3E3E3"
 # that the page replaces.
 _LIGHT, _DARK = "#FDFDFD", "#020202"
 _BEHIND_TEXT = {**BEHIND_TEXT, "facecolor": _LIGHT}
-# As the CPU's and the GPU's lines are in every other chart, but for a bit: the page does not replace
-# them.
+# As the CPU's and the GPU's lines are in every other chart, but for a bit, so that a dark page does
+# not replace them.
 _COLOURS = LinearSegmentedColormap.from_list("CPU to GPU", ["#4A41B5", "#F4F4F4", "#B74222"])
 
 

@@ -75,9 +75,7 @@ class Looks:
     def of(self, configuration: Mapping[str, str]) -> Look:
         """The look of `configuration`, that of a row or of a curve."""
         on_cpu = _on_cpu(configuration)
-        marker = MARKERS[
-            self._markers.get((on_cpu, self._rest(configuration)), 0) % len(MARKERS)
-        ]
+        marker = MARKERS[self._markers.get((on_cpu, self._rest(configuration)), 0) % len(MARKERS)]
         if on_cpu:
             rank = self._ranks.get(_threads(configuration), 0)
             colour = CPU_COLOURS[rank % len(CPU_COLOURS)]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -89,49 +88,49 @@ def draw_rates(
     """Draws `shown`, rows of `file`, one panel at least. A point is the median over the
     repetitions, the shading their range; `unit` is that of the rates, per second, and `tick` names
     the sizes."""
-    return render(partial(_draw, file, shown, (title, size_label, rate_label), unit, tick))
+    lines = [devices(file), f"{rate_label}; points: median, shading: range of all repetitions"]
+    sizes = [point.size for panel in shown for line in panel.lines for point in line.points]
+
+    def draw(figure: Figure) -> None:
+        used = _draw_panels(figure, shown, Looks(file.rows), unit)
+        name_sizes(used[0], sizes, tick)
+        for axes in used:
+            axes.set_xlabel(size_label if axes.xaxis.get_tick_params()["labelbottom"] else "")
+        finish(figure, title, lines, _handles(used))
+
+    return render(draw)
 
 
-def _draw(
-    file: File,
-    shown: Sequence[Panel],
-    words: tuple[str, str, str],
-    unit: str,
-    tick: Callable[[float], str],
-    figure: Figure,
-) -> None:
-    title, size_label, rate_label = words
+def _draw_panels(figure: Figure, shown: Sequence[Panel], looks: Looks, unit: str) -> list[Axes]:
+    """Draws each of `shown` on axes of its own; returns these. The lowest ones name the sizes."""
     columns = 1 if is_narrow(figure) or len(shown) == 1 else 2
     rows = -(-len(shown) // columns)
     figure.set_figheight((_HEIGHT[columns] if len(shown) == 1 or columns > 1 else 2.3) * rows + 0.3)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    looks = Looks(file.rows)
     _set_axes(grid[0][0], shown, unit)
-    handles: dict[str, Artist] = {}
-    for axes, panel in zip(grid.flat, shown, strict=False):
+    used = list(grid.flat)[: len(shown)]
+    for place, (axes, panel) in enumerate(zip(used, shown, strict=True)):
         for line in panel.lines:
-            handle = _draw_line(axes, line, looks)
-            handles.setdefault(str(handle.get_label()), handle)
+            _draw_line(axes, line, looks)
         axes.grid(color=RULE, linewidth=0.8)
         axes.set_axisbelow(True)
+        axes.tick_params(labelbottom=place + columns >= len(shown))
         write_above(axes, printable(panel.title, 60), figure.get_figwidth() / columns - 1)
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_visible(False)
-    for place, axes in enumerate(list(grid.flat)[: len(shown)]):
-        if place + columns >= len(shown):
-            axes.set_xlabel(size_label)
-            axes.tick_params(labelbottom=True)
-    sizes = [point.size for panel in shown for line in panel.lines for point in line.points]
-    name_sizes(grid[0][0], sizes, tick)
-    finish(
-        figure,
-        title,
-        [devices(file), f"{rate_label}; points: median, shading: range of all repetitions"],
-        list(handles.values()),
-    )
+    return used
 
 
-def _draw_line(axes: Axes, line: Line, looks: Looks) -> Artist:
+def _handles(grid: Sequence[Axes]) -> list[Artist]:
+    """One of the lines of each way to compute, for the legend."""
+    handles: dict[str, Artist] = {}
+    for axes in grid:
+        for line in axes.lines:
+            handles.setdefault(str(line.get_label()), line)
+    return list(handles.values())
+
+
+def _draw_line(axes: Axes, line: Line, looks: Looks) -> None:
     row = line.points[0].row
     look = looks.of(row.configuration)
     sizes = [point.size for point in line.points]
@@ -143,7 +142,7 @@ def _draw_line(axes: Axes, line: Line, looks: Looks) -> Artist:
         alpha=0.18,
         linewidth=0,
     )
-    (handle,) = axes.plot(
+    axes.plot(
         sizes,
         [point.median for point in line.points],
         linewidth=1.8,
@@ -151,7 +150,6 @@ def _draw_line(axes: Axes, line: Line, looks: Looks) -> Artist:
         label=printable(way(row), 60),
         **look.line,
     )
-    return handle
 
 
 def way(row: Row) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws where the time of an epoch goes: a panel for each way to compute, a bar for each network."""
+"""Draws where the time of an epoch goes: a panel for each way to compute, a bar for a network."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from plots.charts.style import (
     finish,
     is_narrow,
     render,
+    text_width,
     write_above,
 )
 from plots.network import epoch_rows
@@ -105,14 +106,16 @@ def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
     lines = -(-len(keys) // columns)
     figure.set_figheight((0.8 + _BAR * len(networks)) * lines)
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    room = (figure.get_figwidth() - 1.4) / columns - 0.2
+    names = _names(shown)
+    taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
+    room = (figure.get_figwidth() - taken) / columns - 0.15
     for axes, key in zip(grid.flat, keys, strict=False):
         bars = [split for split in shown if series_key(split.row) == key]
         _draw_panel(axes, bars, [networks.index(_network(split)) for split in bars], bound)
         write_above(axes, printable(labels[key], 60), room)
     for axes in list(grid.flat)[len(keys) :]:
         axes.set_visible(False)
-    _set_axes(grid[0][0], shown, networks, bound)
+    _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
     for place, axes in enumerate(list(grid.flat)[: len(keys)]):
         if place + columns >= len(keys):
             axes.set_xlabel("% of the epoch")
@@ -179,21 +182,18 @@ def _draw_bounds(axes: Axes, bounded: Sequence[tuple[float, int]]) -> None:
 def _set_axes(
     axes: Axes,
     shown: Sequence[Split],
-    networks: Sequence[tuple[float, str, str]],
+    names: Sequence[str],
     percents: dict[int, float],
 ) -> None:
-    """Names the networks, the smallest on top, and makes room for every bar and every bound."""
-    one_batch = len({split.row.configuration["batch"] for split in shown}) == 1
-    names = {_network(split): _name(split, one_batch) for split in shown}
-    axes.set_yticks(range(len(networks)), [names[one] for one in networks], fontsize=8.5)
-    axes.set_ylim(len(networks) - 0.4, -0.6)
+    """Writes the `names`, the first on top, and makes room for every bar and every bound."""
+    axes.set_yticks(range(len(names)), names, fontsize=8.5)
+    axes.set_ylim(len(names) - 0.4, -0.6)
     rests = [_percent(split, split.unexplained) for split in shown]
     reached = [percents[split.row.index] for split in shown if split.row.index in percents]
     low = min(0.0, *rests)
     high = max(100.0, 100.0 - min(rests), *reached)
     margin = 0.04 * (high - low)
     axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
-    axes.figure.align_labels()
     for each in axes.figure.axes:
         each.grid(axis="x", color=RULE, linewidth=0.8)
         each.set_axisbelow(True)
@@ -202,6 +202,11 @@ def _set_axes(
 
 def _percent(split: Split, seconds: float) -> float:
     return 100 * seconds / split.total
+
+
+def _names(shown: Sequence[Split]) -> dict[tuple[float, str, str], str]:
+    one_batch = len({split.row.configuration["batch"] for split in shown}) == 1
+    return {_network(split): _name(split, one_batch) for split in shown}
 
 
 def _name(split: Split, one_batch: bool) -> str:

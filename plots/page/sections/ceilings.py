@@ -53,7 +53,9 @@ def _block(file: File) -> Block:
     ]
     others = [row for row in rows if not {"flops", "bytes"} & row.counters.keys()]
     tables.append(_latencies(others))
-    return Block(machine=file.machine.id, tables=tuple(_page(table) for table in tables if table.lines))
+    return Block(
+        machine=file.machine.id, tables=tuple(_page(table) for table in tables if table.lines)
+    )
 
 
 def _page(table: Table) -> Table:

@@ -24,6 +24,10 @@ _DIRECTIONS = {
 }
 
 
+_SUMMARY = ("copy", "best_bytes_per_second")  # the columns that come first
+_EVERY = ("direction", "bytes_per_second", "bytes", "seconds")
+
+
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none of those shown has copies."""
     shown = [file for file in files[: context.detailed] if _rows(file)]
@@ -90,8 +94,8 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     return Block(
         machine=file.machine.id,
         pictures=shown,
-        tables=(on_page(_summary(_lines(file)), ("copy", "best_bytes_per_second")),) if shown else (),
-        folds=(Fold(f"Every copy ({len(rows)})", (on_page(_every(rows), ("direction", "bytes_per_second", "bytes", "seconds")),)),),
+        tables=(on_page(_summary(_lines(file)), _SUMMARY),) if shown else (),
+        folds=(Fold(f"Every copy ({len(rows)})", (on_page(_every(rows), _EVERY),)),),
     )
 
 

@@ -91,9 +91,7 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
             (on_page(every_table(rows), ("network", "seconds_per_epoch", "on")),),
         )
     )
-    return Block(
-        machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds)
-    )
+    return Block(machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds))
 
 
 def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:

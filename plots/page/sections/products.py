@@ -156,7 +156,9 @@ def _summary(title: str, found: Sequence[Line]) -> Table:
 
 
 def _page(title: str, rows: Sequence[Row]) -> Table:
-    sizes = [key for key in (*_GEMM_SIZES, "width") if any(key in row.configuration for row in rows)]
+    sizes = [
+        key for key in (*_GEMM_SIZES, "width") if any(key in row.configuration for row in rows)
+    ]
     return on_page(_every(title, rows), (*sizes, "flops_per_second", "on", "seconds"))
 
 
