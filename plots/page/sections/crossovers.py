@@ -80,8 +80,8 @@ def _block(
     title = "Epochs: from how many parameters on the GPU wins"
     folds = []
     if best.lines:
-        table = on_page(every, ("cpu_threads", *_ANSWER), title)
         name = "Epochs: against each number of threads, in every precision"
+        table = on_page(every, ("cpu_threads", *_ANSWER), name)
         folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
     ratios = speed_ups(file)
     if ratios:

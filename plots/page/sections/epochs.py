@@ -82,7 +82,8 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     folds = []
     for device, own in alone.items() if compared else ():
         name = {"cpu": "CPU", "cuda": "GPU"}.get(device, device)
-        title = f"Epochs that only the {name} has"
+        precisions = ", ".join(dict.fromkeys(row.configuration["precision"] for row in own))
+        title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
         folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
     folds.append(

@@ -51,4 +51,4 @@ def _measured(table: Table, published: Table) -> Table:
     networks = {line[0].text for line in table.lines if any(line[at] != NOTHING for at in own)}
     kept = tuple(line for line in table.lines if line[0].text in networks)
     keys = [column.key for column in (*table.columns[:2], *(table.columns[at] for at in own))]
-    return on_page(replace(table, lines=kept), keys)
+    return on_page(replace(table, lines=kept), keys, f"{table.title}: the networks measured here")
