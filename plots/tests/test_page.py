@@ -37,12 +37,10 @@ function look(width) {
     frame.style.width = width + "px";
     frame.style.height = "900px";
     frame.style.border = "0";
-    frame.onload = async () => {
+    frame.onload = () => {
       const page = frame.contentDocument, root = page.documentElement;
       page.querySelectorAll("details").forEach(one => { one.open = true; });
-      // Whoever watches for sizes is told them after the next layout.
-      await new Promise(done => frame.contentWindow.requestAnimationFrame(
-        () => frame.contentWindow.requestAnimationFrame(done)));
+      frame.contentWindow.dispatchEvent(new Event("resize"));
       const heading = page.querySelector("#epochs thead tr:last-child th.number");
       const column = [...heading.parentNode.cells].indexOf(heading);
       const body = heading.closest("table").tBodies[0];

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table that is wider than its place says so; without this script a shadow alone does.
-const watch = new ResizeObserver(entries => {
-  for (const {target} of entries) {
-    target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);
-  }
-});
-for (const table of document.querySelectorAll(".table")) watch.observe(table);
+const tables = document.querySelectorAll(".table");
+const mark = () => {
+  const wide = [...tables].map(one => one.scrollWidth > one.clientWidth + 1);
+  tables.forEach((one, place) => one.classList.toggle("wide", wide[place]));
+};
+mark();
+addEventListener("resize", mark);
+document.addEventListener("toggle", mark, true);
