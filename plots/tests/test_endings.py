@@ -235,6 +235,7 @@ def build(files, experiments, older, detailed, apply, **_):
 
 report.build_report = build
 import plots.parallel
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 plots.parallel.os.sched_getaffinity = lambda _: {0, 1}
 sys.exit(main(["report", sys.argv[1], "-o", sys.argv[2]]))
 """
@@ -251,12 +252,16 @@ def test_ctrl_c_ends_the_workers_of_a_report(whole_group, small, write, tmp_path
         text=True,
         start_new_session=True,
     )
-    workers = [int(process.stdout.readline()) for _ in range(2)]
-    if whole_group:  # as a terminal does
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
+    try:
+        workers = [int(process.stdout.readline()) for _ in range(2)]
+        if whole_group:  # as a terminal does
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert (process.returncode, complaint) == (130, "python -m plots: stopped by Ctrl-C\n")
     for worker in workers:
         with pytest.raises(ProcessLookupError):

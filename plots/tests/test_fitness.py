@@ -150,6 +150,6 @@ def test_the_limits_are_those_of_the_readme():
     text = (Path(__file__).parents[2] / "results" / "README.md").read_text(encoding="utf-8")
     section = text[text.index("## Contribute a file") : text.index("## The result file")]
     megabytes = fitness.MOST_BYTES["GPU"] / 1e6
-    assert f"{fitness.MOST_BYTES['CPU'] // 1000} kB, with a GPU {megabytes:g} MB" in section
-    assert f"{fitness.FEWEST_REPETITIONS} repetitions or more" in section
+    assert f"{fitness.MOST_BYTES['CPU'] // 1000} kB long, or {megabytes:g} MB with a GPU" in section
+    assert f"at least {fitness.FEWEST_REPETITIONS} repetitions" in section
     assert all(f"`{sweep}`" in section for sweep in fitness.SWEEPS)

@@ -226,7 +226,7 @@ def test_without_a_gpu_the_page_says_what_one_would_add(write):
     file = loading.load_file(write(synthetic_probes.everything(gpu=False)))
     text = shown(page_of(build(file)).text)
     assert "No GPU's times yet (synthetic)" in text
-    assert "With one from a machine that has a GPU" in text
+    assert "With a file from a machine with a GPU" in text
     row = next(row for row in epoch_rows(file) if row.configuration["model"] == "fcn-r")
     peak = next(row for row in file.rows if row.configuration.get("quantity") == "fma")
     best = min(
@@ -242,7 +242,7 @@ def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
     gpu, cpu, _ = sorted(row.median for row in members)
     answer = shown(page_of(build(sweep)).text)
     assert f"the GPU is {units.significant(cpu / gpu)} times as fast" in answer
-    assert "With one from a machine" not in answer
+    assert "With a file from a machine" not in answer
 
 
 def test_updates_that_were_not_verified_are_told(small, write):
@@ -401,7 +401,7 @@ def test_only_some_machines_are_shown_in_full(small, write):
         "machine-1.epochs.png",
     ]
     text = page_of(contents).text
-    assert "of 2 of these 5 files" in text and "--detail=all" in text
+    assert "show 2 of these 5 files" in text and "--detail=all" in text
     assert all(f"machine {number}" in text for number in range(5))
 
 
