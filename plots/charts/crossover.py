@@ -4,43 +4,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from plots import units
 from plots.analysis.crossover import Comparison
 from plots.analysis.curves import Curve
 from plots.analysis.replicates import log_medians
+from plots.charts.looks import Looks
 from plots.charts.style import (
-    COLOURS,
-    DASHES,
-    MARKERS,
     Chart,
-    add_legend,
     annotate,
-    chart,
     devices,
+    finish,
+    is_narrow,
+    name_sizes,
     render,
     repetitions,
     set_logarithmic_axes,
-    write_titles,
+    write_above,
 )
 from plots.rows import File
 from plots.tables.crossover import what
 from plots.text import printable, slug
 
-_CPU_COLOUR = "#333333"  # the CPU's lines differ by dash, the GPU's by colour
-_GPU_COLOURS = tuple(colour for colour in COLOURS if colour != "#000000")
-_MOST_TICKS = 12
+MOST_GPUS = 5  # curves; of more the faster execution alone is drawn
 _SIZES = {
     "parameters": "trainable parameters",
     "size": "rows and columns of the square matrices",
     "width": "width of the layer",
 }
+TITLES = {"Epoch": "Epochs", "Gemm": "Matrix products", "Layer": "Layers"}
 
 
 def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
@@ -49,68 +48,86 @@ def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
     A point is the median over the repetitions. An upright line marks the crossover of each GPU
     curve with the best thread count; its 95 % interval is shaded.
     """
-    with chart() as (figure, axes):
-        decisive = [each for each in comparisons if each.cpu.candidates]
-        handles = _draw_cpus(axes, comparisons)
-        measure = comparisons[0].measure
-        set_logarithmic_axes(axes, _SIZES[measure], f"wall-clock time of one {_timed(comparisons)}")
-        _set_limits(axes, comparisons)
-        for place, comparison in enumerate(decisive):
-            handles.append(_draw_gpu(axes, comparison, place))
-        write_titles(axes, "Where the GPU overtakes the CPU", _lines(file, comparisons))
-        add_legend(figure, handles)
-        pictures = render(figure)
     common = comparisons[0].common
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    pictures = render(partial(_draw, file, comparisons, _drawn(decisive)))
     name = slug("-".join(["crossover", *common.values()]), 100)
     return Chart(name, pictures, _alt(comparisons[0], decisive))
 
 
-def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison]) -> list[Artist]:
-    cpus = {each.cpu: None for each in comparisons if not each.cpu.candidates}
-    handles: list[Artist] = []
-    for place, curve in enumerate(cpus):
-        handles += _draw(
-            axes,
-            curve,
-            color=_CPU_COLOUR,
-            linestyle=DASHES[place % len(DASHES)],
-            marker=MARKERS[place % len(MARKERS)],
-            markerfacecolor="white",
-            label=printable(curve.label, 60),
-        )
-    return handles
+def _drawn(decisive: Sequence[Comparison]) -> list[Comparison]:
+    """Of too many those that differ from a faster one in nothing but the execution are left out."""
+    if len(decisive) <= MOST_GPUS:
+        return list(decisive)
+    groups: dict[frozenset[tuple[str, str]], list[Comparison]] = {}
+    for each in decisive:
+        rest = [pair for pair in each.gpu.configuration.items() if pair[0] != "execution"]
+        groups.setdefault(frozenset(rest), []).append(each)
+    return [
+        min(group, key=lambda each: float(np.mean(log_medians(each.gpu))))
+        for group in groups.values()
+    ]
 
 
-def _draw(axes: Axes, curve: Curve, **options: object) -> list[Line2D]:
-    medians = np.exp(log_medians(curve))
-    return axes.plot(curve.sizes, medians, linewidth=1.8, markersize=4.5, **options)
-
-
-def _draw_gpu(axes: Axes, comparison: Comparison, place: int) -> Line2D:
-    crossover = comparison.crossover
-    colour = _GPU_COLOURS[place % len(_GPU_COLOURS)]
-    (line,) = _draw(
-        axes,
-        comparison.gpu,
-        color=colour,
-        linestyle=DASHES[place // len(_GPU_COLOURS) % len(DASHES)],
-        marker="o",
-        label=f"{printable(comparison.gpu.label, 60)}: {crossover.words}",
+def _draw(
+    file: File, comparisons: Sequence[Comparison], drawn: Sequence[Comparison], figure: Figure
+) -> None:
+    narrow = is_narrow(figure)
+    figure.set_figheight(3.6 if narrow else 4.4)
+    axes = figure.add_subplot()
+    looks = Looks(file.rows)
+    _set_limits(axes, comparisons)
+    handles = _draw_cpus(axes, comparisons, looks)
+    for place, comparison in enumerate(drawn):
+        handles.append(_draw_gpu(axes, comparison, place, looks))
+    write_above(axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1)
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    finish(
+        figure,
+        f"{TITLES.get(comparisons[0].common['family'], 'Times')}: where the GPU overtakes the CPU",
+        _lines(file, comparisons, len(decisive) - len(drawn)),
+        handles,
     )
+
+
+def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison], looks: Looks) -> list[Artist]:
+    cpus = {each.cpu: None for each in comparisons if not each.cpu.candidates}
+    return [_draw_curve(axes, curve, looks, printable(curve.label, 60)) for curve in cpus]
+
+
+def _draw_curve(axes: Axes, curve: Curve, looks: Looks, label: str) -> Line2D:
+    (line,) = axes.plot(
+        curve.sizes,
+        np.exp(log_medians(curve)),
+        linewidth=1.8,
+        markersize=4.5,
+        label=label,
+        **looks.of(curve.configuration).line,
+    )
+    return line
+
+
+def _draw_gpu(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> Line2D:
+    crossover = comparison.crossover
+    colour = looks.of(comparison.gpu.configuration).colour
+    label = f"{printable(comparison.gpu.label, 60)}: {crossover.words}"
+    line = _draw_curve(axes, comparison.gpu, looks, label)
+    left, right = axes.get_xlim()
     if crossover.low or crossover.high:
-        left, right = axes.get_xlim()
         axes.axvspan(
             crossover.low or left, crossover.high or right, color=colour, alpha=0.18, linewidth=0
         )
     for crossing in crossover.crossings:
         axes.axvline(crossing, color=colour, linewidth=1.2)
     if crossover.size:
+        on_the_left = crossover.size > (left * right**2) ** (1 / 3)
         annotate(
             axes,
             units.significant(crossover.size),
-            (crossover.size, 0.965 - 0.04 * (place % 8)),  # numbers of near crossings stay apart
+            (crossover.size, 0.965 - 0.055 * (place % 6)),  # numbers of near crossings stay apart
             xycoords=("data", "axes fraction"),
-            xytext=(4, 0),
+            xytext=(-4 if on_the_left else 4, 0),
+            ha="right" if on_the_left else "left",
             color=colour,
             fontsize=9,
             fontweight="bold",
@@ -123,12 +140,15 @@ def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     curves = [curve for each in comparisons for curve in (each.cpu, each.gpu)]
     sizes = np.concatenate([curve.sizes for curve in curves])
     times = np.exp(np.concatenate([log_medians(curve) for curve in curves]))
+    measure = comparisons[0].measure
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
-    axes.set_ylim(times.min() / 2, times.max() * 6)  # the numbers of the crossovers stand on top
-    ticks = np.unique(sizes)
-    if comparisons[0].measure != "parameters" and len(ticks) <= _MOST_TICKS:
-        axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: units.count(size)))
+    # The numbers of the crossovers stand on top, beside each other's lines.
+    axes.set_ylim(times.min() / 2, times.max() * (times.max() / times.min()) ** 0.3 * 2)
+    set_logarithmic_axes(axes, _SIZES[measure])
+    if measure != "parameters":
+        name_sizes(axes, sizes.tolist(), units.count)
 
 
 def _timed(comparisons: Sequence[Comparison]) -> str:
@@ -142,7 +162,7 @@ def _conditions(comparison: Comparison) -> str:
     return printable(", ".join(parts), 60)
 
 
-def _lines(file: File, comparisons: Sequence[Comparison]) -> list[str]:
+def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list[str]:
     count = repetitions(
         len(samples)
         for each in comparisons
@@ -152,8 +172,10 @@ def _lines(file: File, comparisons: Sequence[Comparison]) -> list[str]:
     lines = [
         devices(file),
         f"{_conditions(comparisons[0])}; points: median of {count} repetitions",
-        "upright line: crossover with the best thread count; shaded: its 95 % interval",
+        "upright: crossover with the best threads; shaded: its 95 % interval",
     ]
+    if left_out:
+        lines.append("only the faster of eager and graph is drawn; the table has all")
     if not file.complete:
         lines.append("from an interrupted run: rows are missing")
     return lines

@@ -9,41 +9,37 @@ from pathlib import Path
 from plots.analysis.crossover import Comparison
 from plots.analysis.speed_up import grids
 from plots.charts.crossover import draw_crossovers
+from plots.charts.files import stems, write_pictures
 from plots.charts.heat_map import draw_heat_map
 from plots.charts.style import Chart
 from plots.rows import File
-from plots.text import slug
 
 
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
-    """A chart of time for each thing that both devices compute, then the heat maps of speed-up."""
+    """A chart of time for each thing that both devices compute, epochs first, then the heat maps of
+    speed-up."""
+    charts = [draw_crossovers(file, group) for group in by_work(comparisons)]
+    return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
+
+
+def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+    """`comparisons` by what is computed, epochs first, else in their order."""
     groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
     for comparison in comparisons:
         groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
-    charts = [draw_crossovers(file, group) for group in groups.values()]
-    return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
+    return sorted(groups.values(), key=lambda group: group[0].common["family"] != "Epoch")
 
 
 def write_charts(found: Sequence[tuple[File, Sequence[Comparison]]], folder: Path) -> list[Path]:
     """Draws the charts of all files into `folder`, which it makes; returns the paths.
 
-    Names are made of letters, digits and hyphens whatever the files hold. Raises OSError.
+    Names are those of stems(). Raises OSError.
     """
+    names = stems([file for file, _ in found])
     written: dict[Path, None] = {}
-    for file, comparisons in found:
+    for (file, comparisons), name in zip(found, names, strict=True):
         for chart in draw_charts(file, comparisons):
-            stem = _unused(f"{slug(file.machine.id)}-{chart.name}", folder, written)
-            folder.mkdir(parents=True, exist_ok=True)
-            for ending, content in (("png", chart.pictures.png), ("svg", chart.pictures.svg)):
-                path = folder / f"{stem}.{ending}"
-                path.write_bytes(content)
-                written[path] = None
+            written |= dict.fromkeys(
+                write_pictures(chart.pictures, folder, f"{name}.{chart.name}", written)
+            )
     return list(written)
-
-
-def _unused(stem: str, folder: Path, written: dict[Path, None]) -> str:
-    candidate, number = stem, 1
-    while folder / f"{candidate}.png" in written:
-        number += 1
-        candidate = f"{stem}-{number}"
-    return candidate

@@ -3,25 +3,39 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
 from plots.analysis.speed_up import Grid
-from plots.charts.style import BEHIND_TEXT, GREY, Chart, chart, devices, render, write_titles
+from plots.charts.style import (
+    BEHIND_TEXT,
+    INK,
+    WIDE,
+    Chart,
+    devices,
+    finish,
+    is_narrow,
+    render,
+    write_above,
+)
 from plots.rows import File
 from plots.tables.crossover import what
 from plots.text import printable, slug
 
-_COLOURS = "PuOr_r"  # purple where the CPU wins, orange where the GPU does; colour-blind-safe
 _NOT_MEASURED = "#E3E3E3"
 # The cells keep their colours on a dark page, so what stands on them does: these two are no colours
 # that the page replaces.
 _LIGHT, _DARK = "#FDFDFD", "#020202"
 _BEHIND_TEXT = {**BEHIND_TEXT, "facecolor": _LIGHT}
+# As the CPU's and the GPU's lines are in every other chart, but for a bit, so that a dark page does
+# not replace them.
+_COLOURS = LinearSegmentedColormap.from_list("CPU to GPU", ["#4A41B5", "#F4F4F4", "#B74222"])
 
 
 def draw_heat_map(file: File, grid: Grid) -> Chart:
@@ -29,22 +43,30 @@ def draw_heat_map(file: File, grid: Grid) -> Chart:
 
     The line of speed-up 1 is interpolated between the cells' centres on a logarithmic scale.
     """
-    with chart() as (figure, axes):
-        logs = np.ma.masked_invalid(np.log2(grid.ratios))
-        extent = max(1.0, float(np.abs(logs).max()))
-        axes.set_facecolor(_NOT_MEASURED)
-        axes.pcolormesh(
-            logs, cmap=_COLOURS, norm=TwoSlopeNorm(0, -extent, extent), edgecolors="white"
-        )
-        _write_ratios(axes, grid.ratios, extent)
-        if logs.min() < 0 < logs.max():
-            _draw_contour(axes, logs)
-        _set_axes(axes, grid)
-        write_titles(axes, "How much faster the GPU is, by size and batch", _lines(file, grid))
-        _set_size(figure, grid)
-        pictures = render(figure)
     name = slug("-".join(["speed-up", *grid.common.values(), grid.gpu_label]), 100)
-    return Chart(name, pictures, _alt(grid))
+    return Chart(name, render(partial(_draw, file, grid)), _alt(grid))
+
+
+def _draw(file: File, grid: Grid, figure: Figure) -> None:
+    lines, columns = grid.ratios.shape
+    narrow = is_narrow(figure)
+    if narrow:  # more lines fit on a phone than columns do
+        figure.set_figheight(1.0 + 0.3 * columns)
+    else:
+        figure.set_figheight(1.0 + 0.5 * lines)
+    axes = figure.add_subplot()
+    ratios = grid.ratios.T if narrow else grid.ratios
+    logs = np.ma.masked_invalid(np.log2(ratios))
+    extent = max(1.0, float(np.abs(logs).max()))
+    axes.set_facecolor(_NOT_MEASURED)
+    axes.pcolormesh(logs, cmap=_COLOURS, norm=TwoSlopeNorm(0, -extent, extent), edgecolors="white")
+    _write_ratios(axes, ratios, extent)
+    handles = []
+    if logs.min() < 0 < logs.max():
+        _draw_contour(axes, logs)
+        handles.append(Line2D([], [], color=INK, linewidth=2.2, label="equally fast"))
+    _set_axes(axes, grid, narrow)
+    finish(figure, "Epochs: how much faster the GPU is", _lines(file, grid), handles)
 
 
 def _write_ratios(axes: Axes, ratios: np.ndarray, extent: float) -> None:
@@ -72,28 +94,19 @@ def _draw_contour(axes: Axes, logs: np.ma.MaskedArray) -> None:
     across = np.array([0, *np.arange(columns) + 0.5, columns])
     upwards = np.array([0, *np.arange(lines) + 0.5, lines])
     axes.contour(across, upwards, padded, levels=[0.0], colors=_DARK, linewidths=2.2)
-    axes.legend(
-        handles=[Line2D([], [], color=GREY, linewidth=2.2, label="equally fast")],
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
-        frameon=False,
-    )
 
 
-def _set_axes(axes: Axes, grid: Grid) -> None:
+def _set_axes(axes: Axes, grid: Grid, narrow: bool) -> None:
     names = {"parameters": "trainable parameters", "width": "width of the layer"}
-    axes.set_xlabel(names.get(grid.measure, grid.measure))
-    axes.set_ylabel("batch size")
-    axes.set_xticks(
-        np.arange(len(grid.sizes)) + 0.5, [units.short_count(size) for size in grid.sizes]
-    )
-    axes.set_yticks(np.arange(len(grid.batches)) + 0.5, [f"{batch:,}" for batch in grid.batches])
+    sizes = [units.short_count(size) for size in grid.sizes]
+    batches = [f"{batch:,}" for batch in grid.batches]
+    across, upwards = (batches, sizes) if narrow else (sizes, batches)
+    labels = ["batch size", names.get(grid.measure, grid.measure)]
+    axes.set_xlabel(labels[not narrow])
+    axes.set_xticks(np.arange(len(across)) + 0.5, across)
+    axes.set_yticks(np.arange(len(upwards)) + 0.5, upwards)
     axes.tick_params(length=0)
-
-
-def _set_size(figure: Figure, grid: Grid) -> None:
-    lines, columns = grid.ratios.shape
-    figure.set_size_inches(max(6.4, 2.6 + 0.62 * columns), 2.4 + 0.5 * lines)
+    write_above(axes, labels[narrow], WIDE)
 
 
 def _ratio(ratio: float) -> str:
@@ -106,7 +119,7 @@ def _lines(file: File, grid: Grid) -> list[str]:
         devices(file),
         f"{printable(conditions, 60)}; {printable(grid.gpu_label, 60)} against "
         f"{printable(grid.cpu_label, 60)}",
-        "SPEED UP = CPU time / GPU time; purple: the CPU is faster, orange: the GPU",
+        "SPEED UP = CPU time / GPU time; blue: the CPU is faster, red: the GPU",
     ]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots.analysis.headline import OWN_BATCH
@@ -16,11 +18,11 @@ from plots.analysis.replicates import log_medians
 from plots.charts.style import (
     COLOURS,
     Chart,
-    add_legend,
-    chart,
+    finish,
+    is_narrow,
     render,
     set_logarithmic_axes,
-    write_titles,
+    write_above,
 )
 from plots.hardware import short_gpu
 from plots.tables.machines import crossover_text
@@ -50,23 +52,41 @@ def draw_machines(side: SideBySide) -> Chart | None:
     machines = [one for one in side.standings if id(one) in drawn]
     coloured = _coloured(machines, side)
     others = [one for one in machines if one not in coloured]
-    with chart(height=5.6) as (figure, axes):
-        for one in others:
-            _draw(axes, drawn[id(one)], _OTHERS, 0.8)
-        handles = []
-        for one, colour in zip(coloured, _COLOURS, strict=False):
-            _draw(axes, drawn[id(one)], colour, 1.8)
-            _mark_crossover(axes, one, drawn[id(one)], colour)
-            handles.append(Line2D([], [], color=colour, linewidth=2.4, label=_label(one)))
-        handles += _keys(others)
-        set_logarithmic_axes(axes, "trainable parameters", "wall-clock time of one epoch")
-        write_titles(
-            axes,
-            "Every machine's CPU and GPU",
-            ["points: median of the repetitions; circle: from here on the GPU wins"],
-        )
-        add_legend(figure, handles)
-        return Chart("machines", render(figure), _alt(machines))
+    pictures = render(partial(_draw_all, coloured, others, drawn))
+    return Chart("machines", pictures, _alt(machines))
+
+
+def _draw_all(
+    coloured: Sequence[Standing],
+    others: Sequence[Standing],
+    drawn: dict[int, dict[str, _Line]],
+    figure: Figure,
+) -> None:
+    narrow = is_narrow(figure)
+    figure.set_figheight(3.6 if narrow else 4.4)
+    axes = figure.add_subplot()
+    _set_limits(axes, [line for lines in drawn.values() for line in lines.values()])
+    for one in others:
+        _draw(axes, drawn[id(one)], _OTHERS, 0.8)
+    handles = []
+    for one, colour in zip(coloured, _COLOURS, strict=False):
+        _draw(axes, drawn[id(one)], colour, 1.8)
+        _mark_crossover(axes, one, drawn[id(one)], colour)
+        handles.append(Line2D([], [], color=colour, linewidth=2.4, label=_label(one)))
+    handles += _keys(others)
+    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    lines = ["medians of the repetitions; circle: from here on the GPU wins"]
+    finish(figure, "Every machine's CPU and GPU", lines, handles)
+
+
+def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
+    sizes = np.concatenate([line.sizes for line in lines])
+    seconds = np.concatenate([line.seconds for line in lines])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
+    axes.set_ylim(seconds.min() / 1.6, seconds.max() * 1.6)
+    set_logarithmic_axes(axes, "trainable parameters")
 
 
 def _coloured(machines: Sequence[Standing], side: SideBySide) -> list[Standing]:

@@ -265,19 +265,15 @@ def _draw(done: list, folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
     from plots.charts.compare import alt_text, draw_comparison  # noqa: PLC0415
+    from plots.charts.files import stems, write_pictures  # noqa: PLC0415
 
-    names: list[str] = []
+    written: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for comparison in done:
-            stem = f"compare-{slug(comparison.other.path.stem)}"
-            while stem in names:
-                stem += "-next"
-            names.append(stem)
-            pictures = draw_comparison(comparison)
-            for ending, content in (("png", pictures.png), ("svg", pictures.svg)):
-                path = folder / f"{stem}.{ending}"
-                path.write_bytes(content)
+        for comparison, stem in zip(done, stems([one.other for one in done]), strict=True):
+            name = f"{stem}.compare-{slug(comparison.other.path.stem)}"
+            paths = write_pictures(draw_comparison(comparison), folder, name, written)
+            written += paths
+            for path in paths:
                 print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
             print(f"which shows: {alt_text(comparison)}", file=sys.stderr)
     except OSError as error:

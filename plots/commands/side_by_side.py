@@ -41,16 +41,15 @@ def shown_side_by_side(
 
 def draw(side: SideBySide, folder: Path) -> list[str]:
     """Writes the chart of all machines; returns what is wrong, a sentence each."""
-    from plots.charts.machines import draw_machines  # noqa: PLC0415 (matplotlib loads slowly)
+    # Imported here because matplotlib takes long to load.
+    from plots.charts.files import write_pictures  # noqa: PLC0415
+    from plots.charts.machines import draw_machines  # noqa: PLC0415
 
     chart = draw_machines(side)
     if chart is None:
         return ["no chart was drawn, as no machine has times of two disc networks"]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for ending, content in (("png", chart.pictures.png), ("svg", chart.pictures.svg)):
-            path = folder / f"{chart.name}.{ending}"
-            path.write_bytes(content)
+        for path in write_pictures(chart.pictures, folder, chart.name):
             print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
     except OSError as error:
         place = printable(str(error.filename or folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plots import loading, rows
 from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
-from plots.text import printable, slug
+from plots.text import printable
 
 NAME = "why"
 HELP = "say where the time goes and what would change the crossover"
@@ -64,24 +64,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes a chart of each file that has one; returns what went wrong."""
-    from plots.charts.why import draw_why  # noqa: PLC0415 (matplotlib takes long to load)
+    # Imported here because matplotlib takes long to load.
+    from plots.charts.files import stems, write_pictures  # noqa: PLC0415
+    from plots.charts.why import draw_why  # noqa: PLC0415
 
-    taken: set[str] = set()
-    for file in files:
-        pictures = draw_why(file)
-        if pictures is None:
-            continue
-        stem = f"{slug(file.machine.id)}-why"
-        number = 1
-        while stem in taken:
-            number += 1
-            stem = f"{slug(file.machine.id)}-why-{number}"
-        taken.add(stem)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{stem}.png").write_bytes(pictures.png)
-            (folder / f"{stem}.svg").write_bytes(pictures.svg)
-        except OSError as error:
-            place = printable(str(error.filename or folder))
-            return [f"{place}: {error.strerror}; choose another folder with --charts"]
+    try:
+        for file, stem in zip(files, stems(files), strict=True):
+            pictures = draw_why(file)
+            if pictures is not None:
+                write_pictures(pictures, folder, f"{stem}.why")
+    except OSError as error:
+        place = printable(str(error.filename or folder))
+        return [f"{place}: {error.strerror}; choose another folder with --charts"]
     return []

@@ -20,7 +20,7 @@ def render_page(sections: Sequence[Section]) -> str:
     """The page with `sections`, in their order; see plots/page/html.py for what becomes of text."""
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
-    script = _text("sort.js")
+    script = "\n".join(map(_text, ("sort.js", "scroll.js")))
     return (
         environment()
         .get_template("report.html.j2")
@@ -38,10 +38,14 @@ def render_page(sections: Sequence[Section]) -> str:
 
 
 def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
-    # ElementTree writes every character that means something to HTML as an entity.
-    prefix = f"s{next(numbers)}-"
+    """The wide and the narrow picture; the screen's width decides which of them is shown."""
     title, _, description = picture.alt.partition(". ")
-    return Markup(svg.inline(picture.pictures.svg, prefix, title, description))
+    drawn = {"wide": picture.pictures.svg, "narrow": picture.pictures.narrow}
+    # ElementTree writes every character that means something to HTML as an entity.
+    return Markup("").join(
+        Markup(svg.inline(content, f"s{next(numbers)}-", title, description, name))
+        for name, content in drawn.items()
+    )
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plots.analysis.crossover import comparisons
 from plots.analysis.machines import SORTS, side_by_side
+from plots.charts.files import stems
 from plots.network import epoch_rows
 from plots.page.page import render_page
 from plots.page.section import Context, Section
@@ -22,7 +23,7 @@ from plots.rows import File
 from plots.tables.crossover_summary import answer_text
 from plots.tables.epochs import best_table
 from plots.tables.formats import as_text
-from plots.text import printable, slug
+from plots.text import printable
 
 PAGE = "index.html"
 
@@ -52,7 +53,7 @@ def build_report(
         experiments=tuple(experiments),
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
-        stems=_stems(files),
+        stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
         compared=found,
         side=side,
         map=apply,
@@ -104,25 +105,11 @@ def summary(file: File) -> str:
     return "\n".join(parts)
 
 
-def _stems(files: Sequence[File]) -> dict[Path, str]:
-    """A part of file names for each file, from its machine's name; no two alike."""
-    stems: dict[Path, str] = {}
-    taken: set[str] = set()
-    for file in files:
-        stem = candidate = slug(file.machine.id)
-        number = 1
-        while candidate in taken:
-            number += 1
-            candidate = f"{stem}-{number}"
-        taken.add(candidate)
-        stems[file.path] = candidate
-    return stems
-
-
 def _charts(section: Section) -> dict[str, bytes]:
     contents = {}
     for block in section.blocks:
-        for picture in block.pictures:
+        folded = [picture for fold in block.folds for picture in fold.pictures]
+        for picture in (*block.pictures, *folded):
             contents[f"{picture.stem}.svg"] = picture.pictures.svg
             contents[f"{picture.stem}.png"] = picture.pictures.png
     return contents

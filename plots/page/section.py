@@ -37,6 +37,8 @@ class Fold:
     summary: str
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

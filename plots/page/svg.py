@@ -15,12 +15,12 @@ _DROPPED = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style", f"{{{_SVG}}}script"}
 ElementTree.register_namespace("", _SVG)
 
 
-def inline(svg: bytes, prefix: str, title: str, description: str) -> str:
+def inline(svg: bytes, prefix: str, title: str, description: str, kind: str) -> str:
     """`svg`, a file written by matplotlib, as an element for an HTML page.
 
     Ids get `prefix`, so that several pictures can share a page. Each colour #rrggbb becomes
     var(--c-rrggbb,#rrggbb), which the page may define otherwise on a dark screen. `title` and
-    `description` are what a screen reader says. Raises ElementTree.ParseError.
+    `description` are what a screen reader says, `kind` is its class. Raises ElementTree.ParseError.
     """
     root = ElementTree.fromstring(svg)
     for parent in list(root.iter()):
@@ -31,6 +31,7 @@ def inline(svg: bytes, prefix: str, title: str, description: str) -> str:
         _adapt(element, prefix)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
+    root.set("class", kind)
     root.set("role", "img")
     root.set("aria-labelledby", f"{prefix}title {prefix}desc")
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):

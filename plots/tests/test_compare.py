@@ -416,7 +416,7 @@ def test_charts_are_drawn(command, tmp_path):
     assert code == 0 and "wrote" not in out
     assert "from 1 to 1.1. 2 rows compared: 0 faster, 1 slower, 1 same" in err
     names = sorted(path.name for path in (tmp_path / "new" / "charts").iterdir())
-    assert names == ["compare-b.png", "compare-b.svg"]
+    assert names == ["synthetic-machine.compare-b.png", "synthetic-machine.compare-b.svg"]
     (tmp_path / "taken").write_text("keep me")
     code, _, err = command(
         document(t1=times()), document(t1=times()), f"--charts={tmp_path / 'taken'}"

@@ -40,16 +40,33 @@ function look(width) {
     frame.onload = () => {
       const page = frame.contentDocument, root = page.documentElement;
       page.querySelectorAll("details").forEach(one => { one.open = true; });
+      frame.contentWindow.dispatchEvent(new Event("resize"));
       const heading = page.querySelector("#epochs thead tr:last-child th.number");
       const column = [...heading.parentNode.cells].indexOf(heading);
       const body = heading.closest("table").tBodies[0];
       heading.querySelector("button")?.click();
       const sorted = [...body.rows].map(row => Number(row.cells[column].dataset.value));
-      const boxes = [...page.querySelectorAll("svg")].map(one => one.getBoundingClientRect());
+      const drawn = [...page.querySelectorAll(".chart svg")].filter(one => one.checkVisibility());
+      const boxes = drawn.map(one => one.getBoundingClientRect());
+      const folded = one => one.closest("details");
+      const tables = [...page.querySelectorAll(".table")];
+      const cells = [...page.querySelectorAll("td, th")];
       const found = {
         width: root.clientWidth,
         content: root.scrollWidth,
         pictures: boxes.map(box => [box.width, box.height]),
+        kinds: drawn.map(one => one.classList.value),
+        charts: page.querySelectorAll(".chart").length,
+        beyond: boxes.filter(box => box.right > root.clientWidth).length,
+        scrolling: tables.filter(one => one.scrollWidth > one.clientWidth + 1 && !folded(one))
+          .map(one => one.querySelector("caption").innerText),
+        unannounced: tables.filter(one => one.scrollWidth > one.clientWidth + 1)
+          .filter(one => !getComputedStyle(one.querySelector("caption span"), "::after")
+            .content.includes("scroll")).length,
+        overflowing: cells.filter(one => one.scrollWidth > one.clientWidth + 1)
+          .map(one => one.innerText),
+        reach: [...page.querySelectorAll("#epochs table")[0].tBodies[0].rows[0].cells]
+          .map(cell => cell.getBoundingClientRect().right),
         sorted: sorted,
         order: heading.getAttribute("aria-sort"),
         answer: page.querySelector(".answer").innerText,
@@ -64,7 +81,7 @@ function look(width) {
 }
 (async () => {
   const found = [];
-  for (const width of [360, 1280]) found.push(await look(width));
+  for (const width of [390, 1280]) found.push(await look(width));
   document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
 })();
 </script></body>"""
@@ -123,9 +140,20 @@ def test_the_page_fits_a_phone_and_a_desk(folder, tmp_path):
     for found in probe(source, tmp_path):
         assert found["content"] <= found["width"]
         assert found["pictures"] and all(min(box) > 100 for box in found["pictures"])
+        assert not found["beyond"] and len(found["pictures"]) == found["charts"]
+        assert set(found["kinds"]) == {"narrow" if found["width"] < 600 else "wide"}
+        assert not found["unannounced"] and not found["overflowing"]
         assert found["order"] == "ascending" and found["sorted"] == sorted(found["sorted"])
         assert len(set(found["sorted"])) > 1
         assert "GPU" in found["answer"]
+
+
+def test_the_answer_is_in_sight(folder, tmp_path):
+    phone, desk = probe((folder / "index.html").read_text(encoding="utf-8"), tmp_path)
+    # Network and speed-up, or the median where there is one device; on a desk all columns of all
+    # tables that are not folded, but for those of ten published devices.
+    assert phone["reach"][1] < phone["width"] and phone["reach"][2] < phone["width"]
+    assert all("Shi et al." in title for title in desk["scrolling"])
 
 
 def test_the_page_is_dark_where_the_reader_is(folder, tmp_path):

@@ -157,12 +157,15 @@ def test_ids_are_unique_and_pictures_described(everything, write):
     page = page_of(contents)
     assert ids(page).most_common(1)[0][1] == 1
     pictures = [attributes for tag, attributes in page.elements if tag == "svg"]
-    assert len(pictures) == sum(name.endswith(".svg") for name in contents) > 8
+    assert len(pictures) == 2 * sum(name.endswith(".svg") for name in contents) > 16
+    assert Counter(each["class"] for each in pictures) == dict.fromkeys(
+        ("wide", "narrow"), len(pictures) // 2
+    )
     for attributes in pictures:
         assert attributes["role"] == "img"
         assert all(name in ids(page) for name in attributes["aria-labelledby"].split())
     titles = [text for text in page.text.splitlines() if text.startswith("Seconds per epoch again")]
-    assert len(titles) == 2
+    assert len(titles) == 4
     for _, attributes in page.elements:
         for reference in re.findall(r"url\(#([^)]+)\)", str(attributes)):
             assert reference in ids(page)
@@ -216,7 +219,7 @@ def test_the_best_of_each_device_and_its_speed_up(sweep):
 
 def test_small_table_by_hand(small, write):
     text = shown(page_of(build(loading.load_file(write(small)))).text)
-    assert "disc-37010020.0 ms10.0 – 30.0 ms50,000CPU, 2 threads" in text
+    assert "disc-320.0 msCPU, 2 threads7010010.0 – 30.0 ms50,000" in text
 
 
 def test_without_a_gpu_the_page_says_what_one_would_add(write):

@@ -40,5 +40,6 @@ def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
     page = (output / "index.html").read_text(encoding="utf-8")
     assert all(f">synthetic machine {number}<" in page for number in range(FILES))
     # All machines; of four of them: crossovers of epochs and products, epochs, copies, products.
-    assert page.count("<svg") == 21
+    # Each for a wide and for a narrow screen.
+    assert page.count("<svg") == 42
     assert len(page) < 10e6

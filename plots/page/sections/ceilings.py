@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from plots import units
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Section
 from plots.rows import File, Row
 from plots.series import device_name
@@ -52,7 +53,13 @@ def _block(file: File) -> Block:
     ]
     others = [row for row in rows if not {"flops", "bytes"} & row.counters.keys()]
     tables.append(_latencies(others))
-    return Block(machine=file.machine.id, tables=tuple(table for table in tables if table.lines))
+    return Block(
+        machine=file.machine.id, tables=tuple(_page(table) for table in tables if table.lines)
+    )
+
+
+def _page(table: Table) -> Table:
+    return on_page(table, ("ceiling", "best_per_second", "best_seconds", "on"))
 
 
 def _rates(title: str, rows: Sequence[Row], counter: str, unit: str) -> Table:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.analysis.rates import Line, lines, rate
-from plots.charts.rates import MOST_LINES, draw_rates
+from plots.charts.rates import Panel, draw_rates, panels
 from plots.charts.style import Pictures
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File, Row
 from plots.series import device_name
@@ -21,6 +22,10 @@ _DIRECTIONS = {
     "d2d": "within the device",
     "h2h": "within the host",
 }
+
+
+_SUMMARY = ("copy", "best_bytes_per_second")  # the columns that come first
+_EVERY = ("direction", "bytes_per_second", "bytes", "seconds")
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -55,12 +60,13 @@ def _lines(file: File) -> list[Line]:
 
 
 def _draw(file: File) -> Pictures | None:
-    drawn = _lines(file)
-    if not drawn:
+    shown = [_named(panel) for panel in panels(_lines(file), ("bytes",))]
+    if not shown:
         return None
     return draw_rates(
-        drawn,
-        title="Bandwidth of a copy by its size",
+        file,
+        shown,
+        title="Copies: bandwidth by size",
         size_label="size of one copy",
         rate_label="bandwidth",
         unit="B/s",
@@ -68,26 +74,28 @@ def _draw(file: File) -> Pictures | None:
     )
 
 
+def _named(panel: Panel) -> Panel:
+    direction = panel.lines[0].points[0].row.configuration["direction"]
+    return Panel(_DIRECTIONS.get(direction, direction), panel.lines)
+
+
 def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     rows = _rows(file)
     shown = ()
     if pictures is not None:
-        found = len(_lines(file))
-        few = f" The first {MOST_LINES} of {found} kinds of copies are drawn."
         shown = (
             Picture(
                 pictures,
                 context.stem(file, "copies"),
                 alt="Bandwidth of a copy against its size, both axes logarithmic, a line for each "
                 "kind of copy. The tables below have the same figures.",
-                caption=few.strip() if found > MOST_LINES else "",
             ),
         )
     return Block(
         machine=file.machine.id,
         pictures=shown,
-        tables=(_summary(_lines(file)),) if shown else (),
-        folds=(Fold(f"Every copy ({len(rows)})", (_every(rows),)),),
+        tables=(on_page(_summary(_lines(file)), _SUMMARY),) if shown else (),
+        folds=(Fold(f"Every copy ({len(rows)})", (on_page(_every(rows), _EVERY),)),),
     )
 
 

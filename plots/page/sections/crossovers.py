@@ -7,14 +7,19 @@ from collections.abc import Sequence
 
 from plots.analysis.crossover import Comparison
 from plots.analysis.speed_up import grids, speed_ups
-from plots.charts.crossover import draw_crossovers
+from plots.charts.crossover import TITLES, draw_crossovers
+from plots.charts.crossovers import by_work
 from plots.charts.heat_map import draw_heat_map
 from plots.charts.style import Chart
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File
 from plots.tables.crossover import crossover_table, speed_up_table
 
 _MOST_HEAT_MAPS = 2  # of a machine; `python -m plots crossover --charts` draws all
+_ANSWER = ("execution", "data", "crossover", "kind", "low", "high")
+_ANSWER_OF_WORK = ("what", "crossover", "kind", "low", "high", "execution")
+_RATIO = ("model", "speed_up", "low", "high", "cpu_seconds", "gpu_seconds", "execution", "data")
 _NOTES = (
     "The crossover is the smallest size from which the GPU wins at all larger measured sizes. Its "
     "95 % interval is a bootstrap of the repetitions of this run, and knows nothing of what "
@@ -43,51 +48,73 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
-    """A chart of each family of rows, of what comes first in the file, and the heat maps."""
+def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[tuple[str, Chart]]:
+    """A chart of each family of rows, of what comes first in the file, and the heat maps of
+    epochs; each with its family. Epochs come first."""
     file, found = pair
     first: dict[str, list[Comparison]] = {}
-    for comparison in found:
-        own = first.setdefault(comparison.common["family"], [])
-        if not own or own[0].common == comparison.common:
-            own.append(comparison)
-    charts = [draw_crossovers(file, own) for own in first.values()]
-    epochs = first.get("Epoch", [])
-    maps = [draw_heat_map(file, grid) for grid in grids(found)[:_MOST_HEAT_MAPS]]
-    return [*charts, *maps] if epochs else charts
+    for group in by_work(found):
+        first.setdefault(group[0].common["family"], group)
+    charts = [(family, draw_crossovers(file, own)) for family, own in first.items()]
+    if "Epoch" in first:
+        maps = [draw_heat_map(file, grid) for grid in grids(found)[:_MOST_HEAT_MAPS]]
+        charts += [("Epoch", chart) for chart in maps]
+    return charts
 
 
 def _block(
-    file: File, found: Sequence[Comparison], charts: Sequence[Chart], context: Context
+    file: File,
+    found: Sequence[Comparison],
+    charts: Sequence[tuple[str, Chart]],
+    context: Context,
 ) -> Block:
-    epochs, others = _of_family(found, True), _of_family(found, False)
+    epochs = _of_family(found, "Epoch")
     every = crossover_table([(file, epochs)])
-    best = crossover_table([(file, [one for one in epochs if one.cpu.candidates])])
-    ratios = speed_ups(file)
+    decisive = [one for one in epochs if one.cpu.candidates]
+    best = crossover_table([(file, _plainest(decisive) or decisive)])
+    summary = best if best.lines else every
+    pictures: dict[str, list[Picture]] = {}
+    for family, chart in charts:
+        stem = context.stem(file, chart.name)
+        pictures.setdefault(family, []).append(Picture(chart.pictures, stem, alt=chart.alt))
+    title = "Epochs: from how many parameters on the GPU wins"
     folds = []
     if best.lines:
-        folds.append(Fold(f"Against each number of threads ({len(every.lines)})", (every,)))
+        name = "Epochs: against each number of threads, in every precision"
+        table = on_page(every, ("cpu_threads", *_ANSWER), name)
+        folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
+    ratios = speed_ups(file)
     if ratios:
-        folds.append(
-            Fold(f"Speed-up of every network ({len(ratios)})", (speed_up_table([(file, ratios)]),))
-        )
-    if others:
-        folds.append(
-            Fold(
-                f"Crossovers of products and layers ({len(others)})",
-                (crossover_table([(file, others)]),),
-            )
-        )
+        table = on_page(speed_up_table([(file, ratios)]), _RATIO)
+        folds.append(Fold(f"Epochs: speed-up of every network ({len(ratios)})", (table,)))
+    folds += [
+        _fold(file, _of_family(found, family), pictures.get(family, ()), family)
+        for family in dict.fromkeys(one.common["family"] for one in found)
+        if family != "Epoch"
+    ]
     return Block(
         machine=file.machine.id,
-        pictures=tuple(
-            Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
-            for chart in charts
-        ),
-        tables=(best if best.lines else every,) if epochs else (),
+        pictures=tuple(pictures.get("Epoch", ())),
+        tables=(on_page(summary, _ANSWER, title),) if epochs else (),
         folds=tuple(folds),
     )
 
 
-def _of_family(found: Sequence[Comparison], epochs: bool) -> list[Comparison]:
-    return [one for one in found if (one.common["family"] == "Epoch") == epochs]
+def _plainest(found: Sequence[Comparison]) -> list[Comparison]:
+    """Those of `found` in the plainest precision: others double the table."""
+    return [
+        one for one in found if one.common.get("precision") == one.gpu.axes["precision"].plainest
+    ]
+
+
+def _fold(
+    file: File, found: Sequence[Comparison], pictures: Sequence[Picture], family: str
+) -> Fold:
+    name = TITLES.get(family, family)
+    title = f"{name}: from which size on the GPU wins"
+    table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
+    return Fold(f"{title} ({len(table.lines)})", (table,), pictures=tuple(pictures))
+
+
+def _of_family(found: Sequence[Comparison], family: str) -> list[Comparison]:
+    return [one for one in found if one.common["family"] == family]

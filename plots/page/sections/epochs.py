@@ -8,7 +8,8 @@ from functools import partial
 
 from plots.charts.epochs import draw_epochs
 from plots.charts.style import Pictures
-from plots.network import epoch_rows, on_device
+from plots.network import epoch_rows, networks, on_device
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.published import Experiment
 from plots.rows import File, Row
@@ -17,12 +18,17 @@ from plots.tables.epochs import best_table, every_table
 
 _NOTES = (
     "Median: of the wall-clock times of a whole epoch over the data. Range: from the fastest to "
-    "the slowest repetition, none left out. A dash: not measured. The best of several ways is "
-    "chosen by its median, which flatters it by as much as the repetitions vary.",
+    "the slowest repetition, none left out. The best of several ways is chosen by its median, "
+    "which flatters it by as much as the repetitions vary.",
 )
 _MOST_SERIES = 7  # lines that a chart can hold
-_FASTEST = "Of eager and graph execution only the faster is drawn; the tables have all. "
+_FEWER = "Only the faster of eager and graph execution and the plainest precision are drawn. "
 _SPEED_UP = "Speed-up: CPU time / GPU time, each the best of its device, in the same precision."
+_ANSWER = (
+    *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
+    *("params", "batch"),
+)
+_TITLE = "Epochs: the fastest way of each device"
 
 
 def build(files: Sequence[File], context: Context) -> Section:
@@ -42,13 +48,21 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 
 def draw(file: File, experiments: Sequence[Experiment]) -> Pictures:
-    """The chart of `file`; of too many lines those of the slower executions are left out."""
+    """The chart of `file`; of too many lines those of slower executions and of other than the
+    plainest precision are left out."""
     return draw_epochs(file, _drawn(epoch_rows(file)), experiments)
 
 
 def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
-    many = len({series_key(row) for row in rows}) > _MOST_SERIES
-    return without_slower_executions(rows) if many else rows
+    if len({series_key(row) for row in rows}) <= _MOST_SERIES:
+        return rows
+    fewer = without_slower_executions(rows)
+    plain = [
+        row
+        for row in fewer
+        if row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
+    ]
+    return plain or fewer
 
 
 def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
@@ -61,11 +75,32 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         context.stem(file, "epochs"),
         alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
         "a line for each way to compute. The table below has the same figures.",
-        caption=(_FASTEST if left_out else "") + "Grey: what others published, see below.",
+        caption=(_FEWER if left_out else "") + "Grey: what others published, see below.",
     )
-    return Block(
-        machine=file.machine.id,
-        pictures=(picture,),
-        tables=(best_table(rows),),
-        folds=(Fold(f"Every row of every way to compute ({len(rows)})", (every_table(rows),)),),
+    compared, alone = _compared(rows)
+    main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
+    folds = []
+    for device, own in alone.items() if compared else ():
+        name = {"cpu": "CPU", "cuda": "GPU"}.get(device, device)
+        precisions = ", ".join(dict.fromkeys(row.configuration["precision"] for row in own))
+        title = f"Epochs that only the {name} has, {precisions}"
+        table = on_page(best_table(own), _ANSWER, title)
+        folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
+    folds.append(
+        Fold(
+            f"Epochs: every row of every way to compute ({len(rows)})",
+            (on_page(every_table(rows), ("network", "seconds_per_epoch", "on")),),
+        )
     )
+    return Block(machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds))
+
+
+def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
+    """The rows of networks that several devices have in one precision; the others by device."""
+    compared: list[Row] = []
+    alone: dict[str, list[Row]] = {}
+    for members in networks(rows).values():
+        devices = {row.configuration["device"] for row in members}
+        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
+        own += members
+    return compared, alone

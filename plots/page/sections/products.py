@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.analysis.rates import Line, lines, rate
-from plots.charts.rates import MOST_LINES, draw_rates
+from plots.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.charts.style import Pictures
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File, Row
 from plots.series import device_name
@@ -16,6 +17,7 @@ from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import whole
 
 _GEMM_SIZES = ("m", "n", "k")
+_FEW = 8  # lines of a table that is not folded
 _ELSEWHERE = ("family", "device", "cpu_threads")  # said beside the columns of the other axes
 
 
@@ -64,45 +66,68 @@ def _layer_lines(file: File) -> list[Line]:
 
 def _draw(file: File) -> tuple[Pictures | None, Pictures | None]:
     return (
-        _chart(_square_lines(file), "Arithmetic of a square product by its size", "n of n×n"),
-        _chart(_layer_lines(file), "Arithmetic of a layer by its width", "inputs and outputs"),
+        _chart(
+            file,
+            _square_lines(file),
+            _GEMM_SIZES,
+            title="Matrix products: arithmetic by size",
+            size_label="n of n×n",
+        ),
+        _chart(
+            file,
+            _layer_lines(file),
+            ("width",),
+            title="Layers: arithmetic by width",
+            size_label="inputs and outputs",
+        ),
     )
 
 
-def _chart(drawn: Sequence[Line], title: str, size_label: str) -> Pictures | None:
+def _chart(
+    file: File, drawn: Sequence[Line], sized: Sequence[str], *, title: str, size_label: str
+) -> Pictures | None:
     if not drawn:
         return None
     return draw_rates(
-        drawn, title=title, size_label=size_label, rate_label="operations", unit="FLOP/s"
+        file,
+        panels(drawn, sized)[:MOST_PANELS],
+        title=title,
+        size_label=size_label,
+        rate_label="operations per second",
+        unit="FLOP/s",
     )
 
 
 def _block(file: File, drawn: tuple[Pictures | None, Pictures | None], context: Context) -> Block:
     kinds = (
-        ("products", "a square matrix product", "its size", _square_lines(file)),
-        ("layers", "a layer", "its width", _layer_lines(file)),
+        ("products", "a square matrix product", "its size", _square_lines(file), _GEMM_SIZES),
+        ("layers", "a layer", "its width", _layer_lines(file), ("width",)),
     )
-    pictures, tables = [], []
-    for (name, what, over, found), picture in zip(kinds, drawn, strict=True):
+    pictures, tables, folds = [], [], []
+    for (name, what, over, found, sized), picture in zip(kinds, drawn, strict=True):
         if picture is None:
             continue
-        few = f"The first {MOST_LINES} of {len(found)} kinds are drawn."
+        count = len(panels(found, sized))
+        few = f"{MOST_PANELS} of {count} kinds are drawn; the table below has all."
         pictures.append(
             Picture(
                 picture,
                 context.stem(file, name),
                 alt=f"Floating-point operations per second of {what} against {over}, both axes "
                 "logarithmic, a line for each way to compute. The tables below have the figures.",
-                caption=few if len(found) > MOST_LINES else "",
+                caption=few if count > MOST_PANELS else "",
             )
         )
-        tables.append(_summary(f"Highest rate of {what}", found))
-    folds = []
+        table = _summary(f"Highest rate of {what}", found)
+        if len(found) > _FEW:
+            folds.append(Fold(f"{table.title} ({len(found)})", (table,)))
+        else:
+            tables.append(table)
     gemm, layer = _rows(file, "Gemm"), _rows(file, "Layer")
     if gemm:
-        folds.append(Fold(f"Every product ({len(gemm)})", (_every("Every product", gemm),)))
+        folds.append(Fold(f"Every product ({len(gemm)})", (_page("Every product", gemm),)))
     if layer:
-        folds.append(Fold(f"Every layer ({len(layer)})", (_every("Every layer", layer),)))
+        folds.append(Fold(f"Every layer ({len(layer)})", (_page("Every layer", layer),)))
     return Block(
         machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables), folds=tuple(folds)
     )
@@ -128,6 +153,13 @@ def _summary(title: str, found: Sequence[Line]) -> Table:
             )
         )
     return Table(title, columns, tuple(table))
+
+
+def _page(title: str, rows: Sequence[Row]) -> Table:
+    sizes = [
+        key for key in (*_GEMM_SIZES, "width") if any(key in row.configuration for row in rows)
+    ]
+    return on_page(_every(title, rows), (*sizes, "flops_per_second", "on", "seconds"))
 
 
 def _every(title: str, rows: Sequence[Row]) -> Table:

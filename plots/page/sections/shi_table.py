@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plots.analysis.shi import load_shi, shi_rows, shi_table
+from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Section
 from plots.rows import File
+from plots.tables.table import NOTHING, Table
 
 _LEAD = (
     "Seconds per mini-batch of the networks of Shi, Wang, Xu and Chu, \u201cBenchmarking "
@@ -25,7 +28,12 @@ def build(files: Sequence[File], context: Context) -> Section:
             title="Beside Shi et al. 2016",
             anchor="shi",
             lead=f"{_LEAD}with the same networks as measured here.",
-            tables=(table,),
+            blocks=(
+                Block(
+                    tables=(_measured(table, shi_table(figures, ())),),
+                    folds=(Fold("The whole table", (table,)),),
+                ),
+            ),
         )
     return Section(
         title="Beside Shi et al. 2016",
@@ -34,3 +42,13 @@ def build(files: Sequence[File], context: Context) -> Section:
         "./run --sweep=full does, and gives them lines here.",
         blocks=(Block(folds=(Fold("The published table", (table,)),)),),
     )
+
+
+def _measured(table: Table, published: Table) -> Table:
+    """`table` without the networks that no file has, what the files have before the `published`."""
+    theirs = {column.key for column in published.columns}
+    own = [place for place, column in enumerate(table.columns) if column.key not in theirs]
+    networks = {line[0].text for line in table.lines if any(line[at] != NOTHING for at in own)}
+    kept = tuple(line for line in table.lines if line[0].text in networks)
+    keys = [column.key for column in (*table.columns[:2], *(table.columns[at] for at in own))]
+    return on_page(replace(table, lines=kept), keys, f"{table.title}: the networks measured here")

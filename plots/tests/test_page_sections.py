@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page says first, and what it folds."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from plots import loading
+from plots.analysis.counterfactuals import counterfactuals
+from plots.analysis.crossover import Crossover, comparisons
+from plots.charts.files import stems
+from plots.cli import main
+from plots.page import report
+from plots.page.columns import on_page
+from plots.page.section import Context
+from plots.page.sections import SECTIONS, crossovers, epochs, reasons, shi_table
+from plots.published import load_published
+from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
+
+MODES = (("eager", "pageable"), ("eager", "resident"), ("graph", "resident"))
+
+
+@pytest.fixture
+def machine(write):
+    """CPU and GPU with profiles, the GPU in tf32 as well."""
+    document = synthetic_machine.machine(modes=MODES)
+    for entry in list(document["benchmarks"]):
+        if entry["configuration"].get("data"):
+            configuration = {**entry["configuration"], "precision": "tf32"}
+            name = synthetic.row_name(configuration)
+            own = {"name": name, "run_name": name, "configuration": configuration}
+            document["benchmarks"].append({**entry, **own})
+    return loading.load_file(write(document, "in/machine.json"))
+
+
+def context(*files):
+    return Context(
+        experiments=tuple(load_published()),
+        detailed=len(files),
+        stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
+        compared={file.path: comparisons(file) for file in files},
+    )
+
+
+def test_of_the_counterfactuals_three_stand_first(machine):
+    (block,) = reasons.build([machine], context(machine)).blocks
+    every = counterfactuals(machine, comparisons(machine))
+    assert len(every) > 3 and 1 <= len(block.points) <= 3
+    folded = [point for fold in block.folds for point in fold.points]
+    assert len(block.points) + len(folded) == len(every)
+    assert not [point for point in block.points if "within the uncertainty" in point]
+    assert not [point for point in block.points if "stays the same" in point]
+
+
+def crossover(size, low, high):
+    words = f"from {size}" if size else "GPU never"
+    return Crossover("once" if size else "never", size, low, high, (), words)
+
+
+def test_repayment_is_in_sight(machine):
+    (block,) = reasons.build([machine], context(machine)).blocks
+    (table,) = block.tables
+    assert "repaid its start-up" in table.title
+    assert [column.key for column in table.columns][:2] == ["model", "epochs"]
+    assert len(table.lines) == len(synthetic.MODELS)  # of each network the fastest way alone
+
+
+def test_epochs_are_compared_without_dashes(machine):
+    (block,) = epochs.build([machine], context(machine)).blocks
+    (table,) = block.tables
+    assert len(table.lines) == len(synthetic.MODELS)
+    assert NOTHING not in [cell for line in table.lines for cell in line]
+    assert [column.key for column in table.columns][:4] == [
+        *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")
+    ]
+    alone = block.folds[0].tables[0]
+    assert len(alone.lines) == len(synthetic.MODELS)
+    assert alone.title.startswith("Epochs that only the GPU has, tf32")
+    assert NOTHING not in [cell for line in alone.lines for cell in line]
+
+
+def test_epochs_stand_before_products_and_layers(write):
+    file = loading.load_file(write(synthetic_sweep.wide_sweep((100,))))
+    # Operations come first in a file, as ./run measures them.
+    rows = sorted(file.rows, key=lambda row: row.family == "Epoch")
+    file = replace(file, rows=tuple(rows))
+    (block,) = crossovers.build([file], context(file)).blocks
+    (table,) = block.tables
+    assert table.title.startswith("Epochs: ")
+    assert "f32" in table.title and "tf32" not in table.title
+    titles = [fold.summary for fold in block.folds]
+    assert titles[-2].startswith("Matrix products: ") and titles[-1].startswith("Layers: ")
+    assert all("epoch" in picture.stem for picture in block.pictures)
+    assert "gemm" in block.folds[-2].pictures[0].stem
+    assert "layer" in block.folds[-1].pictures[0].stem
+    found = [
+        re.findall(r"<text[^>]*>([^<]*where the GPU overtakes[^<]*)", picture.pictures.svg.decode())
+        for picture in (*block.pictures, *(one for fold in block.folds for one in fold.pictures))
+    ]
+    named = [titles[0] for titles in found if titles]
+    assert len(named) == len(set(named)) == 3
+
+
+def test_titles_of_tables_differ(write):
+    file = loading.load_file(write(synthetic_probes.everything()))
+    sections = [module.build([file], context(file)) for module in SECTIONS]
+    titles = [
+        table.title
+        for section in sections
+        if section
+        for block in section.blocks
+        for table in (*block.tables, *(one for fold in block.folds for one in fold.tables))
+    ]
+    assert len(titles) > 10 and len(set(titles)) == len(titles)
+
+
+def test_own_times_stand_before_the_published(write):
+    file = loading.load_file(write(synthetic.sweep()))
+    section = shi_table.build([file], context(file))
+    (block,) = section.blocks
+    (table,) = block.tables
+    assert {line[0].text for line in table.lines} == {"FCN-R"}
+    assert "synthetic machine" in table.columns[2].group
+    assert len(block.folds[0].tables[0].lines) > len(table.lines)
+
+
+def test_what_all_lines_share_is_in_the_title():
+    columns = (
+        Column("name", "name"),
+        Column("batch", "batch", numeric=True),
+        Column("time", "time", numeric=True, group="CPU"),
+        Column("empty", "empty"),
+        Column("kept", "kept"),
+    )
+    lines = tuple(
+        (Cell(name), Cell("100", 100), Cell(time, time), NOTHING, Cell("same"))
+        for name, time in (("a", "1"), ("b", "2"))
+    )
+    table = Table("Times", columns, lines)
+    shown = on_page(table, ("time", "kept", "unknown"))
+    assert shown.title == "Times (batch 100)"
+    assert [column.key for column in shown.columns] == ["time", "kept", "name"]
+    assert [cell.text for cell in shown.lines[1]] == ["2", "same", "b"]
+    alone = on_page(replace(table, lines=lines[:1]), ("time",), "One")
+    assert alone.title == "One" and len(alone.columns) == 5
+    flagged = replace(
+        table, lines=tuple((*line[:1], replace(line[1], marks=(1,)), *line[2:]) for line in lines)
+    )
+    assert "batch" in [column.key for column in on_page(flagged, ()).columns]
+
+
+@pytest.mark.slow
+def test_charts_have_one_name_in_all_commands(machine, tmp_path, capsys):
+    page = report.build_report([machine], load_published())
+    folder = machine.path.parent
+    for command in ("crossover", "why"):
+        assert main([command, str(folder), "--charts", str(tmp_path / "charts")]) == 0
+    json.dumps(capsys.readouterr().out)
+    drawn = {path.name: path.read_bytes() for path in (tmp_path / "charts").iterdir()}
+    both = drawn.keys() & page.keys()
+    assert "synthetic-machine.why.svg" in both
+    assert "synthetic-machine.crossover-epoch-100-f32.svg" in both
+    assert all(drawn[name] == page[name] for name in both)
+    assert all(name.startswith("synthetic-machine.") for name in drawn)
