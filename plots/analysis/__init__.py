@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows of result files mean: crossovers, speed-ups, reasons, comparisons, predictions."""
+"""What the rows of result files mean: crossovers, speedups, reasons, comparisons, predictions."""

@@ -143,7 +143,7 @@ def _speed_up(one: SpeedUp) -> str:
         return f"{place} too few repetitions tell who is faster: {times}."
     interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
     return (
-        f"{place} neither is faster for sure: {times}; the speed-up's 95 % interval, {interval}, "
+        f"{place} neither is faster for sure: {times}; the speedup's 95 % interval, {interval}, "
         "holds 1."
     )
 

@@ -122,7 +122,7 @@ def _find(
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
         raise ValueError("the curves have no size in common")
-    # Logarithm of the speed-up CPU time / GPU time: the GPU wins where it is positive.
+    # Logarithm of the speedup CPU time / GPU time: the GPU wins where it is positive.
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))

@@ -33,7 +33,7 @@ class Answer:
     `elsewhere` are the same way's comparisons at other batches whose answer is another one (where
     that way was not measured there, that of the best way that was), and `exceptions` the networks
     on no curve whose faster device is not the one that the curve has at their size. `largest` is
-    the speed-up of the largest network of the curve; None where the devices name it differently.
+    the speedup of the largest network of the curve; None where the devices name it differently.
     """
 
     comparison: Comparison
@@ -188,7 +188,7 @@ def _disagree(one: Crossover, other: Crossover) -> bool:
 
 
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
-    """The speed-ups, the GPU computing as in `chosen`, of its largest network and of all networks
+    """The speedups, the GPU computing as in `chosen`, of its largest network and of all networks
     on no curve."""
     batch, largest = chosen.common.get("batch", ""), chosen.sizes[-1]
     rows = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SPEED UP = CPU time / GPU time, for each network: also for those that stand on no curve."""
+"""SPEEDUP = CPU time / GPU time, for each network: also for those that stand on no curve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SpeedUp:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Speed-ups of one GPU configuration over size and batch size.
+    """Speedups of one GPU configuration over size and batch size.
 
     `ratios[i, j]` is that of `batches[i]` and `sizes[j]`, NaN where it was not measured. `common`
     is what all have in common, without the batch size.
@@ -61,7 +61,7 @@ class Grid:
 
 
 def speed_ups(file: File) -> list[SpeedUp]:
-    """The speed-up of every network of `file` on every GPU configuration, in the file's order.
+    """The speedup of every network of `file` on every GPU configuration, in the file's order.
 
     The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
     best, which is a little slower where several are about equally fast (estimate()).
@@ -82,7 +82,7 @@ def speed_ups(file: File) -> list[SpeedUp]:
 
 
 def grids(comparisons: Sequence[Comparison]) -> list[Grid]:
-    """The speed-ups of `comparisons` with the best thread count, where at least two sizes and two
+    """The speedups of `comparisons` with the best thread count, where at least two sizes and two
     batch sizes were measured."""
     groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
     for comparison in comparisons:

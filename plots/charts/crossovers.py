@@ -17,7 +17,7 @@ from plots.rows import File
 
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
     """A chart of time for each thing that both devices compute, epochs first, then the heat maps of
-    speed-up."""
+    speedup."""
     charts = [draw_crossovers(file, group) for group in by_work(comparisons)]
     return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
 

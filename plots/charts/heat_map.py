@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the speed-up over size and batch size, with the line on which both devices are equal."""
+"""Draws the speedup over size and batch size, with the line on which both devices are equal."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _COLOURS = LinearSegmentedColormap.from_list("CPU to GPU", ["#4A41B5", "#F4F4F4"
 
 
 def draw_heat_map(file: File, grid: Grid) -> Chart:
-    """Draws `grid`, a cell for each size and batch size, with the speed-up written in it.
+    """Draws `grid`, a cell for each size and batch size, with the speedup written in it.
 
-    The line of speed-up 1 is interpolated between the cells' centres on a logarithmic scale.
+    The line of speedup 1 is interpolated between the cells' centres on a logarithmic scale.
     """
-    name = slug("-".join(["speed-up", *grid.common.values(), grid.gpu_label]), 100)
+    name = slug("-".join(["speedup", *grid.common.values(), grid.gpu_label]), 100)
     return Chart(name, render(partial(_draw, file, grid)), _alt(grid))
 
 
@@ -119,7 +119,7 @@ def _lines(file: File, grid: Grid) -> list[str]:
         devices(file),
         f"{printable(conditions, 60)}; {printable(grid.gpu_label, 60)} against "
         f"{printable(grid.cpu_label, 60)}",
-        "SPEED UP = CPU time / GPU time; blue: the CPU is faster, red: the GPU",
+        "SPEEDUP = CPU time / GPU time; blue: the CPU is faster, red: the GPU",
     ]
 
 
@@ -130,12 +130,12 @@ def _alt(grid: Grid) -> str:
     for name, find in (("largest", np.nanargmax), ("smallest", np.nanargmin)):
         line, column = np.unravel_index(find(grid.ratios), grid.ratios.shape)
         extremes.append(
-            f"the {name} speed-up is {_ratio(grid.ratios[line, column])}, at "
+            f"the {name} speedup is {_ratio(grid.ratios[line, column])}, at "
             f"{units.count(grid.sizes[column])} {grid.measure} and batch "
             f"{grid.batches[line]:,}"
         )
     return (
-        f"Speed-up of {printable(grid.gpu_label, 60)} over {printable(grid.cpu_label, 60)} by "
+        f"Speedup of {printable(grid.gpu_label, 60)} over {printable(grid.cpu_label, 60)} by "
         f"{grid.measure} and batch size, {printable(what(grid.common, grid.axes), 60)}: the GPU is "
         f"faster at {wins} of {np.count_nonzero(measured)} combinations; {'; '.join(extremes)}."
     )

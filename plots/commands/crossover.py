@@ -33,7 +33,7 @@ NAME = "crossover"
 HELP = "say from which size on the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
-    "wins with its 95 % interval for each way to compute on it, and the speed-up of each network. "
+    "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
     "--all shows each number of CPU threads and every precision, too. docs/method/crossover.md "
     "says how. Bad files are named and left out, and the exit code is then 2."
 )
@@ -95,7 +95,7 @@ def _tables(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]],
     ratios: Sequence[tuple[File, Sequence[SpeedUp]]],
 ) -> list[Table]:
-    """Epochs first: their crossovers and speed-ups; then what products and layers do."""
+    """Epochs first: their crossovers and speedups; then what products and layers do."""
     tables = crossover_tables([pair for pair in crossovers if pair[1]])
     with_ratios = [pair for pair in ratios if pair[1]]
     if with_ratios:
@@ -125,7 +125,7 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
     reason = f": {printable(file.machine.gpu_reason)}" if file.machine.gpu_reason else ""
     return (
         f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
-        "size from which that wins, its interval, and the speed-up of each network"
+        "size from which that wins, its interval, and the speedup of each network"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The crossovers and the speed-ups of result files as tables."""
+"""The crossovers and the speedups of result files as tables."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> list
 def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     """One line for each network and GPU configuration; the CPU is at its best thread count.
 
-    The faster device's time is bold where the interval of the speed-up does not hold 1.
+    The faster device's time is bold where the interval of the speedup does not hold 1.
     """
     flags: dict[str, int] = {}
     lines = []
@@ -131,10 +131,10 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         Column("cpu_seconds", "time", numeric=True, group="CPU"),
         *_GPU,
         Column("gpu_seconds", "time", numeric=True, group="GPU"),
-        Column("speed_up", "SPEED UP", numeric=True),
+        Column("speed_up", "SPEEDUP", numeric=True),
         *_INTERVAL,
     )
-    title = f"SPEED UP = CPU time / GPU time of one epoch{_on(found)}"
+    title = f"SPEEDUP = CPU time / GPU time of one epoch{_on(found)}"
     notes = (*flags, *_left_out(file for file, _ in found))
     return Table(title, columns, tuple(lines), notes)
 

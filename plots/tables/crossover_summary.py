@@ -91,7 +91,7 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
 
 
 def _how_much(file: File, found: Headline | None, ratios: Sequence[SpeedUp]) -> Table | None:
-    """The speed-ups of all networks, the discs at the batch of the headline, in its first way."""
+    """The speedups of all networks, the discs at the batch of the headline, in its first way."""
     shown = list(ratios)
     if found:
         first = found.first
@@ -113,7 +113,7 @@ def _how_much(file: File, found: Headline | None, ratios: Sequence[SpeedUp]) -> 
     more = (f"{left} more: --all shows other batches, ways of the GPU and precisions.",)
     return replace(
         table,
-        title=f"How much faster the GPU trains, {way(found.first)}: SPEED UP = CPU time / GPU time",
+        title=f"How much faster the GPU trains, {way(found.first)}: SPEEDUP = CPU time / GPU time",
         columns=tuple(table.columns[place] for place in kept),
         lines=tuple(tuple(line[place] for place in kept) for line in table.lines),
         notes=(*table.notes, *(more if left else ())),

@@ -31,7 +31,7 @@ def best_table(rows: Sequence[Row]) -> Table:
     several = len(devices) > 1
     columns = [*_NETWORK]
     if several:
-        columns.append(Column("speed_up", "speed-up", numeric=True))
+        columns.append(Column("speed_up", "speedup", numeric=True))
     for device in devices:
         columns += _device_columns(device, several)
     flags: dict[str, int] = {}

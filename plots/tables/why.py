@@ -93,7 +93,7 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
             for count in counts
         ),
         *(
-            Column(f"speed_up_{count}", _threads(count), numeric=True, group="speed-up")
+            Column(f"speed_up_{count}", _threads(count), numeric=True, group="speedup")
             for count in counts[1:]
         ),
     )

@@ -163,7 +163,7 @@ def _thread_table(found: Sequence[Threads]) -> Table:
             Column("fewest_seconds", "epoch", numeric=True, group="fewest"),
             Column("fastest", "threads", numeric=True, group="fastest"),
             Column("fastest_seconds", "epoch", numeric=True, group="fastest"),
-            Column("speed_up", "speed-up", numeric=True),
+            Column("speed_up", "speedup", numeric=True),
         ),
         tuple(lines),
         (note,) if unsure else (),

@@ -29,7 +29,7 @@ from plots.rows import File
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, noisy
 
-SLOPE = 0.8  # of the speed-up over the size, both in logarithms
+SLOPE = 0.8  # of the speedup over the size, both in logarithms
 ROWS = 240
 _SHAPE = 2.0**0.5  # the gamma noise's spread, of its scale
 
@@ -37,7 +37,7 @@ _SHAPE = 2.0**0.5  # the gamma noise's spread, of its scale
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """Shares of files whose interval holds the true crossover, and of sizes whose interval holds
-    the true speed-up; `bias` is the median of log(crossover / truth), `speed_up_bias` the mean."""
+    the true speedup; `bias` is the median of log(crossover / truth), `speed_up_bias` the mean."""
 
     crossover: float
     speed_up: float
@@ -186,7 +186,7 @@ def _with_rows(file: File, times: np.ndarray) -> File:
 
 
 def _print_crossover(files: int) -> None:
-    print(f"{files} files each; crossover, speed-up (bias of each)")
+    print(f"{files} files each; crossover, speedup (bias of each)")
     for scale, threads, counts in (
         *((0.02, 1, "equal"), (0.15, 1, "equal"), (0.15, 8, "equal")),
         *((0.02, threads, counts) for threads in (2, 4, 8) for counts in COUNTS),

@@ -192,7 +192,7 @@ def claimed(where: str, sizes: np.ndarray) -> np.ndarray:
 
 
 def random_file(generator: np.random.Generator) -> tuple[list[dict[str, str]], dict]:
-    """Ways at random batches and sizes, and the true speed-up of each: far from 1, so that nine
+    """Ways at random batches and sizes, and the true speedup of each: far from 1, so that nine
     repetitions decide it."""
     configurations, truth = [], {}
     for batch in generator.choice([10, 50, 100, 500, 1000], generator.integers(1, 4), False):

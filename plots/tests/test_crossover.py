@@ -28,7 +28,7 @@ def speed_up_curves(
 
 
 def crossing_at(*sizes: float, slope: float = 0.8) -> np.ndarray:
-    """Speed-ups that cross 1 exactly at `sizes`, the first time to the GPU's favour.
+    """Speedups that cross 1 exactly at `sizes`, the first time to the GPU's favour.
 
     Around each crossing they are a power law, so that log-log interpolation has no error.
     """

@@ -39,7 +39,7 @@ def test_text_has_the_answer_beside_the_way(simple, capsys):
     assert blocks[0].startswith("synthetic machine\n  On disc networks at batch 100, copying each")
     assert blocks[1].endswith("faster than the CPU (1 thread)")
     assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {crossover.words}"
-    assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEED UP = ")
+    assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEEDUP = ")
     assert blocks[4].count("\ndisc-") == 11
     assert len(blocks) == 5
 
@@ -58,7 +58,7 @@ def test_text_is_short_and_epochs_come_first(wide, capsys):
     assert main(["crossover", str(wide.path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100 and len(lines) < 70
-    titles = ["disc networks faster than", "SPEED UP", "square matrices", "layers faster"]
+    titles = ["disc networks faster than", "SPEEDUP", "square matrices", "layers faster"]
     places = [next(n for n, line in enumerate(lines) if title in line) for title in titles]
     assert places == sorted(places)
     (each,) = [line for line in lines if line.startswith("  100  graph, pinned ")]
@@ -89,7 +89,7 @@ def test_every_format_but_text_has_all_lines(wide, capsys):
     tables = json.loads(capsys.readouterr().out)
     assert [table["title"].partition(" on ")[0] for table in tables] == [
         "Crossover of training epochs",
-        "SPEED UP = CPU time / GPU time of one epoch",
+        "SPEEDUP = CPU time / GPU time of one epoch",
         "Crossover of square matrix products",
         "Crossover of layers",
     ]

@@ -150,7 +150,7 @@ def test_the_page_fits_a_phone_and_a_desk(folder, tmp_path):
 
 def test_the_answer_is_in_sight(folder, tmp_path):
     phone, desk = probe((folder / "index.html").read_text(encoding="utf-8"), tmp_path)
-    # Network and speed-up, or the median where there is one device; on a desk all columns of all
+    # Network and speedup, or the median where there is one device; on a desk all columns of all
     # tables that are not folded, but for those of ten published devices.
     assert phone["reach"][1] < phone["width"] and phone["reach"][2] < phone["width"]
     assert all("Shi et al." in title for title in desk["scrolling"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size on the GPU wins: charts, crossovers with their intervals, speed-ups."""
+"""From which size on the GPU wins: charts, crossovers with their intervals, speedups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTES = (
     "The crossover is the smallest size from which the GPU wins at all larger measured sizes. Its "
     "95 % interval is a bootstrap of the repetitions of this run, and knows nothing of what "
     "differs between runs. docs/method/crossover.md defines each word.",
-    "SPEED UP = CPU time / GPU time.",
+    "SPEEDUP = CPU time / GPU time.",
 )
 
 
@@ -86,7 +86,7 @@ def _block(
     ratios = speed_ups(file)
     if ratios:
         table = on_page(speed_up_table([(file, ratios)]), _RATIO)
-        folds.append(Fold(f"Epochs: speed-up of every network ({len(ratios)})", (table,)))
+        folds.append(Fold(f"Epochs: speedup of every network ({len(ratios)})", (table,)))
     folds += [
         _fold(file, _of_family(found, family), pictures.get(family, ()), family)
         for family in dict.fromkeys(one.common["family"] for one in found)

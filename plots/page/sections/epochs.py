@@ -23,7 +23,7 @@ _NOTES = (
 )
 _MOST_SERIES = 7  # lines that a chart can hold
 _FEWER = "Only the faster of eager and graph execution and the plainest precision are drawn. "
-_SPEED_UP = "Speed-up: CPU time / GPU time, each the best of its device, in the same precision."
+_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
     *("params", "batch"),

@@ -31,7 +31,7 @@ def _block(experiment: Experiment) -> Block:
         times = ", ".join(f"{name} {total:g} s" for name, total in experiment.seconds.items())
         result += f": {times} for {experiment.epochs} epochs"
     if experiment.speed_up:
-        result += f", speed-up {experiment.speed_up:.3f} (CPU time / GPU time)"
+        result += f", speedup {experiment.speed_up:.3f} (CPU time / GPU time)"
     facts = (
         ("Result", result),
         ("Network", experiment.network),
