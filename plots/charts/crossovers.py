@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.analysis.crossover import Comparison
+from plots.analysis.headline import own_batch
 from plots.analysis.speed_up import grids
 from plots.charts.crossover import draw_crossovers
 from plots.charts.files import stems, write_pictures
@@ -23,11 +24,20 @@ def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
 
 
 def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """`comparisons` by what is computed, epochs first, else in their order."""
+    """`comparisons` by what is computed: epochs first, those at the headline's batch before others;
+    else in their order."""
     groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
     for comparison in comparisons:
         groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
-    return sorted(groups.values(), key=lambda group: group[0].common["family"] != "Epoch")
+    batch = own_batch(comparisons)
+
+    def place(group: list[Comparison]) -> int:
+        common = group[0].common
+        if common["family"] != "Epoch":
+            return 2
+        return 0 if common.get("batch") == batch else 1
+
+    return sorted(groups.values(), key=place)
 
 
 def write_charts(found: Sequence[tuple[File, Sequence[Comparison]]], folder: Path) -> list[Path]:

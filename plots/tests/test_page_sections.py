@@ -11,7 +11,7 @@ import pytest
 
 from plots import loading
 from plots.analysis.counterfactuals import counterfactuals
-from plots.analysis.crossover import Crossover, comparisons
+from plots.analysis.crossover import comparisons
 from plots.charts.files import stems
 from plots.cli import main
 from plots.page import report
@@ -53,13 +53,18 @@ def test_of_the_counterfactuals_three_stand_first(machine):
     assert len(every) > 3 and 1 <= len(block.points) <= 3
     folded = [point for fold in block.folds for point in fold.points]
     assert len(block.points) + len(folded) == len(every)
-    assert not [point for point in block.points if "within the uncertainty" in point]
-    assert not [point for point in block.points if "stays the same" in point]
+    assert not [point for point in block.points if " stays " in point]
+    assert [point for point in folded if " stays " in point]
 
 
-def crossover(size, low, high):
-    words = f"from {size}" if size else "GPU never"
-    return Crossover("once" if size else "never", size, low, high, (), words)
+def test_the_batch_of_the_headline_comes_first(write):
+    file = loading.load_file(write(synthetic_sweep.wide_sweep()))
+    (block,) = crossovers.build([file], context(file)).blocks
+    assert "batch 100, f32" in block.pictures[0].alt
+    table = block.tables[0]
+    place = [column.key for column in table.columns].index("batch")
+    batches = [line[place].value for line in table.lines]
+    assert batches[0] == 100 and set(batches) == {10, 100, 1000}
 
 
 def test_repayment_is_in_sight(machine):

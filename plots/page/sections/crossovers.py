@@ -49,7 +49,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[tuple[str, Chart]]:
-    """A chart of each family of rows, of what comes first in the file, and the heat maps of
+    """A chart of each family of rows, of what comes first in by_work(), and the heat maps of
     epochs; each with its family. Epochs come first."""
     file, found = pair
     first: dict[str, list[Comparison]] = {}
@@ -68,6 +68,7 @@ def _block(
     charts: Sequence[tuple[str, Chart]],
     context: Context,
 ) -> Block:
+    found = [one for group in by_work(found) for one in group]
     epochs = _of_family(found, "Epoch")
     every = crossover_table([(file, epochs)])
     decisive = [one for one in epochs if one.cpu.candidates]
