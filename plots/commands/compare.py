@@ -30,14 +30,13 @@ from plots.tables.table import Table
 from plots.text import printable, slug
 
 NAME = "compare"
-HELP = "compare machines, or commits row by row, or mix a CPU with another machine's GPU"
+HELP = "compare machines or commits, or combine a CPU with another machine's GPU"
 DESCRIPTION = (
-    "Files of several machines: sets them side by side, with crossover, times, and the geometric "
-    "mean of the ratio to one of them. Files of one machine: compares the rows with those of the "
-    "first file, the baseline: ratio of times, 95 % interval, and whether the other is faster, "
-    "slower, the same, or nothing of that is shown (docs/method/comparing.md). Exits with 2 where "
-    "files can't be compared. With --cpu-of and --gpu-of instead: from which size on the second "
-    "machine's GPU would win against the first one's CPU."
+    "Shows files of several machines side by side, with crossovers, times and the geometric mean "
+    "of the ratio to one of them. For files of one machine, compares the rows with those of the first "
+    "file, the baseline: ratio of times, 95 % interval, and a verdict (docs/method/comparing.md). "
+    "Exits with 2 if files can't be compared. With --cpu-of and --gpu-of instead: the size from "
+    "which the second machine's GPU would win against the first machine's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
 _TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"

@@ -30,7 +30,7 @@ from plots.tables.table import Table
 from plots.text import printable
 
 NAME = "crossover"
-HELP = "say from which size on the GPU wins, and by how much"
+HELP = "find the size from which the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "

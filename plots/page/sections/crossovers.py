@@ -38,7 +38,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Crossover",
         anchor="crossover",
-        lead="From which size on the GPU wins, against the best number of CPU threads, and by how "
+        lead="The size from which the GPU wins, against the best number of CPU threads, and by how "
         "much. An interval reaches over all sizes at which the repetitions leave the answer open.",
         blocks=tuple(
             _block(file, found, own, context)
@@ -112,7 +112,7 @@ def _fold(
     file: File, found: Sequence[Comparison], pictures: Sequence[Picture], family: str
 ) -> Fold:
     name = TITLES.get(family, family)
-    title = f"{name}: from which size on the GPU wins"
+    title = f"{name}: the size from which the GPU wins"
     table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
     return Fold(f"{title} ({len(table.lines)})", (table,), pictures=tuple(pictures))
 

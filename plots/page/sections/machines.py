@@ -35,7 +35,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Machines side by side",
         anchor="machines",
-        lead="From which size on the GPU of each machine wins, and how fast each machine is.",
+        lead="The size from which the GPU of each machine wins, and how fast each machine is.",
         blocks=(
             Block(tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),)),
             Block(
