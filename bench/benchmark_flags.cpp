@@ -114,7 +114,8 @@ std::vector<std::string> BenchmarkFlags::select(const std::vector<std::string>& 
     std::copy_if(names.begin(), names.end(), std::back_inserter(selected),
                  [&](const std::string& name) { return pattern.is_in(name) != others; });
   } catch (const std::invalid_argument& fault) {
-    throw UsageError("--benchmark_filter=" + filter + " is not a regular expression: " + fault.what());
+    throw UsageError("--benchmark_filter=" + filter +
+                     " is not a regular expression: " + fault.what());
   }
   if (selected.empty()) {
     throw UsageError("--benchmark_filter=" + filter + " matches none of the " +
