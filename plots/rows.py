@@ -124,7 +124,7 @@ class Failure:
 class Row:
     """One configuration with all its repetitions.
 
-    `index` is the place of its first repetition in the file, counted from 0. `samples` are
+    `index` is its place among the file's rows, counted from 0. `samples` are
     seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
     the median over the repetitions, in the unit their names give. `workload` is the fingerprint of
     the computation with its optimizer, rows and data, None in older files; those have a `bound` in
@@ -136,7 +136,7 @@ class Row:
     configuration: dict[str, str]
     samples: np.ndarray
     counters: dict[str, float]
-    quality: tuple[str, ...]
+    warnings: tuple[str, ...]
     verification: Verification | None
     bound: Bound | None
     failure: Failure | None

@@ -32,7 +32,7 @@ PARTS: dict[str, str] = {
     "update": "update",
     "synchronization": "wait",
 }
-UNEXPLAINED = "unexplained"
+UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Split:
     """Where an epoch of `row` goes: part → seconds, only the parts that were profiled.
 
     Each repetition has a profile of its own moment, so medians are taken part by part, and
-    `unexplained` is the median of what the repetitions had beyond their own profiles; negative
+    `unattributed` is the median of what the repetitions had beyond their own profiles; negative
     where the profiled epochs were slower than the timed ones. `total` is the sum of all of them,
     which is near the row's median and the whole that shares are of.
     """
@@ -49,15 +49,15 @@ class Split:
     parts: dict[str, float]
 
     @property
-    def unexplained(self) -> float:
+    def unattributed(self) -> float:
         """Seconds of an epoch that no part explains."""
-        stated = self.row.counters.get("seconds_unexplained")
+        stated = self.row.counters.get("seconds_unattributed")
         return self.row.median - sum(self.parts.values()) if stated is None else stated
 
     @property
     def total(self) -> float:
-        """Seconds of all parts and of what is unexplained."""
-        return sum(self.parts.values()) + self.unexplained
+        """Seconds of all parts and of what is unattributed."""
+        return sum(self.parts.values()) + self.unattributed
 
 
 @dataclass(frozen=True, slots=True)

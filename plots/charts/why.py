@@ -13,14 +13,14 @@ from matplotlib.patches import Patch
 
 from plots import units
 from plots.analysis.bounds import bounds
-from plots.analysis.why import PARTS, UNEXPLAINED, Split, splits
+from plots.analysis.why import PARTS, UNATTRIBUTED, Split, splits
 from plots.charts.style import GREY, Pictures, devices, drawing, render
 from plots.network import epoch_rows
 from plots.rows import File
 from plots.series import series_key, series_labels
 from plots.text import printable
 
-# Okabe and Ito's palette. What is unexplained is hatched: it is no part of the computation.
+# Okabe and Ito's palette. What is unattributed is hatched: it is no part of the computation.
 _COLOURS = {
     "launch": "#E69F00",
     "copy_to_device": "#56B4E9",
@@ -30,7 +30,7 @@ _COLOURS = {
     "loss": "#CC79A7",
     "update": "#D55E00",
     "synchronization": "#404040",
-    UNEXPLAINED: "#D9D9D9",
+    UNATTRIBUTED: "#D9D9D9",
 }
 _PANEL_HEIGHT = 1.9  # inches
 _BESIDE = 16  # bars of a panel that leave room for another beside it
@@ -40,7 +40,7 @@ _NAME = 16  # characters of a name
 def draw_why(file: File) -> Pictures | None:
     """The chart of `file`; None where no Epoch row was profiled.
 
-    A bar has the parts of an epoch in percent of their total. What is unexplained stands on top
+    A bar has the parts of an epoch in percent of their total. What is unattributed stands on top
     where it is positive and hangs below zero where it is negative, so that the bar's upper part
     ends above 100. A line across the bar is the row's bound.
     """
@@ -86,13 +86,13 @@ def _draw_panel(
         heights = np.array([_percent(split, split.parts.get(part, 0.0)) for split in bars])
         axes.bar(places, heights, bottom=bottom, width=0.8, color=_COLOURS[part])
         bottom += heights
-    rest = np.array([_percent(split, split.unexplained) for split in bars])
+    rest = np.array([_percent(split, split.unattributed) for split in bars])
     axes.bar(
         places,
         rest,
         bottom=np.where(rest > 0, bottom, 0.0),
         width=0.8,
-        color=_COLOURS[UNEXPLAINED],
+        color=_COLOURS[UNATTRIBUTED],
         edgecolor="#808080",
         linewidth=0.4,
         hatch="////",
@@ -153,7 +153,9 @@ def _add_legend(figure: Figure, found: Sequence[Split], any_bound: bool) -> None
         if any(part in split.parts for split in found)
     ]
     handles.append(
-        Patch(facecolor=_COLOURS[UNEXPLAINED], edgecolor="#808080", hatch="////", label=UNEXPLAINED)
+        Patch(
+            facecolor=_COLOURS[UNATTRIBUTED], edgecolor="#808080", hatch="////", label=UNATTRIBUTED
+        )
     )
     if any_bound:
         handles.append(Line2D([], [], color="#262626", linewidth=2, label="bound"))

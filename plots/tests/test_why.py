@@ -66,17 +66,17 @@ def test_the_parts_add_up_to_the_median(load):
     found = why.splits(epoch_rows(file))
     assert len(found) == len(epoch_rows(file)) == 14 * 4
     for split in found:
-        total = sum(split.parts.values()) + split.unexplained
+        total = sum(split.parts.values()) + split.unattributed
         assert total == pytest.approx(split.row.median)
     # With noise this large the profile is above the median of about half of them.
-    assert 10 < sum(split.unexplained < 0 for split in found) < 46
+    assert 10 < sum(split.unattributed < 0 for split in found) < 46
 
 
 def test_a_row_without_profile_has_no_split(small, write):
     file = loading.load_file(write(small))
     assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
-    assert "unexplained_percent" not in table.records()[0]
+    assert "unattributed_percent" not in table.records()[0]
     assert draw_why(file) is None
 
 
@@ -88,7 +88,7 @@ def test_shares_are_percent_of_the_epoch(load):
     parts = synthetic_machine.profile(what, synthetic.cpu_configuration("disc-2", 1))
     total = sum(parts.values())
     assert line["loss_percent"] == pytest.approx(100 * parts["loss"] / total)
-    assert line["unexplained_percent"] == pytest.approx(0, abs=1e-6)
+    assert line["unattributed_percent"] == pytest.approx(0, abs=1e-6)
     assert line["bound"] == "compute"
     assert line["bound_percent"] == pytest.approx(100 * what["flops"] / 5e10 / total)
 
@@ -332,7 +332,7 @@ def test_charts_are_written_and_always_the_same(gpu_path, tmp_path, capsys):
         "launch",
         "copy to GPU",
         "products",
-        "unexplained",
+        "unattributed",
         "bound",
         "GPU, eager, pinned",
     ):
