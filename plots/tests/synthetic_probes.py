@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from plots.tests import synthetic
+from plots.upgrade import upgraded
 
 GPU_MODES = [
     (execution, data)
@@ -194,7 +195,8 @@ def write_many(folder: Path, files: int, entries: int = 500) -> None:
     ]
     for number in range(files):
         document["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
-        synthetic.write(folder / f"{number}" / "2020-01-01.json", document)
+        path = folder / f"{number}" / "2020-01-01.json"
+        synthetic.write(path, upgraded(path, document))
 
 
 if __name__ == "__main__":

@@ -210,6 +210,44 @@ def test_every_way_to_cut_a_file_off_is_a_sentence(small, tmp_path):
         fault(path)
 
 
+JUNK = (None, True, -1, 0, 1e39, "x", "", [], {}, [{}], {"name": 1})
+
+
+def places(value, place=()):
+    """Where there is anything in a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*place, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*place, key))
+
+
+@pytest.mark.slow
+def test_whatever_stands_in_a_field_is_read_or_a_sentence(small, tmp_path):
+    path = tmp_path / "file.json"
+    small["benchmarks"][0]["seconds_product"] = 0.01
+    small["rows"][0] |= {"warnings": ["x"], "minimum_work": {"flops": 1.0}, "label": "x"}
+    text = json.dumps(small)
+    faults = 0
+    for place in places(small):
+        for junk in (*JUNK, "missing"):
+            mutated = json.loads(text)
+            holder = mutated
+            for key in place[:-1]:
+                holder = holder[key]
+            if junk == "missing":
+                del holder[place[-1]]
+            else:
+                holder[place[-1]] = junk
+            path.write_text(json.dumps(mutated), encoding="utf-8")
+            try:
+                loading.load_file(path)
+            except loading.BadFileError as error:
+                faults += 1
+                assert str(error).startswith(str(path)) and "\n" not in str(error)
+    assert faults > 500
+
+
 def test_missing_file_and_no_file(tmp_path):
     assert "no such file" in fault(tmp_path / "missing.json")
     assert "not a regular file" in fault(tmp_path)
