@@ -85,6 +85,11 @@ bool BenchmarkFlags::drops_samples() const {
          is_set("--benchmark_display_aggregates_only");
 }
 
+bool BenchmarkFlags::wants_aggregates() const {
+  const std::string flag = "--benchmark_report_aggregates_only";
+  return values_.contains(flag) && !is_set(flag);
+}
+
 std::map<std::string, std::string> BenchmarkFlags::context() const {
   std::map<std::string, std::string> pairs;
   const auto given = values_.find("--benchmark_context");

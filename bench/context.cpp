@@ -139,7 +139,7 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                   {"library_build_type", "release"},
                   {"json_schema_version", 1},
                   {"crossover",
-                   {{"schema_version", 1},
+                   {{"schema_version", 2},
                     {"complete", false},
                     {"machine", machine_json(devices)},
                     {"software",

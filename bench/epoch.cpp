@@ -62,7 +62,7 @@ class PreparedEpoch : public PreparedBenchmark {
 };
 
 void derive(benchmark::UserCounters& counters, double seconds) {
-  derive_unexplained(counters, seconds);
+  derive_unattributed(counters, seconds);
   counters["seconds_per_epoch"] = seconds;
   counters["samples_per_second"] = counters["rows"].value / seconds;
   counters["flops_per_second"] = counters["flops"].value / seconds;
@@ -78,7 +78,7 @@ void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
     for (const Target& target : training->targets(plan, devices)) {
       Row row{.configuration = joined(what, target.configuration),
               .device = target.device,
-              .quality = target.quality,
+              .warnings = target.warnings,
               .derive = derive};
       training->expect(row, plan, target);
       row.make = [training, plan, target](Result& result) {

@@ -206,7 +206,7 @@ void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
              const Target& target, const Cost& one, Rows& rows) {
   Row row{.configuration = configuration(plan, precision, target),
           .device = target.device,
-          .quality = target.quality,
+          .warnings = target.warnings,
           .derive = derive_operation};
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);

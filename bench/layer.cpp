@@ -181,7 +181,7 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
       for (const Target& target : operation_targets(arguments, devices, precision, one)) {
         Row row{.configuration = configuration(plan, target),
                 .device = target.device,
-                .quality = target.quality,
+                .warnings = target.warnings,
                 .derive = derive_operation};
         const auto times = static_cast<double>(repeats(one));
         constexpr double launches = 4;  // at most, of one pass

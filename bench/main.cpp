@@ -76,9 +76,11 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
     say("no GPU rows: " + devices.gpu_reason);
   }
   Reporter reporter(
-      rows, names, file ? &*file : nullptr,
-      std::unique_ptr<benchmark::BenchmarkReporter>(
-          flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr));
+      rows, names,
+      {.file = file ? &*file : nullptr,
+       .aggregates = flags.wants_aggregates(),
+       .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
+           flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
   benchmark::RunSpecifiedBenchmarks(&reporter);
   benchmark::Shutdown();
   const int unmeasured = reporter.unmeasured();

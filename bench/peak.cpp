@@ -52,7 +52,7 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
                        const ProbeSpec& spec, int threads) {
     const Configuration side{{"cpu_threads", std::to_string(threads)}};
     Row row = probe_row(arguments, cpu, named(quantity, more, cpu, side), spec);
-    row.quality = doubts_about_threads(threads);
+    row.warnings = doubts_about_threads(threads);
     rows.add(std::move(row));
   };
   for (const int threads : thread_counts(arguments)) {

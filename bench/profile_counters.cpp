@@ -61,13 +61,13 @@ void count_profile(Program& program, double seconds, std::map<std::string, doubl
   }
 }
 
-void derive_unexplained(benchmark::UserCounters& counters, double seconds) {
-  double explained = 0;
+void derive_unattributed(benchmark::UserCounters& counters, double seconds) {
+  double attributed = 0;
   for (const OpCategory category : categories) {
     const auto counter = counters.find(counter_of(category));
-    explained += counter != counters.end() ? counter->second.value : 0;
+    attributed += counter != counters.end() ? counter->second.value : 0;
   }
-  counters["seconds_unexplained"] = seconds - explained;
+  counters["seconds_unattributed"] = seconds - attributed;
 }
 
 }  // namespace crossover::bench

@@ -18,7 +18,7 @@ std::string to_string(OpCategory category);
 /// many profiles as fit `seconds`: one at least, 21 at most.
 void count_profile(Program& program, double seconds, std::map<std::string, double>& counters);
 
-/// Adds `seconds_unexplained`: what is left of `seconds` beyond the counters of the profile.
-void derive_unexplained(benchmark::UserCounters& counters, double seconds);
+/// Adds `seconds_unattributed`: what is left of `seconds` beyond the counters of the profile.
+void derive_unattributed(benchmark::UserCounters& counters, double seconds);
 
 }  // namespace crossover::bench

@@ -7,148 +7,14 @@
 #include <iostream>
 #include <sstream>
 
+#include "row_json.h"
 #include "say.h"
 
 namespace crossover::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Run = benchmark::BenchmarkReporter::Run;
-
-// Google Benchmark 1.8 renamed Run::error_occurred and error_message. These read either.
-
-template <class AnyRun>
-bool has_error(const AnyRun& run) {
-  if constexpr (requires { run.error_occurred; }) {
-    return run.error_occurred;
-  } else {
-    return static_cast<bool>(run.skipped);
-  }
-}
-
-template <class AnyRun>
-std::string error_of(const AnyRun& run) {
-  if constexpr (requires { run.error_message; }) {
-    return run.error_message;
-  } else {
-    return run.skip_message;
-  }
-}
-
-const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::measured:
-      return "measured";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::skipped:
-      return "skipped";
-  }
-  return "";
-}
-
-/// JSON has no NaN and no infinity: such a number is left out.
-void put(Json& object, const std::string& key, double value) {
-  if (std::isfinite(value)) {
-    object[key] = value;
-  }
-}
-
 double seconds_of(const Run& run) {
   return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
-}
-
-Json verification_json(const RowVerification& verification) {
-  Json json = {{"reference", verification.reference}};
-  if (!verification.unit.empty()) {
-    json[verification.unit] = verification.compared;
-    json[verification.unit + "_of"] = verification.of;
-  }
-  json["tolerance"] = verification.tolerance;
-  json["relative_error"] = verification.error;
-  if (verification.parameter_tolerance && verification.parameter_error) {
-    json["parameter_tolerance"] = *verification.parameter_tolerance;
-    json["parameter_error"] = *verification.parameter_error;
-  }
-  if (verification.undetermined > 0) {
-    json["undetermined_updates"] = verification.undetermined;
-  }
-  if (verification.tf32_factors) {
-    json["tf32_factors"] = to_string(*verification.tf32_factors);
-  }
-  if (verification.relu_passes_zero) {
-    json["relu_passes_zero"] = true;
-  }
-  return json;
-}
-
-Json minimum_work_json(const MinimumWork& least) {
-  return {{"flops", least.flops},
-          {"memory_bytes", least.memory_bytes},
-          {"bytes_to_device", least.bytes_to_device},
-          {"bytes_from_device", least.bytes_from_device},
-          {"launches", least.launches},
-          {"graph", least.graph}};
-}
-
-Json row_json(const Run& run, const Row& row) {
-  Json json = {{"name", run.benchmark_name()},
-               {"family_index", run.family_index},
-               {"per_family_instance_index", run.per_family_instance_index},
-               {"run_name", run.run_name.str()}};
-  const bool aggregate = run.run_type == Run::RT_Aggregate;
-  json["run_type"] = aggregate ? "aggregate" : "iteration";
-  json["repetitions"] = run.repetitions;
-  if (!aggregate) {
-    json["repetition_index"] = run.repetition_index;
-  }
-  json["threads"] = run.threads;
-  if (aggregate) {
-    json["aggregate_name"] = run.aggregate_name;
-    json["aggregate_unit"] = run.aggregate_unit == benchmark::kTime ? "time" : "percentage";
-  }
-  json["configuration"] = Json::object();
-  for (const auto& [key, value] : row.configuration) {
-    json["configuration"][key] = value;
-  }
-  if (has_error(run)) {
-    json["error_occurred"] = true;
-    json["error_message"] = error_of(run);
-    json["outcome"] =
-        name_of(row.result.outcome == Outcome::measured ? Outcome::failed : row.result.outcome);
-    return json;
-  }
-  if (aggregate && run.aggregate_unit == benchmark::kPercentage) {
-    put(json, "real_time", run.real_accumulated_time);
-    put(json, "cpu_time", run.cpu_accumulated_time);
-  } else {
-    json["iterations"] = run.iterations;
-    put(json, "real_time", run.GetAdjustedRealTime());
-    put(json, "cpu_time", run.GetAdjustedCPUTime());
-  }
-  json["time_unit"] = benchmark::GetTimeUnitString(run.time_unit);
-  if (!run.report_label.empty()) {
-    json["label"] = run.report_label;
-  }
-  if (!aggregate) {
-    json["quality"] = row.quality;
-    for (const std::string& doubt : row.gpu.doubts()) {
-      json["quality"].push_back(doubt);
-    }
-    if (!row.result.workload.empty()) {
-      json["workload"] = row.result.workload;
-    }
-    if (!row.result.verification.reference.empty()) {
-      json["verification"] = verification_json(row.result.verification);
-    }
-    if (row.result.minimum_work) {
-      json["minimum_work"] = minimum_work_json(*row.result.minimum_work);
-    }
-  }
-  for (const auto& [name, counter] : run.counters) {
-    put(json, name, counter.value);
-  }
-  return json;
 }
 
 /// Three significant digits and a unit: 31.2 ms.
@@ -174,16 +40,15 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, ResultFile* file,
-                   std::unique_ptr<benchmark::BenchmarkReporter> standard)
-    : rows_(rows), file_(file), standard_(std::move(standard)), selected_(selected.size()) {
+Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output output)
+    : rows_(rows), output_(std::move(output)), selected_(selected.size()) {
   for (const std::string& name : selected) {
     expected_seconds_ += rows[name].expected_seconds;
   }
 }
 
 bool Reporter::ReportContext(const Context& context) {
-  return standard_ == nullptr || standard_->ReportContext(context);
+  return output_.standard == nullptr || output_.standard->ReportContext(context);
 }
 
 void Reporter::ReportRuns(const std::vector<Run>& measured) {
@@ -194,34 +59,30 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
   }
   const std::string name = runs.front().run_name.str();
   Row& row = rows_[name];
-  for (Run& run : runs) {
-    if (run.run_type != Run::RT_Iteration || has_error(run)) {
-      continue;
+  // Google Benchmark reports a row twice: its repetitions, then their aggregates.
+  const bool is_new = reported_.insert(name).second;
+  if (output_.file != nullptr) {  // at once: half a row must never be on disk
+    if (is_new) {
+      const RowJson json = row_json(runs, row);
+      output_.file->add({json.facts}, json.repetitions);
+    } else if (output_.aggregates) {
+      output_.file->add({}, aggregates_json(runs));
     }
-    if (row.derive != nullptr) {
+  }
+  bool failed = false;
+  for (Run& run : runs) {
+    if (!error_of(run).empty()) {
+      failed = true;
+    } else if (run.run_type == Run::RT_Iteration && row.derive != nullptr) {
       row.derive(run.counters, seconds_of(run));
     }
   }
-  // Google Benchmark reports a row twice: its repetitions, then their aggregates.
-  const bool is_new = reported_.insert(name).second;
   if (is_new) {
     expected_seconds_done_ += row.expected_seconds;
   }
-  bool failed = false;
-  std::vector<Json> json;
-  for (const Run& run : runs) {
-    // A row that fails, fails in every repetition: once is enough to know.
-    if (!(failed && has_error(run))) {
-      json.push_back(row_json(run, row));
-    }
-    failed = failed || has_error(run);
-  }
-  if (file_ != nullptr) {
-    file_->add(json);  // at once: half a row must never be on disk
-  }
   unmeasured_ += failed ? 1 : 0;
-  if (standard_ != nullptr) {
-    standard_->ReportRuns(runs);
+  if (output_.standard != nullptr) {
+    output_.standard->ReportRuns(runs);
   } else if (is_new) {
     show(name, runs);
   }
@@ -231,8 +92,8 @@ void Reporter::ReportRuns(const std::vector<Run>& measured) {
 }
 
 void Reporter::Finalize() {
-  if (standard_ != nullptr) {
-    standard_->Finalize();
+  if (output_.standard != nullptr) {
+    output_.standard->Finalize();
   }
 }
 
@@ -245,7 +106,7 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
     return found != run.counters.end() ? found->second.value : 0;
   };
   for (const Run& run : runs) {
-    if (has_error(run)) {
+    if (!error_of(run).empty()) {
       error = error_of(run);
     } else if (run.run_type == Run::RT_Iteration) {
       // An iteration may repeat what its row is about, which `seconds` is the time of.
@@ -258,8 +119,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size())) << reported_.size()
        << "/" << selected_ << "] " << name << "  ";
   if (!error.empty()) {
-    line << name_of(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
-                                                                   : Outcome::failed)
+    line << to_string(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
+                                                                     : Outcome::failed)
          << ": " << error;
     say(name + ": " + error);
   } else if (!seconds.empty()) {

@@ -18,11 +18,15 @@ namespace crossover::bench {
 
 class Reporter : public benchmark::BenchmarkReporter {
  public:
-  /// `selected`: the names that will run, for "row n of N" and the time left. `file` may be null.
-  /// `standard`: one of Google Benchmark's reporters to show rows instead of our lines; may be
-  /// null.
-  Reporter(Rows& rows, const std::vector<std::string>& selected, ResultFile* file,
-           std::unique_ptr<benchmark::BenchmarkReporter> standard);
+  struct Output {
+    ResultFile* file = nullptr;  ///< null: none is written
+    bool aggregates = false;     ///< into the file as well
+    /// One of Google Benchmark's reporters to show rows instead of our lines; may be null.
+    std::unique_ptr<benchmark::BenchmarkReporter> standard;
+  };
+
+  /// `selected`: the names that will run, for "row n of N" and the time left.
+  Reporter(Rows& rows, const std::vector<std::string>& selected, Output output);
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& measured) override;
@@ -35,8 +39,7 @@ class Reporter : public benchmark::BenchmarkReporter {
   [[nodiscard]] std::string time_left() const;
 
   Rows& rows_;
-  ResultFile* file_;
-  std::unique_ptr<benchmark::BenchmarkReporter> standard_;
+  Output output_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double expected_seconds_ = 0;       ///< of all selected rows
   double expected_seconds_done_ = 0;  ///< of the finished ones

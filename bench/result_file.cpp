@@ -59,10 +59,23 @@ void replace(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
+/// Text in a file name or a message may be no UTF-8; the file must be.
+std::string text_of(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void append(std::string& lines, const std::vector<nlohmann::ordered_json>& items) {
+  for (const nlohmann::ordered_json& item : items) {
+    lines += (lines.empty() ? "\n  " : ",\n  ") + text_of(item, -1);
+  }
+}
+
+std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" + lines + "\n ]"; }
+
 }  // namespace
 
 ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json context)
-    : path_(std::move(path)) {
+    : path_(std::move(path)), context_(std::move(context)) {
   const std::string asked = "--out=" + path_.string();
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
@@ -84,8 +97,6 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
     std::filesystem::create_directories(path_.parent_path(), ignored);
   }
   temporary_name = current_.string() + "." + std::to_string(getpid()) + ".tmp";
-  file_["context"] = std::move(context);
-  file_["benchmarks"] = nlohmann::ordered_json::array();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write, with its message
   try {
     write();
@@ -98,15 +109,15 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
 
 ResultFile::~ResultFile() { handle_signals(SIG_DFL); }
 
-void ResultFile::add(const std::vector<nlohmann::ordered_json>& rows) {
-  for (const nlohmann::ordered_json& row : rows) {
-    file_["benchmarks"].push_back(row);
-  }
+void ResultFile::add(const std::vector<nlohmann::ordered_json>& rows,
+                     const std::vector<nlohmann::ordered_json>& entries) {
+  append(rows_, rows);
+  append(entries_, entries);
   write();
 }
 
 std::filesystem::path ResultFile::finish(bool successful) {
-  nlohmann::ordered_json& ours = file_["context"]["crossover"];
+  nlohmann::ordered_json& ours = context_["crossover"];
   std::array<double, 3> load{};
   if (getloadavg(load.data(), static_cast<int>(load.size())) == static_cast<int>(load.size())) {
     ours["load_average_end"] = load;
@@ -121,9 +132,12 @@ std::filesystem::path ResultFile::finish(bool successful) {
 }
 
 void ResultFile::write() const {
-  // Text in a file name or a message may be no UTF-8; the file must be.
-  replace(current_,
-          file_.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  std::string context = text_of(context_, 1);
+  for (std::size_t at = 0; (at = context.find('\n', at)) != std::string::npos; ++at) {
+    context.insert(at + 1, 1, ' ');
+  }
+  replace(current_, "{\n \"context\": " + context + ",\n \"rows\": " + list(rows_) +
+                        ",\n \"benchmarks\": " + list(entries_) + "\n}\n");
 }
 
 }  // namespace crossover::bench

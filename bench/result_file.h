@@ -21,8 +21,10 @@ class ResultFile {
   ResultFile& operator=(const ResultFile&) = delete;
   ~ResultFile();
 
-  /// Appends rows; the file is on disk and valid when this returns. Throws std::runtime_error.
-  void add(const std::vector<nlohmann::ordered_json>& rows);
+  /// Appends rows and entries of `benchmarks`, a line each; the file is on disk and valid when this
+  /// returns. Throws std::runtime_error.
+  void add(const std::vector<nlohmann::ordered_json>& rows,
+           const std::vector<nlohmann::ordered_json>& entries);
 
   /// Marks the run complete; where `successful`, it takes the place of an older file.
   /// Returns where the rows are.
@@ -33,7 +35,8 @@ class ResultFile {
 
   std::filesystem::path path_;     ///< as asked for
   std::filesystem::path current_;  ///< where the rows are now
-  nlohmann::ordered_json file_;
+  nlohmann::ordered_json context_;
+  std::string rows_, entries_;  ///< their lines
 };
 
 }  // namespace crossover::bench

@@ -23,6 +23,7 @@ namespace crossover::bench {
 std::string row_name(const Configuration& configuration);
 
 enum class Outcome { measured, failed, skipped };
+std::string to_string(Outcome outcome);
 
 /// How a row's results were compared with a reference, before it was timed.
 struct RowVerification {
@@ -75,12 +76,12 @@ class PreparedBenchmark {
 struct Row {
   Configuration configuration;
   Device* device = nullptr;
-  int repetitions = 0;               ///< 0: as many as the sweep's
-  double min_time_seconds = 0;       ///< of one repetition; 0: the sweep's
-  double expected_seconds = 0;       ///< a guess, for the time left and for a plan
-  std::string reference;             ///< what rows share that is computed once; empty: nothing
-  double reference_seconds = 0;      ///< a guess at the time of that
-  std::vector<std::string> quality;  ///< what casts doubt on the figures, a sentence each
+  int repetitions = 0;                ///< 0: as many as the sweep's
+  double min_time_seconds = 0;        ///< of one repetition; 0: the sweep's
+  double expected_seconds = 0;        ///< a guess, for the time left and for a plan
+  std::string reference;              ///< what rows share that is computed once; empty: nothing
+  double reference_seconds = 0;       ///< a guess at the time of that
+  std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
   /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
   /// wrong.

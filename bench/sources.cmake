@@ -28,6 +28,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/require_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/result_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/row.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/row_json.cpp
   ${CMAKE_CURRENT_LIST_DIR}/say.cpp
   ${CMAKE_CURRENT_LIST_DIR}/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sweeps.cpp

@@ -35,7 +35,7 @@ std::vector<Target> targets_of(Devices& devices, const Configuration& common,
                     .options = options_of(joined(common, mode)),
                     .configuration = joined({{"device", device.name()}}, mode)};
       if (device.is_host) {
-        target.quality = doubts_about_threads(target.options.threads);
+        target.warnings = doubts_about_threads(target.options.threads);
         target.counters["cpu_threads"] = target.options.threads;
       }
       all.push_back(std::move(target));

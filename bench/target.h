@@ -17,7 +17,7 @@ struct Target {
   Device* device = nullptr;
   CompileOptions options;
   Configuration configuration;             ///< the device's part: device, execution, ...
-  std::vector<std::string> quality;        ///< what casts doubt on its figures, a sentence each
+  std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 
   /// Of what the compiled Workload takes, that which is the host's memory: a GPU tells of its own.

@@ -33,7 +33,7 @@ def praise(file: File) -> str:
     rows = file.rows
     failed = [row for row in rows if row.failure and row.failure.outcome == "failed"]
     skipped = sum(row.failure is not None for row in rows) - len(failed)
-    flagged = sum(bool(row.quality) for row in rows)
+    flagged = sum(bool(row.warnings) for row in rows)
     parts = [
         f"{len(rows):,} rows of a {file.run.sweep} sweep at commit {file.software.commit[:7]}, "
         "every result verified"

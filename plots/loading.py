@@ -20,9 +20,14 @@ from plots.parallel import Map, in_process
 from plots.refusal import BadFileError, bad, located, rule_words, shown
 from plots.rows import Cpu, File, Machine, Run, Software
 from plots.text import printable
+from plots.upgrade import upgraded
 
-SCHEMA_VERSION = 1
-SCHEMA_PATH = Path(__file__).with_name("schema.json")
+SCHEMA_VERSION = 2
+# Of each version that is read. What an older one leaves out, the newest one's definitions say.
+SCHEMA_PATHS = {
+    1: Path(__file__).with_name("schema_1.json"),
+    SCHEMA_VERSION: Path(__file__).with_name("schema.json"),
+}
 
 _LARGEST = 1e40  # of any number
 
@@ -70,10 +75,25 @@ def _file_or_fault(path: Path) -> File | str:
 
 def load_file(path: Path) -> File:
     """Reads and checks one result file; raises BadFileError with the first fault found."""
+    return file_of(path, upgraded(path, read(path)))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document in `path`, valid by the schema of its version; raises BadFileError."""
     document = _parse(path)
     _check_format(path, document)
     _check_finite(path, document, [])
-    _check_schema(path, document)
+    check_schema(path, document)
+    return document
+
+
+def version_of(document: dict[str, Any]) -> int:
+    """The schema version that `document` states."""
+    return document["context"]["crossover"]["schema_version"]
+
+
+def file_of(path: Path, document: dict[str, Any]) -> File:
+    """What `document` of the newest version holds; raises BadFileError."""
     context = document["context"]
     crossover = context["crossover"]
     return File(
@@ -83,7 +103,7 @@ def load_file(path: Path) -> File:
         machine=_machine(crossover["machine"]),
         software=_software(crossover["software"]),
         run=_run(crossover["configuration"]),
-        rows=rows_of(path, document["benchmarks"], BUILT_IN.extended(crossover.get("axes", ()))),
+        rows=rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ()))),
     )
 
 
@@ -190,12 +210,12 @@ def _check_format(path: Path, document: Any) -> None:
             "give a file written by bench",
         )
     version = crossover.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
+    if type(version) is not int or version not in SCHEMA_PATHS:
         raise bad(
             path,
             'field "context.crossover.schema_version"',
-            f"is {shown(version)} but this program reads {SCHEMA_VERSION}; read the file with the "
-            "Crossover version that wrote it, or measure again",
+            f"is {shown(version)} but this program reads {' and '.join(map(str, SCHEMA_PATHS))}; "
+            "read the file with the Crossover version that wrote it, or measure again",
         )
 
 
@@ -220,19 +240,29 @@ def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
 
 
 @cache
-def _validate() -> Any:
-    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    return fastjsonschema.compile(schema, use_default=False)
+def schema_of(version: int) -> dict[str, Any]:
+    """The JSON Schema of one of SCHEMA_PATHS, complete."""
+    newest, own = (
+        json.loads(SCHEMA_PATHS[which].read_text(encoding="utf-8"))
+        for which in (SCHEMA_VERSION, version)
+    )
+    return {**own, "definitions": {**newest["definitions"], **own["definitions"]}}
 
 
-def _check_schema(path: Path, document: Any) -> None:
+@cache
+def _validator(version: int) -> Any:
+    return fastjsonschema.compile(schema_of(version), use_default=False)
+
+
+def check_schema(path: Path, document: Any) -> None:
+    """Checks `document` by the schema of the version it states; raises BadFileError."""
     try:
-        _validate()(document)
+        _validator(version_of(document))(document)
     except fastjsonschema.JsonSchemaValueException as error:
         place: list[str | int] = list(error.path[1:])
-        if len(place) > 1 and place[0] == "benchmarks":
+        if len(place) > 1 and place[0] in ("rows", "benchmarks"):
             place[1] = int(place[1])
-            entry = document["benchmarks"][place[1]]
+            entry = document[place[0]][place[1]]
             name = entry.get("name") if isinstance(entry, dict) else None
         else:
             name = None

@@ -20,20 +20,25 @@ def bad(path: Path, place: str, fault: str) -> BadFileError:
     return BadFileError(": ".join(part for part in (printable(str(path)), place, fault) if part))
 
 
-def entry_words(index: int, name: object) -> str:
-    """An element of `benchmarks` in words: `row benchmarks[3] ("Epoch/…")`."""
+def element_words(place: str, index: int, name: object) -> str:
+    """An element of a list in words: `benchmarks[3] ("Epoch/…")`."""
     quoted = f' ("{printable(name)}")' if isinstance(name, str) else ""
-    return f"row benchmarks[{index}]{quoted}"
+    return f"{place}[{index}]{quoted}"
+
+
+def row_words(name: str) -> str:
+    """A row in words: `row "Epoch/…"`."""
+    return f'row "{printable(name)}"'
 
 
 def located(place: list[str | int], name: object) -> str:
-    """Row and field in words: `row benchmarks[3] ("Epoch/…"): field "real_time"`."""
-    row = ""
-    if len(place) > 1 and place[0] == "benchmarks":
-        row = entry_words(int(place[1]), name)
+    """An element and its field in words: `rows[3] ("Epoch/…"): field "params"`."""
+    element = ""
+    if len(place) > 1 and place[0] in ("rows", "benchmarks"):
+        element = element_words(str(place[0]), int(place[1]), name)
         place = place[2:]
     field = ".".join(printable(str(part), 60) for part in place)
-    return ": ".join(part for part in (row, f'field "{field}"' if field else "") if part)
+    return ": ".join(part for part in (element, f'field "{field}"' if field else "") if part)
 
 
 def shown(value: object) -> str:

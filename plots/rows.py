@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a result file holds, as the analysis sees it; plots/loading.py reads it.
 
-The names of the JSON fields are known there and in plots/entries.py alone.
+The names of the JSON fields are known there and in plots/entries.py alone, those of older schema
+versions in plots/upgrade.py.
 """
 
 from __future__ import annotations
@@ -124,12 +125,13 @@ class Failure:
 class Row:
     """One configuration with all its repetitions.
 
-    `index` is the place of its first repetition in the file, counted from 0. `samples` are
-    seconds per iteration, one for each repetition; a failed row may have none. `counters` hold
-    the median over the repetitions, in the unit their names give. `workload` is the fingerprint of
-    the computation with its optimizer, rows and data, None in older files; those have a `bound` in
-    place of a `minimum_work`. `optimizer` is that of an Epoch row in words, empty where the file
-    does not say. `axes` are the file's.
+    `index` is its place among the file's rows, counted from 0. `samples` are seconds per
+    iteration, one for each repetition; a failed row may have none. `counters` hold the median over
+    the repetitions, in the unit their names give; those of plots/derived.py are among them.
+    `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
+    optimizer, rows and data, None in older files; those have a `bound` in place of a
+    `minimum_work`. `optimizer` is that of an Epoch row in words, empty where the file does not
+    say. `axes` are the file's.
     """
 
     name: str
@@ -137,7 +139,7 @@ class Row:
     configuration: dict[str, str]
     samples: np.ndarray
     counters: dict[str, float]
-    quality: tuple[str, ...]
+    warnings: tuple[str, ...]
     verification: Verification | None
     bound: Bound | None
     failure: Failure | None

@@ -78,7 +78,21 @@ def strict(path_or_text: Path | str) -> Document:
 
 
 def samples(document: Document) -> list[Document]:
-    return [row for row in document["benchmarks"] if row["run_type"] == "iteration"]
+    """Each repetition with the facts of its row and what was measured once; of a row without any
+    the facts alone."""
+    found = []
+    for row in document["rows"]:
+        own = repetitions(document, row["name"])
+        found += [{"warnings": [], **row, **own[0], **entry} for entry in own] or [row]
+    return found
+
+
+def repetitions(document: Document, name: str) -> list[Document]:
+    return [
+        entry
+        for entry in document["benchmarks"]
+        if entry["run_type"] == "iteration" and entry["name"] == name
+    ]
 
 
 def validate(path: Path) -> None:

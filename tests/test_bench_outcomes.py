@@ -27,7 +27,7 @@ def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
     )
     for row in samples(document):
         assert row["cpu_threads"] == cores + 1
-        assert row["quality"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
+        assert row["warnings"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
 
 
 def test_a_relu_near_zero_is_no_fault(tmp_path: Path) -> None:
@@ -50,7 +50,6 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> Non
     ]
     skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
     assert skipped["configuration"]["model"] == "disc-10"
-    assert skipped["error_occurred"] is True
     assert skipped["outcome"] == "skipped"
     assert "not enough memory" in skipped["error_message"]
     assert "real_time" not in skipped

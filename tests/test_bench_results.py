@@ -2,13 +2,16 @@
 """The result file of `bench`, and Google Benchmark's compare.py on it."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bench_runs import (
     DISC,
+    ROOT,
     SHORT,
+    Document,
     bench,
     epoch_name,
     measure,
@@ -17,6 +20,9 @@ from bench_runs import (
     samples,
     strict,
 )
+
+from plots.cli import main
+from plots.writing import text_of
 
 pytestmark = needs_bench
 
@@ -40,32 +46,28 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_names_and_repetitions(grid: Path) -> None:
     expected = [
-        (epoch_name(model, batch, threads), repetition)
+        (epoch_name(model, batch, threads), "iteration")
         for model in PARAMETERS
         for batch in (100, 300)
         for threads in (1, 2)
-        for repetition in (0, 1)
+        for _ in range(2)
     ]
-    rows = samples(strict(grid))
-    assert [(row["name"], row["repetition_index"]) for row in rows] == expected
-    for row in rows:
+    document = strict(grid)
+    assert [(entry["name"], entry["run_type"]) for entry in document["benchmarks"]] == expected
+    assert [row["name"] for row in document["rows"]] == list(dict.fromkeys(n for n, _ in expected))
+    for row in document["rows"]:
         pairs = [f"{key}:{value}" for key, value in list(row["configuration"].items())[1:]]
         assert row["name"] == "/".join([row["configuration"]["family"], *pairs])
         assert row["repetitions"] == 2
-        assert row["run_name"] == row["name"]
 
 
 def test_counters(grid: Path) -> None:
-    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
     for row in samples(strict(grid)):
-        configuration, seconds = row["configuration"], row["seconds_per_epoch"]
+        configuration = row["configuration"]
         assert row["params"] == PARAMETERS[configuration["model"]]
         assert row["batch"] == int(configuration["batch"])
         assert row["cpu_threads"] == int(configuration["cpu_threads"])
         assert row["steps"] == math.ceil(row["rows"] / row["batch"])
-        assert seconds == pytest.approx(row["real_time"] * units[row["time_unit"]])
-        assert row["samples_per_second"] == pytest.approx(row["rows"] / seconds)
-        assert row["flops_per_second"] == pytest.approx(row["flops"] / seconds)
         assert row["flops"] > row["params"] * row["rows"]
         assert row["first_call_seconds"] > 0
         assert 0 < row["loss_first_epoch"] < 10
@@ -108,6 +110,47 @@ def test_context_of_the_command_line(tmp_path: Path) -> None:
     assert measure(tmp_path, *DISC, "--benchmark_context=where=lab")["context"]["where"] == "lab"
 
 
+def test_a_file_is_written_as_convert_writes_it(grid: Path) -> None:
+    assert text_of(strict(grid)) == grid.read_text("utf-8")
+
+
+def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> None:
+    again = tmp_path / "result.json"
+    measure(tmp_path, *GRID)
+
+    def facts(path: Path) -> tuple[list[str], list[Document], Document]:
+        document = strict(path)
+        lines = path.read_text("utf-8").splitlines()
+        rows = lines[lines.index(' "rows": [') : lines.index(' "benchmarks": [')]
+        assert len(rows) == len(document["rows"]) + 2  # and what encloses them
+        times = re.compile("(real_time|cpu_time|iterations|.*seconds.*)$")
+        entries = [
+            {key: value for key, value in entry.items() if not times.match(key)}
+            for entry in document["benchmarks"]
+        ]
+        context = document["context"]
+        for of_a_moment in ("date", "load_avg", "mhz_per_cpu"):
+            del context[of_a_moment]
+        del context["crossover"]["load_average_end"]
+        return rows, entries, context
+
+    first, second = facts(grid), facts(again)
+    assert first == second
+    assert {key for entry in first[1] for key in entry} == {"name", "run_type", "time_unit"}
+
+
+def test_aggregates_stand_beside_the_samples_where_they_are_asked_for(tmp_path: Path) -> None:
+    document = measure(tmp_path, *DISC, "--benchmark_report_aggregates_only=false")
+    (row,) = document["rows"]
+    kinds = [entry.get("aggregate_name") for entry in document["benchmarks"]]
+    assert kinds == [None, None, "mean", "median", "stddev", "cv"]
+    times = [entry["real_time"] for entry in document["benchmarks"]]
+    assert times[2] == pytest.approx(sum(times[:2]) / 2, rel=1e-5)
+    for entry in document["benchmarks"][2:]:
+        assert entry["name"] == f"{row['name']}_{entry['aggregate_name']}"
+        assert entry["run_name"] == row["name"]
+
+
 @pytest.mark.parametrize("what", ["report", "display"])
 def test_refuses_a_result_file_without_samples(tmp_path: Path, what: str) -> None:
     refused(tmp_path, ("samples", "--out"), *DISC, f"--benchmark_{what}_aggregates_only=true")
@@ -129,7 +172,7 @@ def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
         == 0
     )
     for row in samples(strict(path)):
-        assert any("OMP_WAIT_POLICY" in sentence for sentence in row["quality"])
+        assert any("OMP_WAIT_POLICY" in sentence for sentence in row["warnings"])
 
 
 def test_random_interleaving(tmp_path: Path) -> None:
@@ -137,10 +180,8 @@ def test_random_interleaving(tmp_path: Path) -> None:
     document = measure(
         tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT, interleaved
     )
-    keys = {(row["name"], row["repetition_index"]) for row in samples(document)}
-    assert keys == {
-        (epoch_name("disc-2", 100, t), repetition) for t in (1, 2) for repetition in (0, 1)
-    }
+    names = [entry["name"] for entry in document["benchmarks"]]
+    assert sorted(names) == [epoch_name("disc-2", 100, t) for t in (1, 1, 2, 2)]
 
 
 # --- Google Benchmark's compare.py
@@ -154,6 +195,17 @@ def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., st
     for threads in (1, 2):
         assert any(line.startswith(epoch_name("disc-2", 100, threads) + " ") for line in lines)
     assert not any("disc-4" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_compare_reads_a_converted_file(tmp_path: Path, compare: Callable[..., str]) -> None:
+    old = ROOT / "plots" / "tests" / "fixtures" / "schema_1.json"
+    assert main(["convert", str(old), "-o", str(tmp_path)]) == 0
+    lines = compare("benchmarks", old, tmp_path / old.name).splitlines()
+    epochs = [line.split() for line in lines if line.startswith("Epoch/model:heart/")]
+    # A line for each repetition and one for the test on all of them; times as they were.
+    assert [words[0].endswith("_pvalue") for words in epochs] == [False, False, False, True]
+    assert all(float(change) == 0 for words in epochs[:3] for change in words[1:3])
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        ('{"benchmarks": [{"run_name": "a"}, {"run_name": "b"}, {"run_name": "b"}]}', 2),
-        ('{"benchmarks": []}', 0),
+        ('{"rows": [{"name": "a"}, {"name": "b"}], "benchmarks": [{"name": "b"}]}', 2),
+        ('{"rows": [], "benchmarks": []}', 0),
         ("{", 0),
         ("[]", 0),
         ("", 0),
@@ -83,7 +83,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def result_file(folder: Path) -> Path:
     path = folder / "x.json"
-    path.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
+    path.write_text('{"rows": [{"name": "a"}], "benchmarks": []}', encoding="utf-8")
     return path
 
 
@@ -120,7 +120,7 @@ def test_rows_beside_an_older_file_are_found(drawn: list[Path], tmp_path: Path) 
     asked = result_file(tmp_path)
     os.utime(asked, (1000, 1000))
     partial = tmp_path / "x.json.partial"
-    partial.write_text('{"benchmarks": [{"run_name": "a"}]}', encoding="utf-8")
+    partial.write_text('{"rows": [{"name": "a"}], "benchmarks": []}', encoding="utf-8")
     assert RUN.conclude(asked, 1, time.time(), True) == 1
     assert drawn == [partial]
 
@@ -131,7 +131,7 @@ def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(tmp_path: P
     assert kept.exists()
     empty = tmp_path / "m" / "x.json"
     empty.parent.mkdir()
-    empty.write_text('{"benchmarks": []}', encoding="utf-8")
+    empty.write_text('{"rows": [], "benchmarks": []}', encoding="utf-8")
     results.remove_if_empty(empty)
     assert not empty.parent.exists()
 

@@ -78,10 +78,9 @@ def written_since(asked: Path, started: float) -> Path | None:
 
 
 def finished_rows(path: Path) -> int:
-    """How many rows a result file holds, each of them many samples; 0 where there is no file."""
+    """How many rows a result file holds, measured or not; 0 where there is no file."""
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
-        return len({entry["run_name"] for entry in entries})
+        return len(json.loads(path.read_text(encoding="utf-8"))["rows"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

@@ -25,11 +25,9 @@ def times(path: Path) -> Times:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     for entry in entries:
-        if entry.get("run_type") == "iteration" and not (
-            entry.get("error_occurred") or entry.get("skipped")
-        ):
+        if entry.get("run_type") == "iteration":
             seconds = entry["real_time"] * _SECONDS[entry.get("time_unit", "ns")]
-            samples.setdefault(entry["run_name"], []).append(seconds)
+            samples.setdefault(entry["name"], []).append(seconds)
     best: Times = {}
     for name, values in samples.items():
         common, _, rest = name.partition(_DEVICE)

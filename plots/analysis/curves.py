@@ -30,7 +30,7 @@ class Curve:
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
     every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
-    `flags` are the quality flags of all samples, `axes` those of the file.
+    `flags` are the warnings of all samples, `axes` those of the file.
     """
 
     label: str
@@ -248,7 +248,7 @@ def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
         configuration=configuration,
         sizes=np.array(sizes),
         samples=tuple(family.seconds(sized[size]) for size in sizes),
-        flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].quality)),
+        flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
     )
 

@@ -171,7 +171,7 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
         return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
     best = min(results, key=_seconds)
     how = best.axes.words(best.configuration, without=_PLACE)
-    texts = list(best.quality)
+    texts = list(best.warnings)
     if len(rows) > 1 or best.configuration["device"] != "cpu":
         texts.insert(0, ", ".join(how))
     seconds = _seconds(best)

@@ -28,28 +28,28 @@ PARTS: dict[str, str] = {
     "update": "update",
     "synchronization": "wait",
 }
-UNEXPLAINED = "unexplained"
+UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """Where an epoch of `row` goes: part → seconds, only the parts that were profiled.
 
-    A part is the median over the profiles of the repetitions. `unexplained` is what they do not sum
-    up to of the median epoch; negative where the profiled epochs were slower than the timed ones.
+    A part is the median over the profiles of the repetitions. `unattributed` is what they do not
+    sum up to of the median epoch; negative if the profiled epochs were slower than the timed.
     """
 
     row: Row
     parts: dict[str, float]
 
     @property
-    def unexplained(self) -> float:
+    def unattributed(self) -> float:
         """Seconds of an epoch that no part explains."""
         return self.total - sum(self.parts.values())
 
     @property
     def total(self) -> float:
-        """Seconds of the median epoch: all parts and what is unexplained, the whole of shares."""
+        """Seconds of the median epoch: all parts and what is unattributed, the whole of shares."""
         return self.row.median
 
 

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from plots import units
 from plots.analysis.bounds import bounds
-from plots.analysis.why import PARTS, UNEXPLAINED, Split, splits
+from plots.analysis.why import PARTS, UNATTRIBUTED, Split, splits
 from plots.charts.style import (
     INK,
     RULE,
@@ -33,7 +33,7 @@ from plots.rows import File
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
 
-# Readers who see no red or no green tell them apart, too. What is unexplained is hatched: it is no
+# Readers who see no red or no green tell them apart, too. What is unattributed is hatched: it is no
 # part of the computation.
 COLOURS = {
     "launch": "#F7A861",
@@ -44,7 +44,7 @@ COLOURS = {
     "loss": "#C87C57",
     "update": "#6C0048",
     "synchronization": "#916885",
-    UNEXPLAINED: "#D9D9D9",
+    UNATTRIBUTED: "#D9D9D9",
 }
 MOST_PANELS = 4  # more ways are in the table alone
 _BAR = 0.2  # inches
@@ -54,8 +54,8 @@ _NAME = 16  # characters of a name
 def draw_why(file: File) -> Pictures | None:
     """The chart of `file`; None where no Epoch row was profiled.
 
-    A bar has the parts of an epoch in percent of their total. What is unexplained stands at its end
-    where it is positive and left of zero where it is negative, so that the bar then ends beyond
+    A bar has the parts of an epoch in percent of their total. What is unattributed stands at its
+    end where it is positive and left of zero where it is negative, so that the bar then ends beyond
     100. A diamond is the row's bound.
     """
     found = splits(epoch_rows(file))
@@ -144,13 +144,13 @@ def _draw_panel(
         if widths.any():
             axes.barh(places, widths, left=left, height=0.8, color=COLOURS[part])
         left += widths
-    rest = np.array([_percent(split, split.unexplained) for split in bars])
+    rest = np.array([_percent(split, split.unattributed) for split in bars])
     axes.barh(
         places,
         rest,
         left=np.where(rest > 0, left, 0.0),
         height=0.8,
-        color=COLOURS[UNEXPLAINED],
+        color=COLOURS[UNATTRIBUTED],
         edgecolor="#808080",
         linewidth=0.4,
         hatch="////",
@@ -188,7 +188,7 @@ def _set_axes(
     """Writes the `names`, the first on top, and makes room for every bar and every bound."""
     axes.set_yticks(range(len(names)), names, fontsize=8.5)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    rests = [_percent(split, split.unexplained) for split in shown]
+    rests = [_percent(split, split.unattributed) for split in shown]
     reached = [percents[split.row.index] for split in shown if split.row.index in percents]
     low = min(0.0, *rests)
     high = max(100.0, 100.0 - min(rests), *reached)
@@ -221,7 +221,7 @@ def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) ->
     notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
     if any(split.row.index in percents for split in shown):
         notes[0] += "; diamond: what the bound alone would take"
-    if any(split.unexplained < 0 for split in shown):
+    if any(split.unattributed < 0 for split in shown):
         notes.append("left of 0: the profiled epochs were that much slower")
     if left_out:
         notes.append(f"{left_out} more ways to compute are in the table")
@@ -235,7 +235,9 @@ def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
         if any(part in split.parts for split in shown)
     ]
     handles.append(
-        Patch(facecolor=COLOURS[UNEXPLAINED], edgecolor="#808080", hatch="////", label=UNEXPLAINED)
+        Patch(
+            facecolor=COLOURS[UNATTRIBUTED], edgecolor="#808080", hatch="////", label=UNATTRIBUTED
+        )
     )
     if any(split.row.index in percents for split in shown):
         handles.append(

@@ -11,6 +11,15 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from plots.commands import advise, compare, crossover, report, shi, validate, why
+from plots.commands import advise, compare, convert, crossover, report, shi, validate, why
 
-COMMANDS: tuple[ModuleType, ...] = (validate, report, crossover, why, advise, compare, shi)
+COMMANDS: tuple[ModuleType, ...] = (
+    validate,
+    convert,
+    report,
+    crossover,
+    why,
+    advise,
+    compare,
+    shi,
+)

@@ -195,7 +195,7 @@ def _by_chance(comparison: Comparison) -> str:
 def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
     marks = []
     for which, row in (("baseline", pair.baseline), ("other", pair.other)):
-        for flag in row.quality:
+        for flag in row.warnings:
             note = f"{which}: {flag}"
             if note not in notes:
                 notes.append(note)

@@ -112,7 +112,7 @@ def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> l
 
 
 def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
-    flagged = marks(row.quality, flags)
+    flagged = marks(row.warnings, flags)
     return Cell(units.seconds(row.median), row.median, bold, flagged)
 
 

@@ -250,7 +250,7 @@ def _time(
         return NOTHING
     others = [time for (name, _), time in standing.times.items() if name == model]
     fastest = len(others) > 1 and row is min(others, key=lambda one: one.median)
-    said = [*row.quality, *_other_work(row, reference.times.get((model, device)))]
+    said = [*row.warnings, *_other_work(row, reference.times.get((model, device)))]
     return Cell(units.seconds(row.median), row.median, fastest, marks(said, notes))
 
 

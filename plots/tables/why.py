@@ -11,7 +11,7 @@ from plots.analysis.counterfactuals import counterfactuals
 from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.why import (
     PARTS,
-    UNEXPLAINED,
+    UNATTRIBUTED,
     Split,
     missing_gpu,
     repayments,
@@ -49,7 +49,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
     bound = bounds(file)
     used = [part for part in PARTS if any(part in split.parts for split in found.values())]
     labels = series_labels(rows)
-    shares = [*used, UNEXPLAINED] if found else []
+    shares = [*used, UNATTRIBUTED] if found else []
     columns = (
         *_NETWORK,
         Column("on", "on"),
@@ -196,7 +196,7 @@ def _network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
 def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
     if split is None:
         return [NOTHING] * len(shares)
-    seconds = {**split.parts, UNEXPLAINED: split.unexplained}
+    seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
     cells = []
     for part in shares:
         percent = 100 * seconds[part] / split.total if part in seconds else None

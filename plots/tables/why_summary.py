@@ -13,7 +13,7 @@ from plots.analysis.curves import is_disc
 from plots.analysis.headline import OWN_BATCH, own_batch
 from plots.analysis.why import (
     PARTS,
-    UNEXPLAINED,
+    UNATTRIBUTED,
     Repayment,
     Split,
     Threads,
@@ -118,7 +118,7 @@ def _split_table(file: File, rows: Sequence[Row]) -> Table:
 
 def _shares(split: Split) -> str:
     """The largest parts of an epoch in percent of it: "products 62 %, launch 30 %"."""
-    seconds = {**split.parts, UNEXPLAINED: split.unexplained}
+    seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
     largest = sorted(seconds, key=lambda part: -abs(seconds[part]))[:_MOST_PARTS]
     shares = ((PARTS.get(part, part), 100 * seconds[part] / split.total) for part in largest)
     return ", ".join(f"{name} {share:.0f} %" for name, share in shares if abs(share) >= 0.5)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result files that nobody measured: every time in them comes from a formula below.
 
-They exist to test the readers. The machine is called "synthetic machine" wherever it is named,
-and such a file never belongs under results/.
+They exist to test the readers, and are put together in the form of schema version 1, in which an
+entry has all of a repetition: upgraded() gives the newest form of a whole one. The machine is
+called "synthetic machine" wherever it is named, and such a file never belongs under results/.
 
     python -m plots.tests.synthetic FILE      write one, to look at the report it gives
 """

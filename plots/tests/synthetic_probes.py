@@ -6,6 +6,7 @@ python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many m
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from plots.tests import synthetic
+from plots.upgrade import upgraded
 
 GPU_MODES = [
     (execution, data)
@@ -192,9 +194,10 @@ def write_many(folder: Path, files: int, entries: int = 500) -> None:
         synthetic.failure(synthetic.cpu_configuration("disc-2", 3 + number), "synthetic", "skipped")
         for number in range(missing)
     ]
+    newest = upgraded(folder, json.loads(json.dumps(document)))  # without numpy's numbers
     for number in range(files):
-        document["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
-        synthetic.write(folder / f"{number}" / "2020-01-01.json", document)
+        newest["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
+        synthetic.write(folder / f"{number}" / "2020-01-01.json", newest)
 
 
 if __name__ == "__main__":

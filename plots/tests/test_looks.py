@@ -78,7 +78,7 @@ def contrast(colour: str, paper: str) -> float:
 
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("colours", [LINES, [c for p, c in PARTS.items() if p != "unexplained"]])
+@pytest.mark.parametrize("colours", [LINES, [c for p, c in PARTS.items() if p != "unattributed"]])
 def test_colours_are_apart_for_every_reader(colours, dark, vision):
     shown = [on_dark_paper(colour) if dark else colour for colour in colours]
     for one, other in combinations(shown, 2):

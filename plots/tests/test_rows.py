@@ -12,6 +12,7 @@ import pytest
 
 from plots import loading, rows
 from plots.tests import synthetic
+from plots.upgrade import upgraded
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 
@@ -25,9 +26,25 @@ def fault(path: Path) -> str:
     return sentence
 
 
+@pytest.fixture
+def small(small):
+    """A valid file with one row of three repetitions, whose median is 20 ms."""
+    return upgraded(Path(), small)
+
+
+def renamed(small, configuration):
+    """The file `small`, its row of another `configuration`."""
+    name = synthetic.row_name(configuration)
+    small["rows"][0].update(name=name, configuration=configuration)
+    for entry in small["benchmarks"]:
+        entry["name"] = name
+    return small
+
+
 def test_reads_every_part_of_a_file(small, write):
-    small["benchmarks"][1]["quality"] = ["noisy"]
-    small["benchmarks"].append(synthetic.aggregate(small["benchmarks"]))
+    small["rows"][0]["warnings"] = ["noisy"]
+    median = {"name": f"{NAME}_median", "run_name": NAME, "run_type": "aggregate"}
+    small["benchmarks"].append({**median, "aggregate_name": "median", "real_time": 20})
     file = loading.load_file(write(small))
     assert file.complete
     assert file.machine.id == "synthetic machine"
@@ -42,8 +59,10 @@ def test_reads_every_part_of_a_file(small, write):
     assert (row.minimum, row.maximum) == pytest.approx((0.010, 0.030))
     assert row.counters["params"] == 70
     assert row.counters["seconds_per_epoch"] == pytest.approx(0.020)
-    assert "real_time" not in row.counters and "threads" not in row.counters
-    assert row.quality == ("noisy",)
+    assert row.counters["samples_per_second"] == pytest.approx(1000 / 0.020)
+    assert row.counters["first_call_seconds"] == 0.05
+    assert "real_time" not in row.counters and "iterations" not in row.counters
+    assert row.warnings == ("noisy",)
     assert row.verification is not None and row.verification.steps == 10
     assert row.failure is None
 
@@ -51,50 +70,57 @@ def test_reads_every_part_of_a_file(small, write):
 @pytest.mark.parametrize(("unit", "seconds"), [("ns", 1e-9), ("us", 1e-6), ("s", 1.0)])
 def test_samples_are_seconds_in_every_time_unit(small, write, unit, seconds):
     for entry in small["benchmarks"]:
-        entry.update(time_unit=unit, real_time=5, seconds_per_epoch=5 * seconds)
+        entry.update(time_unit=unit, real_time=5)
     np.testing.assert_allclose(loading.load_file(write(small)).rows[0].samples, 5 * seconds)
 
 
 def test_a_failed_row_needs_no_times(small, write):
     configuration = synthetic.cpu_configuration("disc-4", 2)
-    small["benchmarks"].append(synthetic.failure(configuration, "no memory", "skipped"))
+    name = synthetic.row_name(configuration)
+    failed = {"outcome": "skipped", "error_message": "no memory"}
+    small["rows"].append({"name": name, "configuration": configuration, **failed})
     row = loading.load_file(write(small)).rows[1]
     assert row.failure == rows.Failure("skipped", "no memory")
-    assert row.index == 3 and len(row.samples) == 0 and row.counters == {}
+    assert row.index == 1 and len(row.samples) == 0 and row.counters == {}
 
 
 def test_a_row_with_one_failed_repetition_has_failed(small, write):
-    failed = synthetic.failure(synthetic.cpu_configuration("disc-3", 2), "lost the device")
-    small["benchmarks"][2] = {**failed, "repetition_index": 2}
+    small["rows"][0].update(outcome="failed", error_message="lost the device")
+    del small["benchmarks"][2]
     row = loading.load_file(write(small)).rows[0]
     assert row.failure == rows.Failure("failed", "lost the device")
     assert len(row.samples) == 2
 
 
 def test_other_families_need_other_counters(small, write):
+    configuration = {"family": "Other", "bytes": "4096", "device": "cpu"}
+    small = renamed(small, configuration)
+    for key in ("params", "verification", "loss_first_epoch"):
+        del small["rows"][0][key]
     for entry in small["benchmarks"]:
-        name = "Other/bytes:4096/device:cpu"
-        entry.update(name=name, run_name=name, bytes_per_second=1e9)
-        entry["configuration"] = {"family": "Other", "bytes": "4096", "device": "cpu"}
-        for key in ("params", "seconds_per_epoch", "verification", "loss_first_epoch"):
-            del entry[key]
+        entry["bytes_per_second"] = 1e9
     (row,) = loading.load_file(write(small)).rows
     assert row.family == "Other" and row.verification is None
     assert row.counters["bytes_per_second"] == 1e9
 
 
-PROBES = {  # configuration: counters that it needs
-    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": ("flops", "flops_per_second"),
-    "Peak/quantity:triad/device:cuda": ("bytes", "bytes_per_second"),
-    "Peak/quantity:copy/direction:h2d/device:cuda": ("bytes", "bytes_per_second"),
-    "Peak/quantity:launch/device:cuda": (),
-    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": (
-        "bytes",
-        "bytes_per_second",
-    ),
+def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, write):
+    for entry, product in zip(small["benchmarks"], (0.021, 0.004, 0.015), strict=True):
+        entry["seconds_product"] = product
+    (row,) = loading.load_file(write(small)).rows
+    assert row.counters["seconds_product"] == 0.015
+    # Of 9, 6 and 5 ms: each repetition has a profile of its own.
+    assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
+
+
+PROBES = {  # configuration: the counter that it needs
+    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": "flops",
+    "Peak/quantity:triad/device:cuda": "bytes",
+    "Peak/quantity:copy/direction:h2d/device:cuda": "bytes",
+    "Peak/quantity:launch/device:cuda": None,
+    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": "bytes",
     "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
-        "bytes",
-        "bytes_per_second",
+        "bytes"
     ),
 }
 
@@ -102,17 +128,13 @@ PROBES = {  # configuration: counters that it needs
 def probe_file(small, name):
     """The file `small`, its row turned into a probe's."""
     family, *rest = name.split("/")
-    configuration = {"family": family, **dict(part.split(":") for part in rest)}
-    for entry in small["benchmarks"]:
-        entry.update(name=name, run_name=name, configuration=configuration, count=8, seconds=1e-6)
-        entry.update(dict.fromkeys(PROBES[name], 1000000000.0))
-        exact = {"reference": "every result", "tolerance": 0, "relative_error": 0}
-        if PROBES[name]:
-            entry["verification"] = exact
-        else:
-            del entry["verification"]
-        for counter in {"flops", "flops_per_second"} - set(PROBES[name]):
-            del entry[counter]
+    small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
+    (row,) = small["rows"]
+    del row["flops"], row["verification"]
+    row["count"] = 8
+    if counter := PROBES[name]:
+        row[counter] = 1e9
+        row["verification"] = {"reference": "every result", "tolerance": 0, "relative_error": 0}
     return small
 
 
@@ -120,36 +142,33 @@ def probe_file(small, name):
 def test_probes_need_their_counters(small, write, name):
     small = probe_file(small, name)
     (row,) = loading.load_file(write(small)).rows
-    assert row.counters["seconds"] == pytest.approx(1e-6)
-    assert (row.verification is None) == (PROBES[name] == ())
-    required = ["count", "seconds", *PROBES[name]] + ["verification"] * bool(PROBES[name])
-    for field in required:
-        kept = small["benchmarks"][2].pop(field)
+    assert row.counters["seconds"] == pytest.approx(0.020 / 8)
+    counter = PROBES[name]
+    assert (row.verification is None) == (counter is None)
+    if counter:
+        assert row.counters[f"{counter}_per_second"] == pytest.approx(1e9 / 0.020)
+    for field in ["count", *([counter, "verification"] if counter else [])]:
+        kept = small["rows"][0].pop(field)
         assert f'field "{field}": is missing' in fault(write(small))
-        small["benchmarks"][2][field] = kept
+        small["rows"][0][field] = kept
 
 
 @pytest.mark.parametrize("name", PROBES)
 def test_probes_need_their_configuration(small, write, name):
     small = probe_file(small, name)
-    configuration = small["benchmarks"][0]["configuration"]
+    configuration = small["rows"][0]["configuration"]
     optional = {"family", "bytes", "batch", "model", "precision", "cpu_threads", "memory"}
     if configuration["family"] == "Peak":
         optional.add("direction")
     for key in configuration.keys() - optional:
         fewer = {k: v for k, v in configuration.items() if k != key}
-        for entry in small["benchmarks"]:
-            entry.update(
-                name=synthetic.row_name(fewer),
-                run_name=synthetic.row_name(fewer),
-                configuration=fewer,
-            )
+        small = renamed(small, fewer)
         assert f'"configuration.{key}": is missing' in fault(write(small))
 
 
 def test_fields_that_nobody_knows_are_allowed(small, write):
     small["context"]["crossover"]["machine"]["colour"] = "beige"
-    small["benchmarks"][0]["notes"] = {"a": [1, 2]}
+    small["rows"][0]["notes"] = small["benchmarks"][0]["notes"] = {"a": [1, 2]}
     assert len(loading.load_file(write(small)).rows) == 1
 
 
@@ -191,13 +210,51 @@ def test_every_way_to_cut_a_file_off_is_a_sentence(small, tmp_path):
         fault(path)
 
 
+JUNK = (None, True, -1, 0, 1e39, "x", "", [], {}, [{}], {"name": 1})
+
+
+def places(value, place=()):
+    """Where there is anything in a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*place, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*place, key))
+
+
+@pytest.mark.slow
+def test_whatever_stands_in_a_field_is_read_or_a_sentence(small, tmp_path):
+    path = tmp_path / "file.json"
+    small["benchmarks"][0]["seconds_product"] = 0.01
+    small["rows"][0] |= {"warnings": ["x"], "minimum_work": {"flops": 1.0}, "label": "x"}
+    text = json.dumps(small)
+    faults = 0
+    for place in places(small):
+        for junk in (*JUNK, "missing"):
+            mutated = json.loads(text)
+            holder = mutated
+            for key in place[:-1]:
+                holder = holder[key]
+            if junk == "missing":
+                del holder[place[-1]]
+            else:
+                holder[place[-1]] = junk
+            path.write_text(json.dumps(mutated), encoding="utf-8")
+            try:
+                loading.load_file(path)
+            except loading.BadFileError as error:
+                faults += 1
+                assert str(error).startswith(str(path)) and "\n" not in str(error)
+    assert faults > 500
+
+
 def test_missing_file_and_no_file(tmp_path):
     assert "no such file" in fault(tmp_path / "missing.json")
     assert "not a regular file" in fault(tmp_path)
 
 
 def test_wrong_schema_version(small, write):
-    for version in (2, "1", None, True):
+    for version in (0, 3, 2.0, "2", None, True, [2]):
         small["context"]["crossover"]["schema_version"] = version
         assert "context.crossover.schema_version" in fault(write(small))
 
@@ -206,13 +263,13 @@ def test_wrong_schema_version(small, write):
 def test_numbers_that_are_not_finite_name_their_place(small, write, value):
     small["benchmarks"][1]["real_time"] = value
     sentence = fault(write(small))
-    assert f'row benchmarks[1] ("{NAME}"): field "real_time"' in sentence
+    assert f'benchmarks[1] ("{NAME}"): field "real_time"' in sentence
     assert "finite" in sentence
 
 
 def test_a_time_that_nothing_takes_is_refused(small, write):
     small["benchmarks"][1]["real_time"] = 1e-300
-    assert 'field "real_time" is 1e-303 s but no iteration is shorter' in fault(write(small))
+    assert 'field "real_time" of repetition 2 is 1e-303 s but no' in fault(write(small))
 
 
 def test_a_number_that_overflows_names_its_place(small, tmp_path):
@@ -233,65 +290,90 @@ def test_a_number_that_overflows_names_its_place(small, tmp_path):
         ("cpu_time", -1, 'field "cpu_time": is -1 but must be at least 0'),
         ("time_unit", "h", 'is the text "h" but must be one of ns, us, ms, s'),
         ("iterations", 1.5, 'field "iterations": is 1.5 but must be a whole number'),
-        ("quality", "noisy", 'field "quality": is the text "noisy" but must be a list'),
-        ("quality", [1], 'field "quality.0": is 1 but must be text'),
         ("run_type", "other", "must be one of iteration, aggregate"),
+        ("run_type", "aggregate", 'field "run_name": is missing'),
+        ("name", "", 'field "name": is the text "" but must not be empty'),
+        ("name", ["x"], 'field "name": is a list but must be text'),
+        ("name", "Epoch/model:other", 'field "name" is that of none of the "rows"'),
+    ],
+)
+def test_wrong_values_name_repetition_and_field(small, write, field, value, expected):
+    small["benchmarks"][1][field] = value
+    sentence = fault(write(small))
+    assert "benchmarks[1]" in sentence and expected in sentence
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("warnings", "noisy", 'field "warnings": is the text "noisy" but must be a list'),
+        ("warnings", [1], 'field "warnings.0": is 1 but must be text'),
         ("params", -5, 'field "params": is -5 but must be greater than 0'),
         ("configuration", [], 'field "configuration": is a list but must be an object'),
         ("name", "", 'field "name": is the text "" but must not be empty'),
-        ("error_occurred", "yes", 'field "error_message": is missing'),
+        ("name", {}, 'field "name": is an object but must be text'),
+        ("repetitions", 0, 'field "repetitions": is 0 but must be at least 1'),
+        ("outcome", "failed", 'field "error_message": is missing'),
+        ("outcome", 3, 'field "error_message": is missing'),
         ("verification", {}, 'field "verification.reference": is missing'),
+        ("workload", "x", 'field "workload": is the text "x" but must match'),
     ],
 )
 def test_wrong_values_name_row_and_field(small, write, field, value, expected):
-    small["benchmarks"][1][field] = value
+    small["rows"][0][field] = value
     sentence = fault(write(small))
-    assert "row benchmarks[1]" in sentence and expected in sentence
+    assert "rows[0]" in sentence and expected in sentence
+
+
+@pytest.mark.parametrize("field", ["name", "run_type", "real_time", "cpu_time", "time_unit"])
+def test_missing_fields_name_repetition_and_field(small, write, field):
+    del small["benchmarks"][2][field]
+    sentence = fault(write(small))
+    assert "benchmarks[2]" in sentence and f'field "{field}": is missing' in sentence
+
+
+@pytest.mark.parametrize("field", ["iterations", "first_call_seconds"])
+def test_what_is_measured_once_stands_in_one_repetition(small, write, field):
+    small["benchmarks"][2][field] = small["benchmarks"][0].pop(field)
+    loading.load_file(write(small))
+    del small["benchmarks"][2][field]
+    sentence = fault(write(small))
+    assert f'row "{NAME}": field "{field}": is missing in its repetitions' in sentence
 
 
 @pytest.mark.parametrize(
     "field",
     [
-        "name",
-        "run_name",
-        "run_type",
-        "configuration",
-        "quality",
-        "repetitions",
-        "repetition_index",
-        "iterations",
-        "real_time",
-        "cpu_time",
-        "time_unit",
-        "verification",
-        "params",
-        "batch",
-        "cpu_threads",
-        "rows",
-        "steps",
-        "seconds_per_epoch",
-        "samples_per_second",
-        "flops",
-        "flops_per_second",
-        "first_call_seconds",
-        "loss_first_epoch",
+        *("name", "configuration", "repetitions", "verification", "params", "batch"),
+        *("cpu_threads", "rows", "steps", "flops", "loss_first_epoch"),
     ],
 )
 def test_missing_fields_name_row_and_field(small, write, field):
-    del small["benchmarks"][2][field]
+    del small["rows"][0][field]
     sentence = fault(write(small))
-    assert "row benchmarks[2]" in sentence and f'field "{field}": is missing' in sentence
+    assert "rows[0]" in sentence and f'field "{field}": is missing' in sentence
 
 
 def test_a_gpu_row_needs_no_cpu_threads(write):
     entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
-    assert "cpu_threads" not in entries[0]
-    assert loading.load_file(write(synthetic.document(entries))).rows[0].failure is None
+    document = upgraded(Path(), synthetic.document(entries))
+    assert "cpu_threads" not in document["rows"][0]
+    assert loading.load_file(write(document)).rows[0].failure is None
 
 
-def test_an_entry_that_is_no_object(small, write):
-    small["benchmarks"].append(3)
-    assert "row benchmarks[3]: is 3 but must be an object" in fault(write(small))
+@pytest.mark.parametrize("place", ["rows", "benchmarks"])
+def test_an_element_that_is_no_object(small, write, place):
+    small[place].insert(0, 3)
+    assert f"{place}[0]: is 3 but must be an object" in fault(write(small))
+
+
+@pytest.mark.parametrize(("value", "expected"), [(None, "is missing"), ({}, "must be a list")])
+def test_a_file_without_rows(small, write, value, expected):
+    del small["rows"]
+    if value is not None:
+        small["rows"] = value
+    sentence = fault(write(small))
+    assert 'field "rows"' in sentence and expected in sentence
 
 
 @pytest.mark.parametrize(
@@ -313,47 +395,55 @@ def test_wrong_context_names_the_field(small, write, place, value, expected):
     assert expected in fault(write(small))
 
 
-def test_duplicate_rows(small, write):
-    small["benchmarks"].append(small["benchmarks"][0])
+def test_two_rows_of_one_name(small, write):
+    small["rows"].append(small["rows"][0])
     sentence = fault(write(small))
-    assert "row benchmarks[3]" in sentence and "repeats that of benchmarks[0]" in sentence
+    assert f'rows[1] ("{NAME}")' in sentence and "that of another row as well" in sentence
+
+
+def test_repetitions_without_a_row(small, write):
+    small["rows"] = []
+    sentence = fault(write(small))
+    assert f'benchmarks[0] ("{NAME}")' in sentence and 'none of the "rows"' in sentence
+
+
+def test_aggregates_without_a_row(small, write):
+    median = {"name": "x_median", "run_name": "x", "run_type": "aggregate"}
+    small["benchmarks"].append({**median, "aggregate_name": "median"})
+    sentence = fault(write(small))
+    assert 'benchmarks[3] ("x_median"): field "run_name" is that of none' in sentence
+
+
+@pytest.mark.parametrize(("left", "found"), [(0, 0), (2, 2), (4, 4)])
+def test_another_count_of_repetitions(small, write, left, found):
+    small["benchmarks"] = (small["benchmarks"] * 2)[:left]
+    assert f'"repetitions" is 3 but the file has {found}' in fault(write(small))
+
+
+def test_a_counter_in_the_row_and_in_its_repetitions(small, write):
+    small["benchmarks"][2]["params"] = 71
+    sentence = fault(write(small))
+    assert f'row "{NAME}": field "params" stands in the row and in a repetition' in sentence
 
 
 def test_a_field_that_occurs_twice(small, tmp_path):
     path = tmp_path / "file.json"
-    path.write_text(json.dumps(small).replace('"iterations": 12', '"iterations": 12, "rows": 3', 1))
+    path.write_text(json.dumps(small).replace('"params": 70', '"params": 70, "rows": 3', 1))
     sentence = fault(path)
     assert f'field "rows" of row "{NAME}" occurs twice' in sentence
 
 
-def test_missing_repetitions(small, write):
-    del small["benchmarks"][1]
-    assert '"repetitions" is 3 but the file has 2' in fault(write(small))
-
-
-def test_aggregates_alone(small, write):
-    small["benchmarks"] = [synthetic.aggregate(small["benchmarks"])]
-    assert "no repetitions" in fault(write(small))
-
-
 def test_a_configuration_that_contradicts_the_name(small, write):
-    for entry in small["benchmarks"]:
-        entry["configuration"] = {**entry["configuration"], "cpu_threads": "4"}
+    (row,) = small["rows"]
+    row["configuration"] = {**row["configuration"], "cpu_threads": "4"}
     assert '"configuration.cpu_threads" is the text "4"' in fault(write(small))
-    for entry in small["benchmarks"]:
-        entry["configuration"] = {**entry["configuration"], "family": "Other"}
+    row["configuration"] = {**row["configuration"], "family": "Other"}
     assert '"configuration.family"' in fault(write(small))
 
 
-def test_repetitions_that_differ_in_configuration(small, write):
-    extended = {**small["benchmarks"][2]["configuration"], "model": "disc-4"}
-    small["benchmarks"][2]["configuration"] = extended
-    assert "row benchmarks[2]" in fault(write(small))
-
-
 def test_a_result_beyond_its_tolerance(small, write):
-    small["benchmarks"][0]["verification"] = {
-        **small["benchmarks"][0]["verification"],
+    small["rows"][0]["verification"] = {
+        **small["rows"][0]["verification"],
         "relative_error": 0.5,
     }
     assert "verification.relative_error" in fault(write(small))
@@ -361,20 +451,21 @@ def test_a_result_beyond_its_tolerance(small, write):
 
 def test_a_counter_that_contradicts_the_time(small, write):
     small["benchmarks"][0]["seconds_per_epoch"] = 0.5
-    assert '"seconds_per_epoch" is 0.5 but real_time is 0.03 s' in fault(write(small))
+    sentence = fault(write(small))
+    assert '"seconds_per_epoch" is 0.5 but real_time of repetition 1 is 0.03 s' in sentence
 
 
 def test_long_and_hostile_names_stay_short_and_on_one_line(small, write):
-    for entry in small["benchmarks"]:
-        entry["name"] = "Epoch/\x1b[31m\n" + "x" * 10_000
+    small["rows"][0]["name"] = "Epoch/\x1b[31m\n" + "x" * 10_000
+    small["benchmarks"] = []
     sentence = fault(write(small))
     assert len(sentence) < 1000
     assert "\x1b" not in sentence and "\\x1b" in sentence and "(10,012 characters)" in sentence
 
 
 def test_a_lone_surrogate_can_be_printed(small, write):
-    for entry in small["benchmarks"]:
-        entry["name"] = "Epoch/\ud800"
+    small["rows"][0]["name"] = "Epoch/\ud800"
+    small["benchmarks"] = []
     fault(write(small)).encode()
 
 
@@ -407,7 +498,8 @@ def test_loading_makes_few_calls_a_sample(tmp_path):
     for number in range(56):
         configuration = {**synthetic.cpu_configuration("disc-3", 2), "loss": str(number)}
         entries += synthetic.samples(configuration)
-    path = synthetic.write(tmp_path / "file.json", synthetic.document(entries))
+    document = upgraded(Path(), synthetic.document(entries))
+    path = synthetic.write(tmp_path / "file.json", document)
     loading.load_file(path)  # compiles the schema
     calls = 0
 
@@ -424,15 +516,16 @@ def test_loading_makes_few_calls_a_sample(tmp_path):
     assert calls < 450 * len(entries)
 
 
-def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator(small):
+@pytest.mark.parametrize(("version", "facts"), [(1, "benchmarks"), (2, "rows")])
+def test_the_schemas_are_valid_ones_and_agree_with_an_independent_validator(version, facts):
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(loading.SCHEMA_PATH.read_text(encoding="utf-8"))
+    schema = loading.schema_of(version)
     jsonschema.Draft7Validator.check_schema(schema)
     validator = jsonschema.Draft7Validator(schema)
-    assert validator.is_valid(small)
-    assert validator.is_valid(synthetic.sweep())
-    del small["benchmarks"][0]["params"]
-    assert not validator.is_valid(small)
+    sweeps = {1: synthetic.sweep(), 2: upgraded(Path(), synthetic.sweep())}
+    assert [key for key, sweep in sweeps.items() if validator.is_valid(sweep)] == [version]
+    del sweeps[version][facts][0]["params"]
+    assert not validator.is_valid(sweeps[version])
 
 
 OPERATIONS = [
@@ -447,20 +540,18 @@ OPERATIONS = [
 def operation_file(small, name):
     """The file `small`, its row turned into that of an operation which an iteration repeats."""
     family, *rest = name.split("/")
-    configuration = {"family": family, **dict(part.split(":") for part in rest)}
-    for entry in small["benchmarks"]:
-        for counter in ("params", "batch", "rows", "steps", "seconds_per_epoch"):
-            del entry[counter]
-        entry.update(name=name, run_name=name, configuration=configuration, count=100)
-        entry.update(seconds=entry["real_time"] / 1e3 / 100, verified_entries=256)
-        entry.update(bytes=4e6, bytes_per_second=1e9, flops=1e6, flops_per_second=1e9)
-        entry["verification"] = {
-            "reference": "float64 product",
-            "entries": 256,
-            "entries_of": 6400,
-            "tolerance": 4e-6,
-            "relative_error": 1e-7,
-        }
+    small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
+    (row,) = small["rows"]
+    for counter in ("params", "batch", "rows", "steps"):
+        del row[counter]
+    row.update(count=100, verified_entries=256, bytes=4e6, flops=1e6)
+    row["verification"] = {
+        "reference": "float64 product",
+        "entries": 256,
+        "entries_of": 6400,
+        "tolerance": 4e-6,
+        "relative_error": 1e-7,
+    }
     return small
 
 
@@ -471,19 +562,21 @@ def test_operations_need_their_counters(small, write, name):
     assert row.verification is not None
     assert (row.verification.entries, row.verification.entries_of) == (256, 6400)
     assert row.verification.steps is None
-    for field in ("verification", "count", "seconds", "flops", "bytes", "verified_entries"):
-        kept = small["benchmarks"][1].pop(field)
+    assert row.counters["seconds"] == pytest.approx(0.020 / 100)
+    assert row.counters["flops_per_second"] == pytest.approx(1e6 * 100 / 0.020)
+    for field in ("verification", "count", "flops", "bytes", "verified_entries"):
+        kept = small["rows"][0].pop(field)
         assert f'field "{field}": is missing' in fault(write(small))
-        small["benchmarks"][1][field] = kept
+        small["rows"][0][field] = kept
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_need_their_configuration(small, write, name):
     small = operation_file(small, name)
-    configuration = small["benchmarks"][0]["configuration"]
+    configuration = small["rows"][0]["configuration"]
     for key in configuration.keys() - {"family", "cpu_threads"}:
         fewer = {k: v for k, v in configuration.items() if k != key}
-        small["benchmarks"][0]["configuration"] = fewer
+        small["rows"][0]["configuration"] = fewer
         assert f'"configuration.{key}": is missing' in fault(write(small))
 
 
@@ -491,4 +584,5 @@ def test_the_time_of_an_operation_is_that_of_its_iteration(small, write):
     small = operation_file(small, OPERATIONS[0])
     small["benchmarks"][0]["seconds"] = 0.5
     sentence = fault(write(small))
-    assert '"seconds" is 0.5 but real_time is 0.0003 s' in sentence and "one operation" in sentence
+    assert '"seconds" is 0.5 but real_time of repetition 1 is 0.0003 s' in sentence
+    assert "one operation" in sentence

@@ -33,17 +33,17 @@ def test_the_parts_add_up_to_the_median(load):
     found = why.splits(epoch_rows(file))
     assert len(found) == len(epoch_rows(file)) == 14 * 4
     for split in found:
-        total = sum(split.parts.values()) + split.unexplained
+        total = sum(split.parts.values()) + split.unattributed
         assert total == pytest.approx(split.row.median)
     # With noise this large the profile is above the median of about half of them.
-    assert 10 < sum(split.unexplained < 0 for split in found) < 46
+    assert 10 < sum(split.unattributed < 0 for split in found) < 46
 
 
 def test_a_row_without_profile_has_no_split(small, write):
     file = loading.load_file(write(small))
     assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
-    assert "unexplained_percent" not in table.records()[0]
+    assert "unattributed_percent" not in table.records()[0]
     assert draw_why(file) is None
 
 
@@ -55,7 +55,7 @@ def test_shares_are_percent_of_the_epoch(load):
     parts = synthetic_machine.profile(what, synthetic.cpu_configuration("disc-2", 1))
     total = sum(parts.values())
     assert line["loss_percent"] == pytest.approx(100 * parts["loss"] / total)
-    assert line["unexplained_percent"] == pytest.approx(0, abs=1e-6)
+    assert line["unattributed_percent"] == pytest.approx(0, abs=1e-6)
     assert line["bound"] == "compute"
     assert line["bound_percent"] == pytest.approx(100 * what["flops"] / 5e10 / total)
 
@@ -67,12 +67,12 @@ def test_shares_are_of_the_epoch_beside_them(write):
     entries = synthetic.samples(configuration, [0.10, 0.10, 0.10])
     times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
     for entry, (product, loss) in zip(entries, times, strict=True):
-        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unexplained": 0.006}
+        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unattributed": 0.006}
     file = loading.load_file(write(synthetic.document(entries)))
     (line,) = why_tables(file, [])[0].records()
     assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
-    assert line["unexplained_percent"] == pytest.approx(20)
-    shares = ("product_percent", "loss_percent", "unexplained_percent")
+    assert line["unattributed_percent"] == pytest.approx(20)
+    shares = ("product_percent", "loss_percent", "unattributed_percent")
     assert sum(line[share] for share in shares) == pytest.approx(100)
 
 
@@ -289,7 +289,7 @@ def test_charts_are_written_and_always_the_same(gpu_path, tmp_path, capsys):
         "launch",
         "copy to GPU",
         "products",
-        "unexplained",
+        "unattributed",
         "bound",
         "GPU, eager, pinned",
     ):

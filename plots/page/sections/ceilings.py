@@ -75,7 +75,7 @@ def _rates(title: str, rows: Sequence[Row], counter: str, unit: str) -> Table:
     for row in rows:
         amount = row.counters[counter]
         best, median = amount / row.minimum, amount / row.median
-        flagged = marks(row.quality, flags)
+        flagged = marks(row.warnings, flags)
         lines.append(
             (
                 *_names(row),
@@ -103,7 +103,7 @@ def _latencies(rows: Sequence[Row]) -> Table:
         count = row.counters["count"]
         best, median = row.minimum / count, row.median / count
         device = row.counters.get("device_seconds")
-        flagged = marks(row.quality, flags)
+        flagged = marks(row.warnings, flags)
         cells = [
             *_names(row),
             Cell(units.seconds(best), best, bold=True, marks=flagged),

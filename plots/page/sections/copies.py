@@ -147,7 +147,7 @@ def _every(rows: Sequence[Row]) -> Table:
         direction = _DIRECTIONS.get(fields["direction"], fields["direction"])
         model = fields.get("model")
         seconds, bandwidth = row.median / count, rate(row, "bytes")
-        flagged = marks(row.quality, flags)
+        flagged = marks(row.warnings, flags)
         network = f"{model}, {fields.get('batch', '')}" if model else ""
         table.append(
             (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is missing and what is in doubt: rows without a result, quality flags."""
+"""What is missing and what is in doubt: rows without a result, warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _block(file: File) -> Block:
         points.append("Measured from a checkout with uncommitted changes.")
     missing, flagged = missing_table(file), _flagged(file)
     rows = len(file.rows)
-    doubtful = sum(bool(row.quality) for row in file.rows)
+    doubtful = sum(bool(row.warnings) for row in file.rows)
     counted = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag."
     lead = counted[:1].upper() + counted[1:]
     tables, folds = [], []
@@ -73,6 +73,6 @@ def missing_table(file: File) -> Table:
 def _flagged(file: File) -> Table:
     columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
     lines = [
-        (Cell(row.name, row.name), Cell(flag, flag)) for row in file.rows for flag in row.quality
+        (Cell(row.name, row.name), Cell(flag, flag)) for row in file.rows for flag in row.warnings
     ]
     return Table("Flagged rows", columns, tuple(lines))

@@ -180,7 +180,7 @@ def _every(title: str, rows: Sequence[Row]) -> Table:
     for row in rows:
         count = row.counters["count"]
         seconds, speed = row.median / count, rate(row, "flops")
-        flagged = marks(row.quality, flags)
+        flagged = marks(row.warnings, flags)
         table.append(
             (
                 *(_field(row.configuration.get(name)) for name in names),

@@ -18,7 +18,7 @@ from plots.tables.why import repayment_table, split_table, thread_table
 
 _NOTES = (
     "The parts were measured apart from the timed epochs; what they do not sum up to is called "
-    "unexplained, and negative where the profiled epochs were the slower ones.",
+    "unattributed, and negative where the profiled epochs were the slower ones.",
     "The bound is the longest of the times that arithmetic, memory, copies and launches would take "
     "at the ceilings measured in the same file; its percentage is what was reached of it.",
 )

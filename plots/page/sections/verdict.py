@@ -96,7 +96,7 @@ def _line(file: File, answer: str) -> tuple[Cell, ...]:
     cpu, gpu = file.machine.cpu, file.machine.gpu
     cores = _count(cpu.cores, "core")
     failed = sum(row.failure is not None for row in file.rows)
-    flagged = sum(bool(row.quality) for row in file.rows)
+    flagged = sum(bool(row.warnings) for row in file.rows)
     return (
         Cell(file.machine.id, file.machine.id, bold=True),
         Cell(f"{cpu.model}, {cores}", cpu.model),
