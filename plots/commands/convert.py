@@ -9,46 +9,34 @@ import os
 from pathlib import Path
 
 from plots import loading
-from plots.commands.shared import complain
+from plots.commands.shared import add_paths, complain, named_path
 from plots.text import printable
 from plots.upgrade import upgraded
 from plots.writing import text_of
 
 NAME = "convert"
-HELP = "rewrite older result files in the newest form, which is smaller"
+HELP = "rewrite older result files in the newest schema version, which is smaller"
 DESCRIPTION = (
-    "Rewrites result files of older schema versions in the newest one, which is a sixth of the "
-    "size and in which a diff of two runs shows times alone. What the other commands read from a "
-    "file stays; times are cut to six digits. Bad files are named and left as they are, and the "
-    "exit code is then 2."
+    "Rewrites result files of older schema versions in the newest one, which needs a sixth of the "
+    "space, and in which a diff of two runs shows only times. Everything that the other commands "
+    "read is kept; times are cut to six digits. Invalid files are named and left unchanged, and "
+    "the exit code is then 2."
 )
 EXAMPLE = "convert results --in-place"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="result file, or folder: every *.json below it except in folders named reference",
-    )
+    add_paths(parser)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "-o",
         "--output",
-        type=_folder,
+        type=named_path,
         metavar="DIR",
         help="folder to write to, made if missing; files from a folder keep their place in it",
     )
     where.add_argument("--in-place", action="store_true", help="replace the files themselves")
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the name of a folder is needed")
-    return Path(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         for source in sources:
             target = source.resolve()
             if not options.in_place:
-                inside = source.relative_to(given) if given.is_dir() else Path(source.name)
+                inside = source.relative_to(given) if os.path.isdir(given) else Path(source.name)
                 target = options.output / inside
             if taken.setdefault(target, source) != source:
                 problems.append(
