@@ -196,13 +196,15 @@ def test_pytest_is_repeated_when_a_file_or_a_program_changes(
     monkeypatch.delenv(passed.ALL, raising=False)
     monkeypatch.setattr(passed, "ROOT", tmp_path)
     (tmp_path / "build").mkdir()
-    file, program, ran = tmp_path / "a.py", tmp_path / "bench", tmp_path / "ran"
-    monkeypatch.setattr(passed, "every_file", lambda: [file])
+    file, source = tmp_path / "a.py", tmp_path / "src" / "a.cpp"
+    program, ran = tmp_path / "build" / "bench", tmp_path / "ran"
+    source.parent.mkdir()
+    monkeypatch.setattr(passed, "every_file", lambda: [file, source])
     python = tmp_path / "python"
     monkeypatch.setattr(passed.environment, "PYTHON", python)
 
     def repeated(code: int = 0, quick: bool = False) -> bool:
-        python.write_text(f"#!/bin/sh\ntouch {ran}\nexit {code}\n", encoding="utf-8")
+        python.write_text(f'#!/bin/sh\necho "$@" > {ran}\nexit {code}\n', encoding="utf-8")
         python.chmod(0o755)
         ran.unlink(missing_ok=True)
         assert passed.run_pytest(2, [program], quick) == (code == 0 or not ran.exists())
@@ -212,10 +214,14 @@ def test_pytest_is_repeated_when_a_file_or_a_program_changes(
     assert repeated(quick=True) and repeated()  # a quick run leaves tests out
     assert not repeated()
     program.write_text("2", encoding="utf-8")
-    assert repeated()
+    assert repeated() and ran.read_text(encoding="utf-8").endswith("-m program\n")
+    source.write_text("2", encoding="utf-8")
+    assert repeated(code=1) and ran.read_text(encoding="utf-8").endswith("-m program\n")
+    assert repeated(quick=True)
+    assert ran.read_text(encoding="utf-8").endswith("-m program and not slow\n")
     file.write_text("3", encoding="utf-8")
-    assert repeated(code=1) and repeated()
-    assert not repeated()
+    assert repeated(code=1) and " -m " not in ran.read_text(encoding="utf-8").partition("pytest")[2]
+    assert repeated() and not repeated()
 
 
 def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

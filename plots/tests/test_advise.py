@@ -371,6 +371,7 @@ def test_the_program_counts_wider_and_narrower_networks(load, tmp_path, monkeypa
     assert "hidden layers" in capsys.readouterr().out
 
 
+@pytest.mark.program
 @pytest.mark.slow
 @pytest.mark.skipif(not BENCH_PATH.is_file(), reason="build/bench has not been built")
 def test_with_the_program_that_was_built(load, capsys):

@@ -203,6 +203,7 @@ def test_tables_of_products_say_a_new_axis(write):
     assert "ranks 4" in page  # in the title, as all rows have it
 
 
+@pytest.mark.program
 def test_the_built_in_table_is_that_of_bench(tmp_path):
     if not BENCH.exists():
         pytest.skip("bench is not built; ./run --setup-only builds it")

@@ -74,6 +74,7 @@ def listed(command: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.program
 def test_bench_knows_the_rows_of_a_committed_file():
     if not BENCH.exists():
         pytest.skip("bench is not built; ./run --setup-only builds it")

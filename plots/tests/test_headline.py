@@ -42,6 +42,7 @@ def answered(write):
     return answer
 
 
+@pytest.mark.program
 def test_the_batch_is_that_of_the_disc_networks():
     source = (ROOT / "src/models/disc.cpp").read_text(encoding="utf-8")
     assert re.findall(r"\.batch = (\d+)", source) == [str(OWN_BATCH)]
