@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,50 @@ import pytest
 
 from plots import loading
 from plots.analysis.crossover import Comparison, comparisons
+from plots.charts import style
+from plots.page import report
+from plots.published import load_published
 from plots.rows import File
-from plots.tests import synthetic, synthetic_machines
+from plots.tests import synthetic, synthetic_machines, synthetic_probes
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report on `file`: what build_report() gave, and where it was written."""
+
+    file: File
+    contents: dict[str, bytes]
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def report_of(tmp_path_factory) -> Callable[[str], Report]:
+    """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
+    alone, and with "hostile" names, as bad as can be."""
+
+    @cache
+    def built(kind: str) -> Report:
+        document = synthetic_probes.everything(gpu=kind != "cpu")
+        if kind == "hostile":
+            document = synthetic.sweep()
+            crossover = document["context"]["crossover"]
+            crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
+            crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
+        folder = tmp_path_factory.mktemp(kind)
+        file = loading.load_file(synthetic.write(folder / "everything.json", document))
+        contents = report.build_report([file], load_published())
+        report.write_report(contents, folder / "out")
+        return Report(file, contents, folder / "out")
+
+    return built
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures stay empty, for tests of what stands beside them."""
+    empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+    monkeypatch.setattr(style, "place", lambda figure: None)
+    monkeypatch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
 
 
 @pytest.fixture(scope="session")

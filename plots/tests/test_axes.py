@@ -108,6 +108,7 @@ def test_compare_keeps_the_choices_of_products_apart(tuned):
     assert "autotuned products" in render(compare_tables(found, everything=True), "text")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_a_file_of_autotuned_products_alone_has_its_answers(write, capsys):
     path = write(document({"products": "autotuned"}))
@@ -121,7 +122,7 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, capsys):
     for arguments in (
         ["crossover", str(path)],
         ["why", str(path)],
-        ["compare", str(path), str(path)],
+        ["compare", str(path), str(path), "--all"],
         ["compare", f"--cpu-of={path}", f"--gpu-of={path}"],
     ):
         assert main(arguments) == 0
@@ -135,6 +136,7 @@ def test_the_fastest_choice_of_products_is_the_best(tuned):
     assert "GPU, graph, pinned, autotuned products" in render([every_table(tuned.rows)], "text")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     labels = ["CPU, 1 thread", "GPU, graph, pinned, ranks 1", "GPU, graph, pinned, ranks 4"]
@@ -192,6 +194,7 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
     assert threads == [2, "2, ranks 4", "best"]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_tables_of_products_say_a_new_axis(write):
     entries = products()

@@ -239,7 +239,7 @@ def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):
             low, high = axes.get_xlim()
             assert low <= box.xmin + 1e-9 and box.xmax <= high + 1e-9
             ends.append(box.xmax)
-        assert max(ends) > 105
+        assert max(ends) > 102
 
 
 def test_speed_ups(write, drawn):

@@ -13,11 +13,6 @@ from typing import Any
 
 import pytest
 
-from plots import loading
-from plots.page import report
-from plots.published import load_published
-from plots.tests import synthetic, synthetic_probes
-
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -112,18 +107,17 @@ def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProc
     return finished
 
 
-@pytest.fixture(params=["gpu", "cpu", "hostile"])
-def folder(request, write, tmp_path) -> Path:
-    """A report: of every family with a GPU, of a CPU alone, of names that are as bad as can be."""
-    document = synthetic_probes.everything(gpu=request.param != "cpu")
-    if request.param == "hostile":
-        document = synthetic.sweep()
-        crossover = document["context"]["crossover"]
-        crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
-        crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
-    file = loading.load_file(write(document))
-    report.write_report(report.build_report([file], load_published()), tmp_path / "out")
-    return tmp_path / "out"
+@pytest.fixture(scope="session", params=["gpu", "cpu", "hostile"])
+def folder(request, report_of) -> Path:
+    """The folder of a report."""
+    return report_of(request.param).folder
+
+
+@pytest.fixture(scope="session")
+def seen(folder, tmp_path_factory) -> list[dict[str, Any]]:
+    """What a reader in the light sees of it on a phone, then on a desk."""
+    source = (folder / "index.html").read_text(encoding="utf-8")
+    return probe(source, tmp_path_factory.mktemp("seen"), "--blink-settings=preferredColorScheme=1")
 
 
 def test_the_page_opens_without_a_complaint(folder, tmp_path):
@@ -135,9 +129,8 @@ def test_the_page_opens_without_a_complaint(folder, tmp_path):
         assert (folder / html.unescape(name)).is_file()
 
 
-def test_the_page_fits_a_phone_and_a_desk(folder, tmp_path):
-    source = (folder / "index.html").read_text(encoding="utf-8")
-    for found in probe(source, tmp_path):
+def test_the_page_fits_a_phone_and_a_desk(seen):
+    for found in seen:
         assert found["content"] <= found["width"]
         assert found["pictures"] and all(min(box) > 100 for box in found["pictures"])
         assert not found["beyond"] and len(found["pictures"]) == found["charts"]
@@ -148,21 +141,18 @@ def test_the_page_fits_a_phone_and_a_desk(folder, tmp_path):
         assert "GPU" in found["answer"]
 
 
-def test_the_answer_is_in_sight(folder, tmp_path):
-    phone, desk = probe((folder / "index.html").read_text(encoding="utf-8"), tmp_path)
+def test_the_answer_is_in_sight(seen):
+    phone, desk = seen
     # Network and speedup, or the median where there is one device; on a desk all columns of all
     # tables that are not folded, but for those of ten published devices.
     assert phone["reach"][1] < phone["width"] and phone["reach"][2] < phone["width"]
     assert all("Shi et al." in title for title in desk["scrolling"])
 
 
-def test_the_page_is_dark_where_the_reader_is(folder, tmp_path):
+def test_the_page_is_dark_where_the_reader_is(folder, seen, tmp_path):
     source = (folder / "index.html").read_text(encoding="utf-8")
-    light, dark = (
-        probe(source, tmp_path, f"--blink-settings=preferredColorScheme={scheme}")[0]["paper"]
-        for scheme in (1, 0)
-    )
-    assert light == "rgb(255, 255, 255)"
+    dark = probe(source, tmp_path, "--blink-settings=preferredColorScheme=0")[0]["paper"]
+    assert seen[0]["paper"] == "rgb(255, 255, 255)"
     assert max(map(int, re.findall(r"\d+", dark))) < 64
 
 

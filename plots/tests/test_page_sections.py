@@ -47,6 +47,7 @@ def context(*files):
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_of_the_counterfactuals_three_stand_first(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
     every = counterfactuals(machine, comparisons(machine))
@@ -57,6 +58,7 @@ def test_of_the_counterfactuals_three_stand_first(machine):
     assert [point for point in folded if " stays " in point]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_batch_of_the_headline_comes_first(write):
     file = loading.load_file(write(synthetic_sweep.wide_sweep()))
     (block,) = crossovers.build([file], context(file)).blocks
@@ -67,6 +69,7 @@ def test_the_batch_of_the_headline_comes_first(write):
     assert batches[0] == 100 and set(batches) == {10, 100, 1000}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_repayment_is_in_sight(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
     (table,) = block.tables
@@ -75,6 +78,7 @@ def test_repayment_is_in_sight(machine):
     assert len(table.lines) == len(synthetic.MODELS)  # of each network the fastest way alone
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = epochs.build([machine], context(machine)).blocks
     (table,) = block.tables
@@ -111,6 +115,7 @@ def test_epochs_stand_before_products_and_layers(write):
     assert len(named) == len(set(named)) == 3
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_titles_of_tables_differ(write):
     file = loading.load_file(write(synthetic_probes.everything()))
     sections = [module.build([file], context(file)) for module in SECTIONS]

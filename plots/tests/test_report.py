@@ -94,14 +94,19 @@ def sweep(write):
 
 
 @pytest.fixture
-def everything(write):
+def everything(report_of):
     """A file with rows of every family and all GPU modes."""
-    return loading.load_file(write(synthetic_probes.everything(), "everything.json"))
+    return report_of("gpu").file
+
+
+@pytest.fixture
+def contents(report_of):
+    """Its report."""
+    return report_of("gpu").contents
 
 
 @pytest.mark.slow
-def test_charts_are_files_too(everything):
-    contents = build(everything)
+def test_charts_are_files_too(contents):
     stems = [name.removesuffix(".svg") for name in contents if name.endswith(".svg")]
     charts = {stem.removeprefix("synthetic-machine.").split("-")[0] for stem in stems}
     assert charts == {"crossover", "epochs", "copies", "products", "layers"}
@@ -121,13 +126,12 @@ def test_charts_are_files_too(everything):
 
 
 @pytest.mark.slow
-def test_the_same_files_give_the_same_bytes(everything):
-    assert build(everything) == build(everything)
+def test_the_same_files_give_the_same_bytes(everything, contents):
+    assert build(everything) == contents
 
 
 @pytest.mark.slow
-def test_the_page_needs_nothing_else(everything):
-    contents = build(everything)
+def test_the_page_needs_nothing_else(contents):
     page = page_of(contents)
     policy = next(
         attributes["content"]
@@ -172,8 +176,8 @@ def test_ids_are_unique_and_pictures_described(everything, write):
 
 
 @pytest.mark.slow
-def test_headings_are_in_order(everything):
-    levels = [int(tag[1]) for tag, _ in page_of(build(everything)).elements if tag in HEADINGS]
+def test_headings_are_in_order(contents):
+    levels = [int(tag[1]) for tag, _ in page_of(contents).elements if tag in HEADINGS]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
@@ -182,8 +186,8 @@ HEADINGS = {"h1", "h2", "h3", "h4"}
 
 
 @pytest.mark.slow
-def test_colours_of_pictures_can_change_with_the_page(everything):
-    source = build(everything)[report.PAGE].decode()
+def test_colours_of_pictures_can_change_with_the_page(contents):
+    source = contents[report.PAGE].decode()
     style = source[source.index("<style>") : source.index("</style>")]
     dark = style[style.index("prefers-color-scheme: dark") :]
     used = set(re.findall(r"var\(--c-([0-9a-f]{6}),#\1\)", source[source.index("<svg") :]))
@@ -191,6 +195,7 @@ def test_colours_of_pictures_can_change_with_the_page(everything):
     assert not [colour for colour in used if f"--c-{colour}:" not in dark]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_tables_hold_the_medians_and_ranges(sweep):
     text = shown(page_of(build(sweep)).text)
     found = epoch_rows(sweep)
@@ -222,6 +227,7 @@ def test_small_table_by_hand(small, write):
     assert "disc-320.0 msCPU, 2 threads7010010.0 – 30.0 ms50,000" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_a_gpu_the_page_says_what_one_would_add(write):
     file = loading.load_file(write(synthetic_probes.everything(gpu=False)))
     text = shown(page_of(build(file)).text)
@@ -414,6 +420,7 @@ def test_every_section_builds_on_a_file_without_a_result(small, write):
     assert "This file has no ceilings" in text and "why" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_sections_have_anchors_of_their_own(everything):
     built = [module.build([everything], report.Context()) for module in SECTIONS]

@@ -74,6 +74,7 @@ def test_files_of_one_machine_stand_beside_each_other(write):
     assert 'id="machines"' not in text and 'class="machine"' not in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_names_from_a_file_make_no_element(write):
     evil = '<script>alert(1)</script> & "x" $z$ \\end{table}'
