@@ -73,6 +73,7 @@ def test_refuses(tmp_path: Path, arguments: list[str], words: list[str]) -> None
 HUGE = "9" * 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "values"),
     [

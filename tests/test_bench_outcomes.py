@@ -30,6 +30,7 @@ def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
         assert row["warnings"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
 
 
+@pytest.mark.slow
 def test_a_relu_near_zero_is_no_fault(tmp_path: Path) -> None:
     # Two steps of this training have a ReLU's input within rounding of zero. Which side float32
     # sees depends on the processor: with AVX-512, the other one than float64.

@@ -68,6 +68,7 @@ def truth(series: advise.Series) -> float:
 # --- the model
 
 
+@pytest.mark.slow
 def test_without_noise_the_formula_is_found(load, target):
     file = load(
         noise=0.0, modes=(("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))

@@ -130,6 +130,7 @@ def test_of_many_batches_those_that_differ_most_are_named(told):
     assert "at batch 500 the CPU wins at every size measured" in first
 
 
+@pytest.mark.slow
 def test_long_names_make_no_long_answer(write):
     way = {"layout": "y" * 10_000}
     configurations = [

@@ -295,6 +295,7 @@ def test_fail_on_slower(command):
     assert command(first, document(t1=times(), t2=times(1.1)))[0] == 0  # nobody asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [5, 9])
 def test_one_slow_row_of_many_is_found(command, repetitions):
     generator = np.random.default_rng(3)

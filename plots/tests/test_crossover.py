@@ -222,6 +222,7 @@ def test_scipy_finds_the_same_interval():
     assert np.log(found.high) == pytest.approx(expected.high, abs=0.1 * width)
 
 
+@pytest.mark.slow
 def test_any_answer_is_in_itself_consistent():
     generator = np.random.default_rng(11)
     kinds = Counter()
@@ -283,6 +284,7 @@ def test_the_best_of_two_is_chosen_in_each_replicate():
     assert found.kind == "once" and found.size == pytest.approx(50_000, rel=0.05)
 
 
+@pytest.mark.slow
 def test_several_thread_counts_that_are_equal_are_not_faster_than_one():
     """The smallest of eight noisy medians is too small; the crossover must not rise with it."""
     errors = {1: [], 8: []}

@@ -72,6 +72,7 @@ def test_the_tables_of_one_file(simple, capsys):
         assert (line["speed_up"] > 1) == (line["params"] > 50_000)
 
 
+@pytest.mark.slow
 def test_the_winner_is_bold(wide):
     table = speed_up_table([(wide, speed_ups(wide))])
     place = {column.key: number for number, column in enumerate(table.columns)}
@@ -165,6 +166,7 @@ def test_the_committed_results(capsys):
     assert len([line for line in told if "no row of a GPU" in line]) == len(without_gpu)
 
 
+@pytest.mark.slow
 def test_charts_are_written(simple, tmp_path, capsys):
     folder = tmp_path / "out" / "charts"
     assert main(["crossover", str(simple), "--charts", str(folder)]) == 0
@@ -173,6 +175,7 @@ def test_charts_are_written(simple, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made(simple, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["crossover", str(simple), "--charts", str(tmp_path / "file")]) == 2
@@ -189,6 +192,7 @@ def check_pictures(chart) -> None:
     assert not [element for element in svg.iter() if element.tag.endswith("script")]
 
 
+@pytest.mark.slow
 def test_the_chart_states_the_finding(simple):
     file = loading.load_file(simple)
     found = comparisons(file)
@@ -200,6 +204,7 @@ def test_the_chart_states_the_finding(simple):
     assert draw_crossovers(file, found) == chart
 
 
+@pytest.mark.slow
 def test_the_heat_map_states_the_finding(wide):
     grid = grids(comparisons(wide))[0]
     chart = draw_heat_map(wide, grid)
@@ -228,6 +233,7 @@ def test_heat_maps_without_a_contour(write, ratio):
     check_pictures(draw_heat_map(file, grid))
 
 
+@pytest.mark.slow
 def test_ambiguous_and_several_are_drawn(write):
     configurations = [
         configuration
@@ -290,6 +296,7 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
         assert len(path.name) < 200
 
 
+@pytest.mark.slow
 def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_path):
     file = loading.load_file(simple)
     written = write_charts([(file, comparisons(file))] * 2, tmp_path / "charts")

@@ -54,6 +54,7 @@ def test_text_of_all_lines(simple, monkeypatch, capsys):
     assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
 
 
+@pytest.mark.slow
 def test_text_is_short_and_epochs_come_first(wide, capsys):
     assert main(["crossover", str(wide.path)]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -58,6 +58,7 @@ def test_of_the_counterfactuals_three_stand_first(machine):
     assert [point for point in folded if " stays " in point]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_batch_of_the_headline_comes_first(write):
     file = loading.load_file(write(synthetic_sweep.wide_sweep()))
@@ -69,6 +70,7 @@ def test_the_batch_of_the_headline_comes_first(write):
     assert batches[0] == 100 and set(batches) == {10, 100, 1000}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_repayment_is_in_sight(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
@@ -93,6 +95,7 @@ def test_epochs_are_compared_without_dashes(machine):
     assert NOTHING not in [cell for line in alone.lines for cell in line]
 
 
+@pytest.mark.slow
 def test_epochs_stand_before_products_and_layers(write):
     file = loading.load_file(write(synthetic_sweep.wide_sweep((100,))))
     # Operations come first in a file, as ./run measures them.
@@ -115,6 +118,7 @@ def test_epochs_stand_before_products_and_layers(write):
     assert len(named) == len(set(named)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_titles_of_tables_differ(write):
     file = loading.load_file(write(synthetic_probes.everything()))

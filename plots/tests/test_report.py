@@ -243,6 +243,7 @@ def test_without_a_gpu_the_page_says_what_one_would_add(write):
     assert f"{share:.0f} % of the multiply-adds it can do" in text
 
 
+@pytest.mark.slow
 def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
     members = [row for row in epoch_rows(sweep) if row.configuration["model"] == "disc-12"]
     gpu, cpu, _ = sorted(row.median for row in members)
@@ -258,6 +259,7 @@ def test_updates_that_were_not_verified_are_told(small, write):
     assert "updates of 3 undetermined" in text
 
 
+@pytest.mark.slow
 def test_failures_flags_notes_and_record_are_told(write):
     document = synthetic.sweep(threads=(1, 4), gpu=False)
     document["context"]["crossover"]["complete"] = False
@@ -369,6 +371,7 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(write):
     assert "\u202e" not in report.summary(file) and "\x1b" not in report.summary(file)
 
 
+@pytest.mark.slow
 def test_each_machine_gets_its_own_pictures(small, write):
     files = []
     for number, machine in enumerate(("Machine A", "machine-a", "b")):
@@ -378,6 +381,7 @@ def test_each_machine_gets_its_own_pictures(small, write):
     assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
 
 
+@pytest.mark.slow
 def test_the_newest_file_of_each_machine_is_taken(small, write):
     for name, date in (
         ("old.json", "2020-01-01T12:00:00+00:00"),
@@ -396,6 +400,7 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
     assert "middle.json" in text and "2 older files" in text
 
 
+@pytest.mark.slow
 def test_only_some_machines_are_shown_in_full(small, write):
     files = []
     for number in range(5):
@@ -429,6 +434,7 @@ def test_sections_have_anchors_of_their_own(everything):
     assert all(re.fullmatch(r"[a-z][a-z-]*", anchor) for anchor in anchors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [["heart"], ["disc-3"], ["heart", "mlp-784-512-10", "disc-12"]])
 def test_few_points_are_drawn_too(write, models):
     entries = []
@@ -480,6 +486,7 @@ def test_labels_name_precision_and_execution_where_they_differ(write):
     ]
 
 
+@pytest.mark.slow
 def test_of_many_gpu_modes_the_faster_execution_is_drawn(everything):
     kept = series_labels(without_slower_executions(epoch_rows(everything))).values()
     assert list(kept) == [  # the formula makes eager the fastest of each placement

@@ -516,6 +516,7 @@ def test_loading_makes_few_calls_a_sample(tmp_path):
     assert calls < 450 * len(entries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "facts"), [(1, "benchmarks"), (2, "rows")])
 def test_the_schemas_are_valid_ones_and_agree_with_an_independent_validator(version, facts):
     jsonschema = pytest.importorskip("jsonschema")
