@@ -116,6 +116,7 @@ def test_listing_prints_names_and_writes_nothing(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_no_listing_writes_the_file(tmp_path: Path) -> None:
     measure(tmp_path, *DISC, "--benchmark_list_tests=no")
 
@@ -127,6 +128,7 @@ def test_json_on_standard_output() -> None:
     assert [entry["run_type"] for entry in entries].count("iteration") == 2
 
 
+@pytest.mark.slow
 def test_information() -> None:
     assert strict(bench("--machine").stdout)["id"]
     assert bench("--models").stdout.split() == NAMES

@@ -71,6 +71,7 @@ GOOD_DATA = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", GOOD_DATA.values(), ids=GOOD_DATA)
 def test_reads_data(tmp_path: Path, content: bytes) -> None:
     data = tmp_path / "data.csv"
@@ -80,12 +81,14 @@ def test_reads_data(tmp_path: Path, content: bytes) -> None:
     assert document["context"]["crossover"]["configuration"]["data"] == data.name
 
 
+@pytest.mark.slow
 def test_reads_a_number_below_the_smallest_double(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("1e-400,2,0\n", "utf-8")
     measure(tmp_path, *MLP, f"--data={data}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "steps"), [(1, 3), (2, 2), (3, 1), (1000, 1)])
 def test_last_batch_may_be_short(tmp_path: Path, three: Path, batch: int, steps: int) -> None:
     document = measure(tmp_path, *MLP, f"--data={three}", f"--batch={batch}")
@@ -93,6 +96,7 @@ def test_last_batch_may_be_short(tmp_path: Path, three: Path, batch: int, steps:
         assert (row["rows"], row["batch"], row["steps"]) == (3, batch, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HEART.is_file(), reason=f"{HEART} is not there")
 def test_real_data(tmp_path: Path) -> None:
     document = measure(

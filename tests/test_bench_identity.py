@@ -84,6 +84,7 @@ def test_devices_train_the_same(tmp_path: Path) -> None:
     assert len({row["workload"] for row in rows}) == 1
 
 
+@pytest.mark.slow
 def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     document = measure(tmp_path, "--mlp=2,2", "--threads=1", *EPOCHS, "--accumulate=2", *SHORT)
     axes = document["context"]["crossover"]["axes"]

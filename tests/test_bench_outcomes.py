@@ -20,6 +20,7 @@ from bench_runs import (
 pytestmark = needs_bench
 
 
+@pytest.mark.slow
 def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
     document = measure(
@@ -76,6 +77,7 @@ def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
     assert "1 of 1 rows were not measured" in done.stderr
 
 
+@pytest.mark.slow
 def test_diverging_training_fails_and_the_others_run(tmp_path: Path) -> None:
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
     path = tmp_path / "result.json"

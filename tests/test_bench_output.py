@@ -31,6 +31,7 @@ pytestmark = needs_bench
 # --- where results go
 
 
+@pytest.mark.slow
 def test_output_folder_is_made(tmp_path: Path) -> None:
     path = tmp_path / "new" / "ünï code" / "result.json"
     assert bench(*DISC, f"--out={path}").returncode == 0
@@ -68,6 +69,7 @@ def test_output_that_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     assert_refused(done, "--out", str(pipe))
 
 
+@pytest.mark.slow
 def test_output_through_a_link_goes_to_its_target(tmp_path: Path) -> None:
     target, link = tmp_path / "target.json", tmp_path / "link.json"
     target.write_bytes(OLD)
@@ -77,6 +79,7 @@ def test_output_through_a_link_goes_to_its_target(tmp_path: Path) -> None:
     validate(target)
 
 
+@pytest.mark.slow
 def test_output_from_the_environment_keeps_the_format(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert bench(*DISC, variables={"BENCHMARK_OUT": str(path)}).returncode == 0
@@ -87,12 +90,14 @@ def test_filter_from_the_environment_that_matches_nothing() -> None:
     assert_refused(bench(*DISC, variables={"BENCHMARK_FILTER": "zzz"}), "zzz")
 
 
+@pytest.mark.slow
 def test_benchmark_out_is_the_same_as_out(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert bench(*DISC, f"--benchmark_out={path}").returncode == 0
     validate(path)
 
 
+@pytest.mark.slow
 def test_successful_run_replaces_an_older_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(OLD)
@@ -100,6 +105,7 @@ def test_successful_run_replaces_an_older_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_failed_run_leaves_an_older_file(tmp_path: Path) -> None:
     path, partial = tmp_path / "result.json", tmp_path / "result.json.partial"
     path.write_bytes(OLD)
@@ -117,6 +123,7 @@ def small_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_288, 12_288))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "repetitions",
     [
@@ -148,6 +155,7 @@ def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
 # --- interrupted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("existing", [False, True], ids=["new", "existing"])
 @pytest.mark.parametrize(
     ("sent", "code"),

@@ -154,6 +154,7 @@ def test_other_sweeps_go_family_by_family() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_plan_has_the_rows_of_a_gpu_unless_they_are_not_wanted() -> None:
     devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu")}
     assert devices == {"cpu", "cuda"}

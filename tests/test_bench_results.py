@@ -44,6 +44,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "result.json"
 
 
+@pytest.mark.slow
 def test_names_and_repetitions(grid: Path) -> None:
     expected = [
         (epoch_name(model, batch, threads), "iteration")
@@ -114,6 +115,7 @@ def test_a_file_is_written_as_convert_writes_it(grid: Path) -> None:
     assert text_of(strict(grid)) == grid.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> None:
     again = tmp_path / "result.json"
     measure(tmp_path, *GRID)
@@ -139,6 +141,7 @@ def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> Non
     assert {key for entry in first[1] for key in entry} == {"name", "run_type", "time_unit"}
 
 
+@pytest.mark.slow
 def test_aggregates_stand_beside_the_samples_where_they_are_asked_for(tmp_path: Path) -> None:
     document = measure(tmp_path, *DISC, "--benchmark_report_aggregates_only=false")
     (row,) = document["rows"]
@@ -175,6 +178,7 @@ def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
         assert any("OMP_WAIT_POLICY" in sentence for sentence in row["warnings"])
 
 
+@pytest.mark.slow
 def test_random_interleaving(tmp_path: Path) -> None:
     interleaved = "--benchmark_enable_random_interleaving=true"
     document = measure(

@@ -75,6 +75,7 @@ def test_a_failed_stage_fails_those_that_need_it_and_no_other(
     assert "== b: not run: a did not pass" in out
 
 
+@pytest.mark.slow
 def test_a_stage_starts_after_what_it_needs(
     results: Callable[..., dict[str, Result]], tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_skip_fails_only_in_ci(
     assert results(skip)["a"].verdict == "FAILED"
 
 
+@pytest.mark.slow
 def test_processor_time_is_that_of_all_processes(
     results: Callable[..., dict[str, Result]],
 ) -> None:

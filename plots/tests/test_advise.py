@@ -93,6 +93,7 @@ def test_without_noise_the_formula_is_found(load, target):
     assert weights["memory"] == pytest.approx(1, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_predictions_lie_within_the_band(load, target):
     for item in fitted(load(noise=0.1, seed=3), target):
         answer = predicted(item, target)

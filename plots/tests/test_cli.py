@@ -54,6 +54,7 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
     assert printed == f"wrote {output / 'index.html'}, and 4 files of charts beside it\n"
 
 
+@pytest.mark.slow
 def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
     path = write(small)
     assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
@@ -80,6 +81,7 @@ def test_report_of_nothing_writes_nothing(tmp_path, capsys):
     assert "no report was written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
     (tmp_path / "taken").write_text("keep me")
     assert main(["report", str(write(small)), "-o", str(tmp_path / "taken")]) == 2

@@ -408,6 +408,7 @@ def test_families_stand_by_their_effect(compared):
     assert [line["ratio"] for line in families] == pytest.approx([0.5, 1.2])
 
 
+@pytest.mark.slow
 def test_charts_are_drawn(command, tmp_path):
     code, out, err = command(
         document(t1=times(), t2=times()),
@@ -441,6 +442,7 @@ def test_charts_of_few_and_many_rows(compared, count):
     assert alt_text(result).endswith(f"{headline(result)}.")
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text(compared):
     content = document(t1=times(), t2=times())
     evil = '<script>alert(1)</script>|x "y" $z$ \\end{table}\n' + "n" * 10_000

@@ -62,6 +62,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FILES, "old"])
 def test_a_converted_file_has_the_same_rows(write, tmp_path, name):
     path = tmp_path / "old.json"

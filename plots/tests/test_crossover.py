@@ -156,6 +156,7 @@ def test_the_very_same_samples_are_ambiguous():
     assert find_crossover(cpu, cpu).kind == "ambiguous"
 
 
+@pytest.mark.slow
 def test_equal_devices_are_rarely_called_different():
     kinds = Counter(answer(np.ones(len(DISC_SIZES)), seed=seed).kind for seed in range(200))
     assert kinds["ambiguous"] >= 197, kinds
@@ -318,6 +319,7 @@ def test_a_thread_count_that_is_far_ahead_is_the_best():
     assert (found.low, found.high) == pytest.approx((alone.low, alone.high), rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.015, WIDE_NOISE])
 def test_the_interval_covers_the_truth_as_often_as_it_says(scale):
     """Over 200 simulated files of 9 repetitions; the crossover lies anywhere between the sizes."""
@@ -332,6 +334,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(scale):
     assert 0.90 <= covered / files <= 0.99
 
 
+@pytest.mark.slow
 def test_the_interval_is_not_wide_by_accident():
     """An interval half as wide would cover too seldom, so the test above could fail."""
     files = 200

@@ -109,6 +109,7 @@ def test_several_files_share_a_table(write, tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_every_format(name, wide):
     found = comparisons(wide)

@@ -85,6 +85,7 @@ def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, capsys):
     assert 70 < widths[0] <= 80 and 110 < widths[1] <= 140
 
 
+@pytest.mark.slow
 def test_every_format_but_text_has_all_lines(wide, capsys):
     assert main(["crossover", str(wide.path), "--format", "json"]) == 0
     tables = json.loads(capsys.readouterr().out)

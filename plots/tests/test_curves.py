@@ -26,6 +26,7 @@ def loaded(write, entries, gpu="synthetic GPU"):
     return loading.load_file(write(synthetic.document(entries, gpu=gpu)))
 
 
+@pytest.mark.slow
 def test_every_combination_is_compared(wide):
     found = [each for each in comparisons(wide) if each.common["family"] == "Epoch"]
     expected = {
@@ -188,6 +189,7 @@ def test_the_interval_of_a_speed_up_covers(write):
     assert 0.90 <= covered / 200 <= 0.99
 
 
+@pytest.mark.slow
 def test_grids_need_two_batches_and_two_sizes(wide, write):
     found = grids(comparisons(wide))
     assert len(found) == 2 * len(GPU_MODES)

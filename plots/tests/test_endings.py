@@ -48,6 +48,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- what cannot be read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.usefixtures("out")
 def test_a_loop_of_links_leaves_the_other_files(command, small, write, tmp_path, capsys):
@@ -64,6 +65,7 @@ def test_a_loop_of_links_leaves_the_other_files(command, small, write, tmp_path,
     assert command != "validate" or printed.out == f"{good}: valid, 1 row\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [*READERS, "compare"])
 def test_a_name_that_is_too_long_is_one_sentence(command, small, write, out, capsys):
     good = write(small)
@@ -146,6 +148,7 @@ def test_a_full_disk_below_both_outputs_still_tells_by_the_exit_code(small, writ
         assert started("validate", write(small), stdout=full, stderr=full).returncode == 2
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_during_the_report_is_one_sentence(
     small, write, tmp_path, capsys, monkeypatch
 ):

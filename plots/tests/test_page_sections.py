@@ -47,6 +47,7 @@ def context(*files):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_of_the_counterfactuals_three_stand_first(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
@@ -80,6 +81,7 @@ def test_repayment_is_in_sight(machine):
     assert len(table.lines) == len(synthetic.MODELS)  # of each network the fastest way alone
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = epochs.build([machine], context(machine)).blocks

@@ -195,6 +195,7 @@ def test_colours_of_pictures_can_change_with_the_page(contents):
     assert not [colour for colour in used if f"--c-{colour}:" not in dark]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_tables_hold_the_medians_and_ranges(sweep):
     text = shown(page_of(build(sweep)).text)
@@ -222,11 +223,13 @@ def test_the_best_of_each_device_and_its_speed_up(sweep):
         assert all(f" {units.significant(cpu / gpu)}×" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_small_table_by_hand(small, write):
     text = shown(page_of(build(loading.load_file(write(small)))).text)
     assert "disc-320.0 msCPU, 2 threads7010010.0 – 30.0 ms50,000" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_without_a_gpu_the_page_says_what_one_would_add(write):
     file = loading.load_file(write(synthetic_probes.everything(gpu=False)))
@@ -252,6 +255,7 @@ def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
     assert "With a file from a machine" not in answer
 
 
+@pytest.mark.slow
 def test_updates_that_were_not_verified_are_told(small, write):
     for entry in small["benchmarks"]:
         entry["verification"]["undetermined_updates"] = 3
