@@ -112,7 +112,11 @@ def test_context_of_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_file_is_written_as_convert_writes_it(grid: Path) -> None:
-    assert text_of(strict(grid)) == grid.read_text("utf-8")
+    # The JSON library's numbers (Grisu2) are not the shortest ones about once in a thousand times.
+    shortest = re.sub(
+        r"\d+\.\d+(e[-+]\d+)?", lambda number: repr(float(number[0])), grid.read_text("utf-8")
+    )
+    assert text_of(strict(grid)) == shortest
 
 
 @pytest.mark.slow
