@@ -129,7 +129,7 @@ def epoch(
         ),
     )
     for entry, value in zip(entries, seconds, strict=True):
-        entry["seconds_unattributed"] = value - sum(parts.values())
+        entry["seconds_unexplained"] = value - sum(parts.values())
         entry["bound"] = {"name": "compute", "seconds": bound, "percent": 100 * bound / value}
     return entries
 

@@ -230,8 +230,10 @@ def test_where_the_time_goes(machine, drawn):
 def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):
     document = synthetic_machine.machine(models=("disc-3", "heart"))
     for entry in document["benchmarks"]:
-        if "seconds_unattributed" in entry:  # the profiled epochs were the slower ones
-            entry["seconds_unattributed"] = -0.08 * entry["seconds_per_epoch"]
+        if "seconds_unexplained" in entry:  # the profiled epochs were the slower ones
+            seconds = entry["seconds_per_epoch"]
+            entry["seconds_product"] += entry["seconds_unexplained"] + 0.08 * seconds
+            entry["seconds_unexplained"] = -0.08 * seconds
     figures = drawn(draw_why, loading.load_file(write(document)))
     for one in figures:
         ends = []
@@ -239,7 +241,7 @@ def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):
             low, high = axes.get_xlim()
             assert low <= box.xmin + 1e-9 and box.xmax <= high + 1e-9
             ends.append(box.xmax)
-        assert max(ends) > 102
+        assert max(ends) > 105
 
 
 def test_speed_ups(write, drawn):

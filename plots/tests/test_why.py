@@ -67,7 +67,7 @@ def test_shares_are_of_the_epoch_beside_them(write):
     entries = synthetic.samples(configuration, [0.10, 0.10, 0.10])
     times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
     for entry, (product, loss) in zip(entries, times, strict=True):
-        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unattributed": 0.006}
+        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unexplained": 0.006}
     file = loading.load_file(write(synthetic.document(entries)))
     (line,) = why_tables(file, [])[0].records()
     assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
