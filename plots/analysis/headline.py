@@ -53,7 +53,7 @@ class Headline:
 
     @property
     def first(self) -> Comparison:
-        """The comparison that a single line on a machine is about."""
+        """The comparison of the first answer, which foremost() finds alone."""
         return self.answers[0].comparison
 
 
@@ -66,14 +66,15 @@ def headline(file: File, compared: Sequence[Comparison]) -> Headline | None:
     if not curves:
         return None
     batch = _own_batch(curves)
-    answers = []
-    for data in ("resident", "copied"):
-        chosen = _chosen([one for one in curves if _data(one) == data], batch)
-        if chosen:
-            answers.append(_answer(file, curves, chosen, data))
-    most = max(len(answer.comparison.sizes) for answer in answers)
-    answers.sort(key=lambda answer: 2 * len(answer.comparison.sizes) < most)
+    answers = (_answer(file, curves, chosen) for chosen in _in_order(curves, batch))
     return Headline(batch, tuple(answers))
+
+
+def foremost(compared: Sequence[Comparison]) -> Comparison | None:
+    """The comparison that a single line on a machine is about: that of the headline's first answer,
+    found without what disagrees with it."""
+    curves = _curves(compared)
+    return _in_order(curves, _own_batch(curves))[0] if curves else None
 
 
 def own_batch(compared: Sequence[Comparison]) -> str | None:
@@ -129,7 +130,18 @@ def _distance(batch: str) -> tuple[float, int]:
     return (max(number / OWN_BATCH, OWN_BATCH / number) if number else math.inf), number
 
 
-def _data(one: Comparison) -> str:
+def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
+    """The choice of each kind of placement at `batch`, in the order of the answers."""
+    found = []
+    for data in ("resident", "copied"):
+        chosen = _chosen([one for one in curves if _data(one) == data], batch)
+        if chosen:
+            found.append(chosen)
+    most = max(len(one.sizes) for one in found)
+    return sorted(found, key=lambda one: 2 * len(one.sizes) < most)
+
+
+def _data(one: Comparison) -> Literal["resident", "copied"]:
     value = one.gpu.axes.value(one.gpu.configuration, "data")
     return "resident" if value == "resident" else "copied"
 
@@ -148,13 +160,9 @@ def _earliest(one: Comparison) -> tuple[int, float]:
     return _ORDER.index(one.crossover.kind), math.inf if size is None else size
 
 
-def _answer(
-    file: File,
-    curves: Sequence[Comparison],
-    chosen: Comparison,
-    data: Literal["resident", "copied"],
-) -> Answer:
+def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:
     """`chosen`, and what of `curves` and of the other networks of `file` disagrees with it."""
+    data = _data(chosen)
     alike = [one for one in curves if _data(one) == data]
     same = [one for one in alike if one.gpu.configuration == chosen.gpu.configuration]
     elsewhere = []

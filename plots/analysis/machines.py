@@ -15,7 +15,7 @@ import numpy as np
 from plots.analysis.comparability import obstacles
 from plots.analysis.crossover import Comparison, Crossover, comparisons
 from plots.analysis.curves import is_disc
-from plots.analysis.headline import OWN_BATCH, headline
+from plots.analysis.headline import OWN_BATCH, foremost
 from plots.axes import Items
 from plots.file_order import gpus_first, has_gpu, machine
 from plots.hardware import short_gpu, short_processor
@@ -79,12 +79,6 @@ class UnknownMachineError(Exception):
     """There is no such machine; the message is one sentence that names those that there are."""
 
 
-def answer(file: File, compared: Sequence[Comparison]) -> Comparison | None:
-    """The comparison that a single line on `file` is about; `compared` are its comparisons()."""
-    found = headline(file, compared)
-    return found.first if found else None
-
-
 def side_by_side(
     files: Sequence[File],
     *,
@@ -111,7 +105,7 @@ def side_by_side(
         standings.append(
             Standing(
                 file=file,
-                answer=answer(file, own),
+                answer=foremost(own),
                 times=_times(file),
                 ratios={} if obstacle else _ratios(_works(file), reference),
                 obstacle=obstacle,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from plots import units
 from plots.analysis.answer import LONGEST, sentences
 from plots.analysis.crossover import Comparison
-from plots.analysis.headline import Headline, headline, way
+from plots.analysis.headline import foremost, way
 from plots.analysis.speed_up import SpeedUp
 from plots.rows import File
 from plots.tables.crossover import is_best_of_one, other_work, speed_up_table, what
@@ -31,9 +31,8 @@ def crossover_text(file: File, compared: Sequence[Comparison], ratios: Sequence[
     """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
     is, and the same of products and layers. `compared` are its comparisons(), `ratios` its
     speed_ups()."""
-    found = headline(file, compared)
     blocks = [answer_text(file, compared)]
-    tables = [_where(compared, "Epoch"), _how_much(file, found, ratios)]
+    tables = [_where(compared, "Epoch"), _how_much(file, foremost(compared), ratios)]
     tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
     blocks += [as_text(table).rstrip() for table in tables if table]
     if left_out := other_work(file):
@@ -90,30 +89,30 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
     )
 
 
-def _how_much(file: File, found: Headline | None, ratios: Sequence[SpeedUp]) -> Table | None:
+def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table | None:
     """The speedups of all networks, the discs at the batch of the headline, in its first way."""
     shown = list(ratios)
-    if found:
-        first = found.first
+    if first:
+        batch = first.common.get("batch", "")
         discs = {float(size) for size in first.sizes}
         shown = [
             one
             for one in ratios
             if one.gpu.configuration == first.gpu.configuration
             and one.common.get("precision") == first.common.get("precision")
-            and (one.common.get("batch") == found.batch or one.parameters not in discs)
+            and (one.common.get("batch") == batch or one.parameters not in discs)
         ]
     if not shown:
         return None
     table = speed_up_table([(file, shown)])
-    if not found:
+    if not first:
         return table
     kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
     left = len(ratios) - len(shown)
     more = (f"{left} more: --all shows other batches, ways of the GPU and precisions.",)
     return replace(
         table,
-        title=f"How much faster the GPU trains, {way(found.first)}: SPEEDUP = CPU time / GPU time",
+        title=f"How much faster the GPU trains, {way(first)}: SPEEDUP = CPU time / GPU time",
         columns=tuple(table.columns[place] for place in kept),
         lines=tuple(tuple(line[place] for place in kept) for line in table.lines),
         notes=(*table.notes, *(more if left else ())),

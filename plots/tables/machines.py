@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from plots import units
 from plots.analysis.comparability import remarks
-from plots.analysis.crossover import Comparison
+from plots.analysis.headline import way
 from plots.analysis.machines import (
     DEVICES,
     EITHER,
@@ -235,11 +235,7 @@ def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
     if one is None:
         return _text(crossover_text(standing)), NOTHING, NOTHING
     batch = one.common.get("batch", "")
-    return _text(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(_way(one))
-
-
-def _way(one: Comparison) -> str:
-    return ", ".join(one.gpu.axes.words(one.gpu.configuration, roles=["how"], without=["device"]))
+    return _text(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(way(one))
 
 
 def _time(
