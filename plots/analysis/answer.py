@@ -91,12 +91,7 @@ def _elsewhere(answer: Answer) -> list[str]:
         if np.array_equal(one.sizes, answer.comparison.sizes):  # which were said
             claim = claim.removesuffix(f", {size_range(one.sizes, one.measure)}")
         clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {claim}")
-    if not clauses:
-        return []
-    more = len(answer.elsewhere) - _MOST
-    if more > 0:
-        clauses.append(f"{more} more batch sizes differ, too")
-    return [f"Other batch sizes differ: {'; '.join(clauses)}."]
+    return _differing("batch sizes", clauses, len(answer.elsewhere))
 
 
 def _nearness(one: Comparison, main: Comparison) -> tuple[bool, float]:
@@ -117,12 +112,15 @@ def _exceptions(answer: Answer) -> list[str]:
             f"the {winner} trains {_name(one.common['model'])} ({units.count(one.parameters)} "
             f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
         )
+    return _differing("networks", clauses, len(answer.exceptions))
+
+
+def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
+    """Some of `count` that differ, a clause each, and how many more there are; none of none."""
     if not clauses:
         return []
-    more = len(answer.exceptions) - _MOST
-    if more > 0:
-        clauses.append(f"{more} more networks differ, too")
-    return [f"Other networks differ: {'; '.join(clauses)}."]
+    more = [f"{count - _MOST} more {what} differ, too"] if count > _MOST else []
+    return [f"Other {what} differ: {'; '.join([*clauses, *more])}."]
 
 
 def _speed_up(one: SpeedUp) -> str:

@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from plots.analysis import statistics
 from plots.analysis.comparability import remarks
-from plots.analysis.work import difference
+from plots.analysis.work import difference, per_iteration
 from plots.rows import File, Row
 
 Verdict = Literal["faster", "slower", "same", "ambiguous"]
@@ -142,19 +142,9 @@ def _obstacle(row: Row, match: Row | None) -> Unmatched | None:
     return Unmatched(row, other_work, misnamed=True) if other_work else None
 
 
-def _work(row: Row) -> float:
-    """How much one iteration of `row` does, in what a machine with more memory or cores, or another
-    commit, may do more of in one iteration; the names of rows fix all else."""
-    counters = row.counters
-    count = counters.get("count", 1.0)
-    if row.family == "Peak":
-        return counters.get("bytes", counters.get("flops", count))
-    return count
-
-
 def _measured(row: Row, match: Row) -> Pair:
     """The pair without a verdict, its `p` not corrected yet."""
-    seconds = match.samples * (_work(row) / _work(match))
+    seconds = match.samples * (per_iteration(row) / per_iteration(match))
     low = high = None
     if min(len(row.samples), len(seconds)) > 1:
         medians = [

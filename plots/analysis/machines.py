@@ -16,6 +16,7 @@ from plots.analysis.comparability import obstacles
 from plots.analysis.crossover import Comparison, Crossover, comparisons
 from plots.analysis.curves import is_disc
 from plots.analysis.headline import OWN_BATCH, foremost
+from plots.analysis.work import per_iteration
 from plots.axes import Items
 from plots.file_order import gpus_first, has_gpu, machine
 from plots.hardware import short_gpu, short_processor
@@ -226,14 +227,8 @@ def _work(row: Row) -> _Work:
 
 
 def _log_seconds(row: Row) -> float:
-    """The logarithm of the median time of what machines have in common: an epoch, one operation,
-    or, of probes whose arrays grow with the caches, a byte or a floating-point operation."""
-    count = 1.0
-    if row.family != "Epoch":
-        count = row.counters["count"]
-    if row.family == "Peak":
-        count = row.counters.get("bytes", row.counters.get("flops", count))
-    return math.log(row.median) - math.log(count)
+    """The logarithm of the median time of what machines have in common."""
+    return math.log(row.median) - math.log(per_iteration(row))
 
 
 def _ratios(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Epoch rows of one network do the same work: only their times can be compared."""
+"""Whether rows do the same work, and how much of it: only then can their times be compared."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ def work(row: Row) -> Items:
     """What difference() looks at beside the network, for groups of the rows of one file."""
     rows, steps = (f"{row.counters[key]:.0f}" for key in ("rows", "steps"))
     return tuple(zip(WORK, (rows, steps, row.optimizer, row.workload or ""), strict=True))
+
+
+def per_iteration(row: Row) -> float:
+    """How much one iteration of `row` does, in what a machine with more memory or cores, or another
+    commit, may do more of in one iteration; the names of rows fix all else.
+
+    That is operations; of probes, whose arrays grow with the caches, bytes or floating-point
+    operations; of an epoch 1.
+    """
+    count = row.counters.get("count", 1.0)
+    if row.family == "Peak":
+        return row.counters.get("bytes", row.counters.get("flops", count))
+    return count
