@@ -17,7 +17,7 @@ from plots.charts import style
 from plots.page import report
 from plots.published import load_published
 from plots.rows import File
-from plots.tests import synthetic, synthetic_machines, synthetic_probes
+from plots.tests import synthetic, synthetic_machines, synthetic_probes, synthetic_sweep
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,20 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
     monkeypatch.setattr(style, "place", lambda figure: None)
     monkeypatch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
+
+
+@pytest.fixture
+def simple(write) -> Path:
+    """A file with one crossover, at 50,000 parameters."""
+    entries = synthetic_sweep.known()
+    return write(synthetic.document(entries, gpu="synthetic GPU"), "simple.json")
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory) -> File:
+    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
+    path = tmp_path_factory.mktemp("wide") / "w.json"
+    return loading.load_file(synthetic.write(path, synthetic_sweep.wide_sweep()))
 
 
 @pytest.fixture(scope="session")

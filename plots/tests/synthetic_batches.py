@@ -7,9 +7,10 @@ As in plots/tests/synthetic.py nobody measured any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_MODELS
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 RESIDENT = ("graph", "resident")
 EAGER = ("eager", "resident")
@@ -32,6 +33,14 @@ def ways(
             mode = {"execution": execution, "data": data, **more}
             found.append({**synthetic.gpu_configuration(model), **own, **mode})
     return list({str(each): each for each in found}.values())
+
+
+def trained(
+    configurations: Iterable[dict[str, str]], seconds: Seconds, **options: int
+) -> dict[str, Any]:
+    """A file of `configurations`, each once, whose times are `seconds`."""
+    unique = list({str(each): each for each in configurations}.values())
+    return synthetic.document(epochs(unique, seconds, **options), gpu="synthetic GPU")
 
 
 def crossing(at: float) -> Seconds:

@@ -9,7 +9,7 @@ As in plots/tests/synthetic.py nobody measured any of it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +72,22 @@ def epochs(
     return entries
 
 
-def known(crossover: float = 50_000.0) -> list[dict[str, Any]]:
-    """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
-    configurations = [
+def pairs(models: Iterable[str]) -> list[dict[str, str]]:
+    """The configurations of each of `models` on one thread and on a GPU."""
+    return [
         configuration
-        for model in DISC_MODELS
+        for model in models
         for configuration in (
             synthetic.cpu_configuration(model, 1),
             synthetic.gpu_configuration(model),
         )
     ]
+
+
+def known(crossover: float = 50_000.0) -> list[dict[str, Any]]:
+    """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
     return epochs(
-        configurations,
+        pairs(DISC_MODELS),
         lambda configuration, params: (
             1e-3 * (params / crossover) ** 0.8 if configuration["device"] == "cpu" else 1e-3
         ),

@@ -20,6 +20,7 @@ from plots.tests.synthetic_batches import (
     by_batch,
     crossing,
     heart_on,
+    trained,
     ways,
 )
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
@@ -30,9 +31,7 @@ def told(write):
     """The sentences of a file with `configurations`, whose times are `seconds`."""
 
     def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> list[str]:
-        unique = list({str(each): each for each in configurations}.values())
-        document = synthetic.document(epochs(unique, seconds, **options), gpu="synthetic GPU")
-        file = loading.load_file(write(document))
+        file = loading.load_file(write(trained(configurations, seconds, **options)))
         return sentences(file, comparisons(file))
 
     return tell

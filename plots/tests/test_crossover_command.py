@@ -24,24 +24,10 @@ from plots.cli import main
 from plots.tables.crossover import crossover_table, speed_up_table
 from plots.tables.formats import FORMATS, render
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, wide_sweep
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, pairs
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = 'x|y `z` <script>alert(1)</script>\n../../up $\\frac$ \u202e "q"'
-
-
-@pytest.fixture
-def simple(write) -> Path:
-    """A file with one crossover, at 50,000 parameters."""
-    return write(synthetic.document(known(), gpu="synthetic GPU"), "simple.json")
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
-    return loading.load_file(
-        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
-    )
 
 
 def test_the_tables_of_one_file(simple, capsys):
@@ -236,14 +222,7 @@ def test_heat_maps_without_a_contour(write, ratio):
 
 @pytest.mark.slow
 def test_ambiguous_and_several_are_drawn(write):
-    configurations = [
-        configuration
-        for model in DISC_MODELS
-        for configuration in (
-            synthetic.cpu_configuration(model, 1),
-            synthetic.gpu_configuration(model),
-        )
-    ]
+    configurations = pairs(DISC_MODELS)
 
     def equal(*_: object) -> float:
         return 1e-3

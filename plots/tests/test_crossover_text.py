@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,22 +13,8 @@ from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.cli import main
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, wide_sweep
+from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 from plots.units import significant
-
-
-@pytest.fixture
-def simple(write) -> Path:
-    """A file with one crossover, at 50,000 parameters."""
-    return write(synthetic.document(known(), gpu="synthetic GPU"), "simple.json")
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
-    return loading.load_file(
-        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
-    )
 
 
 def test_text_has_the_answer_beside_the_way(simple, capsys):

@@ -11,15 +11,7 @@ from plots.analysis.crossover import comparisons
 from plots.analysis.curves import BEST, FAMILIES, NETWORKS, pairings
 from plots.analysis.speed_up import grids, speed_ups
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, wide_sweep
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
-    return loading.load_file(
-        synthetic.write(tmp_path_factory.mktemp("wide") / "w.json", wide_sweep())
-    )
+from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, pairs, wide_sweep
 
 
 def loaded(write, entries, gpu="synthetic GPU"):
@@ -127,14 +119,7 @@ def test_reading_the_loss_is_compared_with_its_like(write):
 
 def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
     models = ("disc-3", "heart", "mlp-784-512-10")
-    configurations = [
-        configuration
-        for model in models
-        for configuration in (
-            synthetic.cpu_configuration(model, 1),
-            synthetic.gpu_configuration(model),
-        )
-    ]
+    configurations = pairs(models)
     entries = epochs(configurations, lambda *_: 1e-3)
     entries.append(synthetic.failure(synthetic.gpu_configuration("disc-4"), "why"))
     entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))

@@ -11,7 +11,6 @@ import pytest
 from plots import loading
 from plots.analysis.crossover import comparisons
 from plots.analysis.headline import OWN_BATCH, Headline, headline
-from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
     ALL,
     EAGER,
@@ -22,9 +21,9 @@ from plots.tests.synthetic_batches import (
     by_batch,
     crossing,
     heart_on,
+    trained,
     ways,
 )
-from plots.tests.synthetic_sweep import epochs
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,9 +33,7 @@ def answered(write):
     """The headline of a file with `configurations`, whose times are `seconds`."""
 
     def answer(configurations: list[dict[str, str]], seconds: Seconds) -> Headline | None:
-        unique = list({str(each): each for each in configurations}.values())
-        document = synthetic.document(epochs(unique, seconds), gpu="synthetic GPU")
-        file = loading.load_file(write(document))
+        file = loading.load_file(write(trained(configurations, seconds)))
         return headline(file, comparisons(file))
 
     return answer

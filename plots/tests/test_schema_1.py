@@ -8,7 +8,8 @@ import pytest
 
 from plots import loading, rows
 from plots.tests import synthetic
-from plots.tests.test_rows import NAME, fault
+from plots.tests.test_rows import NAME, OPERATIONS, fault
+from plots.tests.test_rows import PROBES as NEEDED
 
 
 def test_reads_every_part_of_a_file(small, write):
@@ -69,19 +70,8 @@ def test_other_families_need_other_counters(small, write):
     assert row.counters["bytes_per_second"] == 1e9
 
 
-PROBES = {  # configuration: counters that it needs
-    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": ("flops", "flops_per_second"),
-    "Peak/quantity:triad/device:cuda": ("bytes", "bytes_per_second"),
-    "Peak/quantity:copy/direction:h2d/device:cuda": ("bytes", "bytes_per_second"),
-    "Peak/quantity:launch/device:cuda": (),
-    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": (
-        "bytes",
-        "bytes_per_second",
-    ),
-    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
-        "bytes",
-        "bytes_per_second",
-    ),
+PROBES = {  # configuration: counters that it needs, here with what follows from them
+    name: (counter, f"{counter}_per_second") if counter else () for name, counter in NEEDED.items()
 }
 
 
@@ -255,15 +245,6 @@ def test_a_counter_that_contradicts_the_time(small, write):
     assert '"seconds_per_epoch" is 0.5 but real_time of repetition 1 is 0.03 s' in fault(
         write(small)
     )
-
-
-OPERATIONS = [
-    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
-    "/device:cpu/execution:eager/cpu_threads:2",
-    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
-    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
-    "/device:cpu/execution:eager/cpu_threads:1",
-]
 
 
 def operation_file(small, name):
