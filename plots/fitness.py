@@ -116,8 +116,7 @@ def _form_faults(file: File) -> Iterator[str]:
             f"it has {size / 1e3:,.0f} kB, and a {kind} file at most {MOST_BYTES[kind] / 1e3:,.0f} "
             "kB: rewrite it with python -m plots convert"
         )
-    content = json.loads(file.path.read_text(encoding="utf-8-sig"))
-    version = content["context"]["crossover"]["schema_version"]
+    version = loading.version_of(json.loads(file.path.read_text(encoding="utf-8-sig")))
     if version != loading.SCHEMA_VERSION:
         yield (
             f"it is of schema version {version}, and the newest is {loading.SCHEMA_VERSION}: "

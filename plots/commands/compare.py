@@ -19,9 +19,11 @@ from plots.commands.shared import (
     add_baseline,
     add_format,
     add_sort,
+    charts_missing,
     complain,
     named_path,
     print_tables,
+    tell_written,
 )
 from plots.commands.side_by_side import are_machines, draw, shown_side_by_side
 from plots.tables.crossover import other_work
@@ -273,12 +275,10 @@ def _draw(done: list, folder: Path) -> list[str]:
             name = f"{stem}.compare-{slug(comparison.other.path.stem)}"
             paths = write_pictures(draw_comparison(comparison), folder, name, written)
             written += paths
-            for path in paths:
-                print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+            tell_written(paths)
             print(f"which shows: {alt_text(comparison)}", file=sys.stderr)
     except OSError as error:
-        place = printable(str(error.filename or folder))
-        return [f"{place}: {error.strerror}, so charts are missing; choose another --charts"]
+        return [charts_missing(error, folder)]
     return []
 
 

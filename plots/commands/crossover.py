@@ -17,9 +17,11 @@ from plots.commands.shared import (
     add_format,
     add_paths,
     add_sort,
+    charts_missing,
     complain,
     named_path,
     print_tables,
+    tell_written,
 )
 from plots.file_order import newest_per_machine
 from plots.rows import File
@@ -83,11 +85,9 @@ def run(options: argparse.Namespace) -> int:
         from plots.charts.crossovers import write_charts  # noqa: PLC0415
 
         try:
-            for path in write_charts(crossovers, options.charts):
-                print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+            tell_written(write_charts(crossovers, options.charts))
         except OSError as error:
-            place = printable(str(error.filename or options.charts))
-            problems.append(f"{place}: {error.strerror}; choose another folder with --charts")
+            problems.append(charts_missing(error, options.charts))
     return complain(problems)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plots.analysis.machines import SORTS
 from plots.tables.formats import FORMATS, render
 from plots.tables.table import Table
+from plots.text import printable
 
 EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
@@ -58,6 +59,18 @@ def add_all(parser: argparse.ArgumentParser) -> None:
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
     """Prints `tables` in the format that was asked for."""
     sys.stdout.write(render(tables, options.format))
+
+
+def tell_written(paths: Iterable[Path]) -> None:
+    """Says which files were written."""
+    for path in paths:
+        print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+
+
+def charts_missing(error: OSError, folder: Path) -> str:
+    """What is wrong where the charts could not be written into `folder`, in a sentence."""
+    place = printable(str(error.filename or folder))
+    return f"{place}: {error.strerror}, so charts are missing; choose another folder with --charts"
 
 
 def complain(problems: Sequence[str]) -> int:

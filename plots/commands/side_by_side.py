@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from plots.analysis.machines import SideBySide, side_by_side
+from plots.commands.shared import charts_missing, tell_written
 from plots.file_order import gpus_first, machine, newest_per_machine
 from plots.rows import File
-from plots.text import printable
 
 
 def are_machines(files: Sequence[File]) -> bool:
@@ -49,9 +48,7 @@ def draw(side: SideBySide, folder: Path) -> list[str]:
     if chart is None:
         return ["no chart was drawn, as no machine has times of two disc networks"]
     try:
-        for path in write_pictures(chart.pictures, folder, chart.name):
-            print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+        tell_written(write_pictures(chart.pictures, folder, chart.name))
     except OSError as error:
-        place = printable(str(error.filename or folder))
-        return [f"{place}: {error.strerror}, so charts are missing; choose another --charts"]
+        return [charts_missing(error, folder)]
     return []

@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 
 from plots import loading, rows
-from plots.commands.shared import add_all, add_format, add_paths, complain, named_path, print_tables
+from plots.commands.shared import (
+    add_all,
+    add_format,
+    add_paths,
+    charts_missing,
+    complain,
+    named_path,
+    print_tables,
+)
 from plots.text import printable
 
 NAME = "why"
@@ -74,6 +82,5 @@ def _draw(files: list[rows.File], folder: Path) -> list[str]:
             if pictures is not None:
                 write_pictures(pictures, folder, f"{stem}.why")
     except OSError as error:
-        place = printable(str(error.filename or folder))
-        return [f"{place}: {error.strerror}; choose another folder with --charts"]
+        return [charts_missing(error, folder)]
     return []
