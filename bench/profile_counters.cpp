@@ -10,7 +10,9 @@
 namespace crossover::bench {
 namespace {
 
-constexpr std::array categories{OpCategory::product,        OpCategory::elementwise,
+constexpr std::array categories{OpCategory::product,        OpCategory::convolution,
+                                OpCategory::normalization,  OpCategory::pooling,
+                                OpCategory::elementwise,    OpCategory::reorder,
                                 OpCategory::loss,           OpCategory::update,
                                 OpCategory::copy_to_device, OpCategory::copy_from_device,
                                 OpCategory::launch,         OpCategory::synchronization};
@@ -28,12 +30,20 @@ std::string to_string(OpCategory category) {
   switch (category) {
     case OpCategory::product:
       return "product";
+    case OpCategory::convolution:
+      return "convolution";
+    case OpCategory::normalization:
+      return "normalization";
+    case OpCategory::pooling:
+      return "pooling";
     case OpCategory::elementwise:
       return "elementwise";
     case OpCategory::loss:
       return "loss";
     case OpCategory::update:
       return "update";
+    case OpCategory::reorder:
+      return "reorder";
     case OpCategory::copy_to_device:
       return "copy_to_device";
     case OpCategory::copy_from_device:

@@ -117,6 +117,7 @@ inline auto with_float(Type type, const Work& work) {
       return work(F16{});
     case Type::f32:
     case Type::i32:
+    case Type::u8:
       break;
   }
   return work(float{});

@@ -18,9 +18,13 @@ class ReferenceRun;  // src/reference/run.h: where the tensors of the run that i
 /// What a profile divides time into.
 enum class OpCategory {
   product,
+  convolution,
+  normalization,
+  pooling,
   elementwise,
   loss,
   update,
+  reorder,  ///< into another layout of memory
   copy_to_device,
   copy_from_device,
   launch,

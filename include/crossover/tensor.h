@@ -12,7 +12,7 @@ namespace crossover {
 using Shape = std::vector<std::int64_t>;
 
 /// How an element is stored. float16.h defines the types of 16 bits.
-enum class Type { f32, i32, bf16, f16 };
+enum class Type { f32, i32, bf16, f16, u8 };
 
 /// The arithmetic of a row, an axis of the benchmarks. bf16 and f16 decide the storage types of a
 /// Workload; tf32 stores f32, and rounds what enters a matrix product to 11 bits.

@@ -28,6 +28,8 @@ dnnl::memory::data_type onednn_type(Type type) {
       return dnnl::memory::data_type::bf16;
     case Type::f16:
       return dnnl::memory::data_type::f16;
+    case Type::u8:
+      return dnnl::memory::data_type::u8;
   }
   return dnnl::memory::data_type::undef;
 }

@@ -44,7 +44,8 @@ cudaDataType_t data_type(Type type) {
     case Type::f16:
       return CUDA_R_16F;
     case Type::f32:
-    case Type::i32:  // which no product takes
+    case Type::i32:  // which no product takes, nor
+    case Type::u8:
       break;
   }
   return CUDA_R_32F;

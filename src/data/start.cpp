@@ -20,18 +20,27 @@ void require_size(const Tensor& tensor, std::size_t count) {
 
 void store(double value, float& to) { to = static_cast<float>(value); }
 void store(double value, std::int32_t& to) { to = static_cast<std::int32_t>(value); }
+void store(double value, std::uint8_t& to) { to = static_cast<std::uint8_t>(value); }
 void store(double value, Bf16& to) { to = narrowed<Bf16>(static_cast<float>(value)); }
 void store(double value, F16& to) { to = narrowed<F16>(static_cast<float>(value)); }
 
 double value_of(float stored) { return stored; }
 double value_of(std::int32_t stored) { return stored; }
+double value_of(std::uint8_t stored) { return stored; }
 double value_of(Bf16 stored) { return widened(stored); }
 double value_of(F16 stored) { return widened(stored); }
 
 /// work(T{}) for the T that stores the type.
 template <class Work>
 auto with_stored(Type type, const Work& work) {
-  return type == Type::i32 ? work(std::int32_t{}) : with_float(type, work);
+  switch (type) {
+    case Type::i32:
+      return work(std::int32_t{});
+    case Type::u8:
+      return work(std::uint8_t{});
+    default:
+      return with_float(type, work);
+  }
 }
 
 const std::vector<Role>& restarted_at_zero() {

@@ -32,11 +32,13 @@ std::int64_t bytes(Type type) {
     case Type::bf16:
     case Type::f16:
       return 2;
+    case Type::u8:
+      return 1;
   }
   throw std::logic_error("unknown storage type");
 }
 
-bool is_float(Type type) { return type != Type::i32; }
+bool is_float(Type type) { return type == Type::f32 || is_16_bit(type); }
 
 Type storage_of(Precision precision) {
   switch (precision) {
@@ -83,6 +85,8 @@ std::string to_string(Type type) {
       return "bf16";
     case Type::f16:
       return "f16";
+    case Type::u8:
+      return "u8";
   }
   throw std::logic_error("unknown storage type");
 }

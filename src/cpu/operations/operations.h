@@ -18,5 +18,22 @@ void lower(const SoftmaxCrossEntropy& op, Lowering& to);
 void lower(const Sgd& op, Lowering& to);
 void lower(const AdamW& op, Lowering& to);
 void lower(const Gemm& op, Lowering& to);
+void lower(const Convolution& op, Lowering& to);
+void lower(const ConvolutionGrad& op, Lowering& to);
+void lower(const BatchNorm& op, Lowering& to);
+void lower(const BatchNormGrad& op, Lowering& to);
+void lower(const MaxPool& op, Lowering& to);
+void lower(const MaxPoolGrad& op, Lowering& to);
+void lower(const AveragePool& op, Lowering& to);
+void lower(const AveragePoolGrad& op, Lowering& to);
+void lower(const GlobalAveragePool& op, Lowering& to);
+void lower(const GlobalAveragePoolGrad& op, Lowering& to);
+void lower(const Dropout& op, Lowering& to);
+void lower(const DropoutGrad& op, Lowering& to);
+void lower(const Embedding& op, Lowering& to);
+void lower(const EmbeddingGrad& op, Lowering& to);
+void lower(const Lstm& op, Lowering& to);
+void lower(const LstmGrad& op, Lowering& to);
+void lower(const Reshape& op, Lowering& to);
 
 }  // namespace crossover::cpu

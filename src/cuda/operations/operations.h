@@ -20,5 +20,22 @@ void plan_operation(const SoftmaxCrossEntropy& loss, StepPlanner& step);
 void plan_operation(const Sgd& sgd, StepPlanner& step);
 void plan_operation(const AdamW& adamw, StepPlanner& step);
 void plan_operation(const Gemm& gemm, StepPlanner& step);
+void plan_operation(const Convolution& op, StepPlanner& step);
+void plan_operation(const ConvolutionGrad& op, StepPlanner& step);
+void plan_operation(const BatchNorm& op, StepPlanner& step);
+void plan_operation(const BatchNormGrad& op, StepPlanner& step);
+void plan_operation(const MaxPool& op, StepPlanner& step);
+void plan_operation(const MaxPoolGrad& op, StepPlanner& step);
+void plan_operation(const AveragePool& op, StepPlanner& step);
+void plan_operation(const AveragePoolGrad& op, StepPlanner& step);
+void plan_operation(const GlobalAveragePool& op, StepPlanner& step);
+void plan_operation(const GlobalAveragePoolGrad& op, StepPlanner& step);
+void plan_operation(const Dropout& op, StepPlanner& step);
+void plan_operation(const DropoutGrad& op, StepPlanner& step);
+void plan_operation(const Embedding& op, StepPlanner& step);
+void plan_operation(const EmbeddingGrad& op, StepPlanner& step);
+void plan_operation(const Lstm& op, StepPlanner& step);
+void plan_operation(const LstmGrad& op, StepPlanner& step);
+void plan_operation(const Reshape& op, StepPlanner& step);
 
 }  // namespace crossover::cuda

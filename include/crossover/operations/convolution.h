@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution of images, and its gradients.
+#pragma once
+
+#include <vector>
+
+#include "crossover/activation.h"
+#include "crossover/operation.h"
+#include "crossover/window.h"
+
+namespace crossover {
+
+/// y = activation(x * w + bias): a cross-correlation over the positions of the window (PyTorch's
+/// Conv2d). x [batch, in, height, width], w [out, in, size, size], bias [out] or none, y [batch,
+/// out, positions, positions]. The window has no ceil. x, w and y are T, bias f32.
+struct Convolution {
+  Id x = none, w = none, bias = none, y = none;
+  Window window;
+  Activation activation = Activation::identity;
+
+  static constexpr const char* name = "Convolution";
+  static constexpr OpCategory category = OpCategory::convolution;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.reads("w", w);
+    see.reads("bias", bias);
+    see.writes("y", y);
+    see.value("window_size", window.size);
+    see.value("stride", window.stride);
+    see.value("padding", window.padding);
+    see.value("activation", activation);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// Gradients of a Convolution with identity activation, from dy, which has the shape of its y:
+/// dx [batch, in, height, width] or none, dw [out, in, size, size], dbias [out] or none.
+/// x, w, dy and dx are T; dw and dbias are f32.
+struct ConvolutionGrad {
+  Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;
+  Window window;
+
+  static constexpr const char* name = "ConvolutionGrad";
+  static constexpr OpCategory category = OpCategory::convolution;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.reads("w", w);
+    see.reads("dy", dy);
+    see.writes("dx", dx);
+    see.writes("dw", dw);
+    see.writes("dbias", dbias);
+    see.value("window_size", window.size);
+    see.value("stride", window.stride);
+    see.value("padding", window.padding);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+}  // namespace crossover

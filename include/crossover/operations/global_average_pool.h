@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mean of each channel of an image, and its gradient.
+#pragma once
+
+#include <vector>
+
+#include "crossover/operation.h"
+
+namespace crossover {
+
+/// y [batch, channels] = the mean of x [batch, channels, height, width] over height and width. Both
+/// T.
+struct GlobalAveragePool {
+  Id x = none, y = none;
+
+  static constexpr const char* name = "GlobalAveragePool";
+  static constexpr OpCategory category = OpCategory::pooling;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.writes("y", y);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// dx [batch, channels, height, width] = dy [batch, channels] / (height * width). Both T.
+struct GlobalAveragePoolGrad {
+  Id dy = none, dx = none;
+
+  static constexpr const char* name = "GlobalAveragePoolGrad";
+  static constexpr OpCategory category = OpCategory::pooling;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("dy", dy);
+    see.writes("dx", dx);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+}  // namespace crossover
