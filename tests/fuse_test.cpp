@@ -82,7 +82,8 @@ TEST_P(Fuse, TrainsTheSame) {
 
 TEST_P(Fuse, LeavesNoPassThatAnotherOperationCanTakeOver) {
   std::map<std::string, int> left;
-  for (const Op& op : fuse(epoch(GetParam().model)).steps[0].ops) {
+  const Workload workload = fuse(epoch(GetParam().model));
+  for (const Op& op : workload.steps[0].ops) {
     const std::string of = name(op);
     if (of == "Activate" || of == "ActivateGrad" || of == "Add") {
       ++left[of];
