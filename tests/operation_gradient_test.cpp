@@ -298,7 +298,7 @@ std::vector<Case> cases() {
 class OperationGradient : public testing::TestWithParam<Case> {};
 
 TEST_P(OperationGradient, MatchesFiniteDifferences) {
-  const auto& [step, results, gradients] = GetParam();
+  const OperationCase& step = GetParam().step;
   const Workload& workload = step.workload;
   Reference reference(workload);
   const auto count = static_cast<Id>(workload.tensors.size());
@@ -315,7 +315,7 @@ TEST_P(OperationGradient, MatchesFiniteDifferences) {
     }
     reference.run(0, 1);
     double sum = 0;
-    for (const auto& [result, factors] : results) {
+    for (const auto& [result, factors] : GetParam().results) {
       const auto values = reference[result];
       if (factors.empty()) {
         sum = std::accumulate(values.begin(), values.end(), sum);
@@ -326,7 +326,7 @@ TEST_P(OperationGradient, MatchesFiniteDifferences) {
     }
     return sum;
   };
-  for (const auto& [id, gradient_id] : gradients) {
+  for (const auto& [id, gradient_id] : GetParam().gradients) {
     run();
     const std::vector<double> gradient = copy(reference[gradient_id]);
     EXPECT_GT(relative_error(gradient, std::vector<double>(gradient.size())), 0)
