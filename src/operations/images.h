@@ -22,7 +22,7 @@ inline Shape result_of(const Fit& fit, const Window& window, const Shape& image,
   fit.require(
       window.size > 0 && window.stride > 0 && window.padding >= 0 && window.padding < window.size,
       "a window needs a size and a stride of at least one, and less padding than its size");
-  const Shape result{image[0], channels, positions(window, image[2]), positions(window, image[3])};
+  Shape result{image[0], channels, positions(window, image[2]), positions(window, image[3])};
   fit.require(result[2] > 0 && result[3] > 0,
               "a window of " + std::to_string(window.size) + " with padding " +
                   std::to_string(window.padding) + " does not fit into " + to_string(image));

@@ -4,6 +4,7 @@
 #include "multiply.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace crossover {
@@ -68,6 +69,7 @@ void pack(std::int64_t count, std::int64_t deep, const double* from, std::int64_
 
 /// sums [block_rows, block_columns] = a panel of a by one of b.
 void multiply_panels(std::int64_t deep, const double* a, const double* b, double* sums) {
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays): a template would drop what makes it a vector
   Vector sum[block_rows][block_vectors] = {};
   const auto* columns = reinterpret_cast<const Vector*>(b);
   for (std::int64_t p = 0; p < deep; ++p) {
@@ -90,7 +92,7 @@ void multiply_panels(std::int64_t deep, const double* a, const double* b, double
 }
 
 struct alignas(vector_bytes) Lanes {
-  double values[lanes];
+  std::array<double, lanes> values;
 };
 
 /// Memory for `count` numbers, aligned for vectors.
@@ -111,9 +113,9 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, Matr
     const std::int64_t deepest = std::min(k, depth);
     auto a_memory = aligned(rounded_up(std::min(m, tile_rows), block_rows) * deepest);
     auto b_memory = aligned(rounded_up(std::min(n, tile_columns), block_columns) * deepest);
-    double* const a_panels = a_memory.data()->values;
-    double* const b_panels = b_memory.data()->values;
-    alignas(vector_bytes) double sums[block_rows * block_columns];
+    double* const a_panels = a_memory.data()->values.data();
+    double* const b_panels = b_memory.data()->values.data();
+    alignas(vector_bytes) std::array<double, block_rows * block_columns> sums{};
 #pragma omp for collapse(2) schedule(dynamic)
     for (std::int64_t i0 = 0; i0 < m; i0 += tile_rows) {
       for (std::int64_t j0 = 0; j0 < n; j0 += tile_columns) {
@@ -128,11 +130,11 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, Matr
           const bool add = accumulate || p0 > 0;
           for (std::int64_t j = 0; j < columns; j += block_columns) {
             for (std::int64_t i = 0; i < rows; i += block_rows) {
-              multiply_panels(deep, a_panels + i * deep, b_panels + j * deep, sums);
+              multiply_panels(deep, a_panels + i * deep, b_panels + j * deep, sums.data());
               const std::int64_t height = std::min(block_rows, rows - i);
               const std::int64_t width = std::min(block_columns, columns - j);
               for (std::int64_t row = 0; row < height; ++row) {
-                const double* from = sums + row * block_columns;
+                const double* from = sums.data() + row * block_columns;
                 double* to = c + (i0 + i + row) * n + j0 + j;
                 for (std::int64_t column = 0; column < width; ++column) {
                   to[column] = (add ? to[column] : 0) + from[column];
