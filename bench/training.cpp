@@ -86,7 +86,7 @@ void Training::read_data() {
     return;
   }
   for (const Task& task : arguments_.tasks) {
-    if (task.model.sample.size() != 1) {
+    if (!task.model.reads_plain_rows()) {
       throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
     }
     try {
