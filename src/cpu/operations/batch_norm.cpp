@@ -49,7 +49,9 @@ class Division {
 
   [[nodiscard]] const ImageRows& image() const { return image_; }
   [[nodiscard]] std::int64_t channels() const { return image_.blocks * image_.channels; }
-  [[nodiscard]] double pixels() const { return static_cast<double>(image_.batch * image_.pixels()); }
+  [[nodiscard]] double pixels() const {
+    return static_cast<double>(image_.batch * image_.pixels());
+  }
 
   /// In a parallel region: sum(first element, first channel, rows) for each strip of a group, then,
   /// by one of the threads, finish(channel) for each channel of it, then apply(...) like sum(...).
@@ -297,26 +299,27 @@ void lower(const BatchNorm& op, Lowering& to) {
   const Division division({x, x.type}, threads, bytes(x.type));
   with_float(x.type, [&](auto zero) {
     using T = decltype(zero);
-    with_flags(op.addend != none, op.activation == Activation::relu, [&](auto has_addend, auto relu) {
-      to.add(OpCategory::normalization, threads,
-             {reads(op.x, layout), reads(op.scale), reads(op.shift),
-              op.addend == none ? Argument{} : reads(op.addend, layout), writes(op.y, layout),
-              writes(op.mean), writes(op.inverse_deviation),
-              to.reserve(Sums::bytes(threads, division.channels()))},
-             [division, epsilon = op.epsilon](const Invocation& call) {
-               batch_norm<decltype(has_addend)::value, decltype(relu)::value, T>(
-                   call.threads, division,
-                   {.x = call.operand<const T>(0),
-                    .scale = call.operand<const float>(1),
-                    .shift = call.operand<const float>(2),
-                    .addend = call.operand<const T>(3),
-                    .y = call.operand<T>(4),
-                    .mean = call.operand<float>(5),
-                    .inverse_deviation = call.operand<float>(6),
-                    .epsilon = epsilon},
-                   Sums(call.operand<double>(7), division.channels()));
-             });
-    });
+    with_flags(op.addend != none, op.activation == Activation::relu,
+               [&](auto has_addend, auto relu) {
+                 to.add(OpCategory::normalization, threads,
+                        {reads(op.x, layout), reads(op.scale), reads(op.shift),
+                         op.addend == none ? Argument{} : reads(op.addend, layout),
+                         writes(op.y, layout), writes(op.mean), writes(op.inverse_deviation),
+                         to.reserve(Sums::bytes(threads, division.channels()))},
+                        [division, epsilon = op.epsilon](const Invocation& call) {
+                          batch_norm<decltype(has_addend)::value, decltype(relu)::value, T>(
+                              call.threads, division,
+                              {.x = call.operand<const T>(0),
+                               .scale = call.operand<const float>(1),
+                               .shift = call.operand<const float>(2),
+                               .addend = call.operand<const T>(3),
+                               .y = call.operand<T>(4),
+                               .mean = call.operand<float>(5),
+                               .inverse_deviation = call.operand<float>(6),
+                               .epsilon = epsilon},
+                              Sums(call.operand<double>(7), division.channels()));
+                        });
+               });
   });
 }
 
@@ -335,9 +338,8 @@ void lower(const BatchNormGrad& op, Lowering& to) {
       to.add(OpCategory::normalization, threads,
              {reads(op.x, layout), reads(op.scale), reads(op.mean), reads(op.inverse_deviation),
               reads_image(op.y, has_relu), reads(op.dy, layout),
-              reads_image(op.dy_more, op.dy_more != none), writes(op.dx, layout),
-              writes(op.dscale), writes(op.dshift),
-              op.daddend == none ? Argument{} : writes(op.daddend, layout),
+              reads_image(op.dy_more, op.dy_more != none), writes(op.dx, layout), writes(op.dscale),
+              writes(op.dshift), op.daddend == none ? Argument{} : writes(op.daddend, layout),
               to.reserve(Sums::bytes(threads, division.channels()))},
              [division](const Invocation& call) {
                batch_norm_grad<decltype(has_more)::value, decltype(relu)::value, T>(

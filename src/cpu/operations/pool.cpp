@@ -96,19 +96,17 @@ void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* wh
         const Range rows = of.rows.inside(row);
         const Range columns = of.columns.inside(column);
         // The place in the window of the pixel in row 0 and column 0 of the image.
-        const std::int64_t origin =
-            -of.rows.start(row) * of.window.size - of.columns.start(column);
+        const std::int64_t origin = -of.rows.start(row) * of.window.size - of.columns.start(column);
         const std::int64_t result = place(of.result, plane, row, column);
         for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
           const T* from = x + place(of.image, plane, 0, 0) + c;
-          Floats largest = load(part, from + (rows.begin * of.image.width + columns.begin) *
-                                                 of.image.channels);
+          Floats largest =
+              load(part, from + (rows.begin * of.image.width + columns.begin) * of.image.channels);
           Words at = Words{} + static_cast<std::uint32_t>(origin + rows.begin * of.window.size +
                                                           columns.begin);
           for (std::int64_t h = rows.begin; h < rows.end; ++h) {
             for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-              const Floats value =
-                  load(part, from + (h * of.image.width + w) * of.image.channels);
+              const Floats value = load(part, from + (h * of.image.width + w) * of.image.channels);
               const auto larger = value > largest;
               const Words here =
                   Words{} + static_cast<std::uint32_t>(origin + h * of.window.size + w);
@@ -125,27 +123,26 @@ void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* wh
 template <Activation activation, class T>
 void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_t* where_largest,
                    const T* dy, T* dx) {
-  for_each_pixel(
-      threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
-        const Range rows = of.rows.holding(row);
-        const Range columns = of.columns.holding(column);
-        for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
-          Floats sum{};
-          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-              const std::int64_t at = place(of.result, plane, h, w) + c;
-              const auto here = static_cast<std::uint32_t>(
-                  (row - of.rows.start(h)) * of.window.size + column - of.columns.start(w));
-              Floats gradient = load(part, dy + at);
-              if constexpr (activation != Activation::identity) {
-                gradient = times_derivative<activation>(gradient, load(part, y + at));
-              }
-              sum += where(load(part, where_largest + at) == here, gradient, all(0));
-            }
+  for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+    const Range rows = of.rows.holding(row);
+    const Range columns = of.columns.holding(column);
+    for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+      Floats sum{};
+      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+        for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+          const std::int64_t at = place(of.result, plane, h, w) + c;
+          const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.window.size +
+                                                       column - of.columns.start(w));
+          Floats gradient = load(part, dy + at);
+          if constexpr (activation != Activation::identity) {
+            gradient = times_derivative<activation>(gradient, load(part, y + at));
           }
-          store(part, sum, dx + place(of.image, plane, row, column) + c);
-        });
-      });
+          sum += where(load(part, where_largest + at) == here, gradient, all(0));
+        }
+      }
+      store(part, sum, dx + place(of.image, plane, row, column) + c);
+    });
+  });
 }
 
 // ---- the mean
@@ -167,32 +164,30 @@ void average_pool(int threads, const Pooling& of, const T* x, T* y) {
               sum += load(part, x + place(of.image, plane, h, w) + c);
             }
           }
-          store(part, sum * weight(of, row, column),
-                y + place(of.result, plane, row, column) + c);
+          store(part, sum * weight(of, row, column), y + place(of.result, plane, row, column) + c);
         });
       });
 }
 
 template <Activation activation, class T>
 void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, T* dx) {
-  for_each_pixel(
-      threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
-        const Range rows = of.rows.holding(row);
-        const Range columns = of.columns.holding(column);
-        const std::int64_t at = place(of.image, plane, row, column);
-        for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
-          Floats sum{};
-          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-              sum += load(part, dy + place(of.result, plane, h, w) + c) * weight(of, h, w);
-            }
-          }
-          if constexpr (activation != Activation::identity) {
-            sum = times_derivative<activation>(sum, load(part, x + at + c));
-          }
-          store(part, sum, dx + at + c);
-        });
-      });
+  for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+    const Range rows = of.rows.holding(row);
+    const Range columns = of.columns.holding(column);
+    const std::int64_t at = place(of.image, plane, row, column);
+    for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+      Floats sum{};
+      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+        for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+          sum += load(part, dy + place(of.result, plane, h, w) + c) * weight(of, h, w);
+        }
+      }
+      if constexpr (activation != Activation::identity) {
+        sum = times_derivative<activation>(sum, load(part, x + at + c));
+      }
+      store(part, sum, dx + at + c);
+    });
+  });
 }
 
 /// work(activation as a type).
@@ -237,9 +232,8 @@ void lower(const MaxPoolGrad& op, Lowering& to) {
               writes(op.dx, image_layout(dx))},
              [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
                max_pool_grad<decltype(activation)::value>(
-                   call.threads, of, call.operand<const T>(0),
-                   call.operand<const std::uint8_t>(1), call.operand<const T>(2),
-                   call.operand<T>(3));
+                   call.threads, of, call.operand<const T>(0), call.operand<const std::uint8_t>(1),
+                   call.operand<const T>(2), call.operand<T>(3));
              });
     });
   });
