@@ -126,7 +126,7 @@ def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
     _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
     for place, axes in enumerate(list(grid.flat)[: len(keys)]):
         if place + columns >= len(keys):
-            axes.set_xlabel(f"% of the {FAMILIES[family].one}")
+            axes.set_xlabel(f"% of the {FAMILIES[family].short}")
             axes.tick_params(labelbottom=True)
     finish(
         figure,

@@ -110,7 +110,7 @@ def samples(
         "workload": f"{network.params * 100_000 + batch:016x}",
         "label": "sgd",
         "minimum_work": {
-            **{"flops": flops, "memory_bytes": 16.0 * network.params, "bytes_to_device": 0},
+            **{"flops": flops, "memory_bytes": 2.0 * network.params, "bytes_to_device": 0},
             **{"bytes_from_device": 0, "launches": 0, "graph": False},
         },
         "verification": {

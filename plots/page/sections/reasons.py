@@ -76,14 +76,14 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
     fastest = repayment_table(file, _fastest(rows))
     times = (f"gpu_{words.short}_seconds", f"cpu_{words.short}_seconds")
     columns = ("model", f"{words.short}s", "gpu", "gpu_first_seconds", *times)
-    of = "" if family == EPOCH else f" of the {words.one}s"
+    to, of = ("", "") if family == EPOCH else (f" to {words.one}s", f" of {words.one}s")
     folds = []
     if rest:
         summary = f"What else would change the crossover{_OVER[family]}, or not ({len(rest)})"
         folds.append(Fold(summary, points=tuple(map(_sentence, rest))))
     if threads.lines:
         table = on_page(threads, ("model",))
-        folds.append(Fold(f"What more threads bring{of} ({len(threads.lines)})", (table,)))
+        folds.append(Fold(f"What more threads bring{to} ({len(threads.lines)})", (table,)))
     split = on_page(split_table(file, rows), ("model", "on", f"{words.short}_seconds"))
     folds.append(Fold(f"The split and the bound of every row{of} ({len(rows)})", (split,)))
     if len(repaid.lines) > len(fastest.lines):
