@@ -30,6 +30,7 @@ struct RowVerification {
   std::string reference;  ///< "float64 interpreter"; empty: the row's own check() is all there is
   std::string unit;       ///< what was compared: "steps" or "entries"; empty: every byte
   std::int64_t compared = 0, of = 0;  ///< so many, of so many
+  std::optional<std::int64_t> batch;  ///< of the steps compared; none: the row's
   double tolerance = 0;
   double error = 0;  ///< the largest, relative
   std::optional<double> parameter_tolerance, parameter_error;

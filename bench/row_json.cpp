@@ -63,6 +63,9 @@ Json verification_json(const RowVerification& verification) {
     json[verification.unit] = verification.compared;
     json[verification.unit + "_of"] = verification.of;
   }
+  if (verification.batch) {
+    json["batch"] = *verification.batch;
+  }
   json["tolerance"] = number(verification.tolerance);
   json["relative_error"] = number(verification.error);
   if (verification.parameter_tolerance && verification.parameter_error) {

@@ -16,7 +16,8 @@ class Reference {
   explicit Reference(Workload workload);
 
   /// The values of a tensor. Labels and other whole numbers are stored as doubles, too.
-  /// A view (Role::input) has none of its own: write its source.
+  /// A view (Role::input) has none of its own: write its source. Nor has an activation or a
+  /// gradient that no operation uses.
   [[nodiscard]] std::span<double> operator[](Id id);
 
   /// Runs positions [first, first + count) of the order.
