@@ -148,7 +148,7 @@ void Training::read_data() {
   }
   for (const Task& task :
        iteration_ == Iteration::step ? arguments_.minibatch_tasks : arguments_.tasks) {
-    if (task.model.sample.size() != 1) {
+    if (!task.model.reads_plain_rows()) {
       throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
     }
     try {

@@ -31,6 +31,9 @@ struct Family {
 Family disc_family();
 Family heart_family();
 Family fcn_family();
+Family alexnet_family();
+Family resnet_family();
+Family lstm_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();

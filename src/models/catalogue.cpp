@@ -6,7 +6,10 @@
 
 namespace crossover {
 
-std::vector<Family> catalogue() { return {disc_family(), heart_family(), fcn_family()}; }
+std::vector<Family> catalogue() {
+  return {disc_family(),    heart_family(),  fcn_family(),
+          alexnet_family(), resnet_family(), lstm_family()};
+}
 
 Task find_model(const std::string& name) {
   std::string known;

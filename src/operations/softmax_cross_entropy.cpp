@@ -11,10 +11,12 @@
 namespace crossover {
 
 void SoftmaxCrossEntropy::check(const Fit& fit) const {
-  fit.require(fit.at(logits).shape.size() == 2, "the logits are not a matrix [batch, classes]");
-  fit.expect(logits, fit.at(logits).shape);
-  fit.expect(dlogits, fit.at(logits).shape, fit.number(dlogits));
-  fit.expect(labels, {fit.at(logits).shape[0]}, Type::i32);
+  const Shape& shape = fit.at(logits).shape;
+  fit.require(shape.size() == 2 || shape.size() == 3,
+              "the logits are neither [batch, classes] nor [time, batch, classes]");
+  fit.expect(logits, shape);
+  fit.expect(dlogits, shape, fit.number(dlogits));
+  fit.expect(labels, shape.size() == 2 ? Shape{shape[0]} : Shape{shape[1], shape[0]}, Type::i32);
   fit.expect(loss, {static_cast<std::int64_t>(fit.workload().order.size())});
 }
 
@@ -27,13 +29,16 @@ std::vector<OpProduct> SoftmaxCrossEntropy::products(const Workload& /*workload*
 }
 
 void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
-  const std::int64_t batch = run.shape(logits)[0];
-  const std::int64_t classes = run.shape(logits)[1];
+  const Shape& shape = run.shape(logits);
+  const std::int64_t classes = shape.back();
+  const std::int64_t count = leading(shape);
+  const std::int64_t time = shape.size() == 3 ? shape[0] : 1;
+  const std::int64_t batch = count / time;
   double sum_of_losses = 0;
-  for (std::int64_t i = 0; i < batch; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     const double* row = run.at(logits) + i * classes;
     double* gradient = run.at(dlogits) + i * classes;
-    const auto label = static_cast<std::int64_t>(run.at(labels)[i]);
+    const auto label = static_cast<std::int64_t>(run.at(labels)[i % batch * time + i / batch]);
     const double largest = *std::max_element(row, row + classes);
     double sum = 0;
     for (std::int64_t c = 0; c < classes; ++c) {
@@ -42,10 +47,10 @@ void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
     sum_of_losses += largest + std::log(sum) - row[label];
     for (std::int64_t c = 0; c < classes; ++c) {
       const double probability = std::exp(row[c] - largest) / sum;
-      gradient[c] = (probability - (c == label ? 1 : 0)) * scale / static_cast<double>(batch);
+      gradient[c] = (probability - (c == label ? 1 : 0)) * scale / static_cast<double>(count);
     }
   }
-  run.at(loss)[run.position()] = sum_of_losses / static_cast<double>(batch);
+  run.at(loss)[run.position()] = sum_of_losses / static_cast<double>(count);
 }
 
 }  // namespace crossover

@@ -8,9 +8,11 @@
 
 namespace crossover {
 
-/// loss[run] = mean over the batch of -log softmax(logits)[label], natural logarithm;
-/// dlogits = (softmax(logits) - onehot(label)) * scale / batch.
-/// logits [batch, classes] f32, labels [batch] i32, loss [runs] f32, dlogits [batch, classes] T.
+/// loss[run] = mean over the labels of -log softmax(logits)[label], natural logarithm;
+/// dlogits = (softmax(logits) - onehot(label)) * scale / number of labels.
+/// logits [batch, classes] with labels [batch], or of sequences [time, batch, classes] with labels
+/// [batch, time], where the label of logits[t, b] is labels[b, t]. logits f32, labels i32, loss
+/// [runs] f32, dlogits like logits T.
 struct SoftmaxCrossEntropy {
   Id logits = none, labels = none, loss = none, dlogits = none;
   /// 1 / k where gradients are accumulated over k batches, times the factor that keeps small
