@@ -17,8 +17,10 @@ struct MemoryPlan {
 };
 
 /// Tensors of one role lie together in the order of their numbers, so that parameters, gradients
-/// and optimizer states of one optimizer run in parallel. Activations of different steps share
-/// their memory. `physical_bytes`: the size of each tensor in its device's layout; empty:
+/// and optimizer states of one optimizer run in parallel. Activations share
+/// memory where no step needs both at once; one that a step reads before it writes it keeps what
+/// was uploaded, and one that nothing reads any more keeps its value until the step runs again.
+/// `physical_bytes`: the size of each tensor in its device's layout; empty:
 /// bytes(tensor). Throws std::overflow_error where the sum does not fit 63 bits.
 MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes = {});
 
