@@ -43,9 +43,10 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       threads_(options.threads),
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
-    lowered_ = lower(workload_, threads_, settled);
+    lowered_ = lower(workload_, threads_, engine_, settled);
     memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts));
     scratch_.copies_bytes = lowered_.copies_bytes;
+    scratch_.workspace_bytes = lowered_.workspace_bytes;
     describe_primitives();
   });
 }
@@ -55,7 +56,9 @@ void CpuPlan::describe_primitives() {
     for (PlannedKernel& kernel : step) {
       if (auto* primitive = std::get_if<Primitive>(&kernel.work)) {
         const Threads made_for(kernel.threads);
-        primitive->description = primitive->describe(engine_);
+        if (primitive->describe) {
+          primitive->description = primitive->describe(engine_);
+        }
         scratch_.primitive_bytes =
             std::max(scratch_.primitive_bytes, scratchpad_bytes(primitive->description));
       }
@@ -78,7 +81,10 @@ std::unique_ptr<Program> CpuPlan::instantiate() {
 }  // namespace cpu
 
 std::int64_t cpu_launches(const Workload& workload) {
-  return cpu::count_kernels(cpu::lower(workload, 1), workload.order);
+  return cpu::translating_errors([&] {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    return cpu::count_kernels(cpu::lower(workload, 1, engine), workload.order);
+  });
 }
 
 }  // namespace crossover

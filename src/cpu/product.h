@@ -33,6 +33,9 @@ struct ProductOperands {
 /// missing, in words.
 std::string missing_for_products(Precision precision);
 
+/// Throws Unsupported where something is missing for products of that type.
+void require_products(Type type);
+
 /// Throws dnnl::error.
 dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
                                               const ProductShape& shape);
