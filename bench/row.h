@@ -34,6 +34,7 @@ struct RowVerification {
   double tolerance = 0;
   double error = 0;  ///< the largest, relative
   std::optional<double> parameter_tolerance, parameter_error;
+  std::optional<double> operation_tolerance, operation_error;
   std::int64_t undetermined = 0;            ///< updates that could not be verified
   std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
   bool relu_passes_zero = false;

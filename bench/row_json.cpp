@@ -72,6 +72,10 @@ Json verification_json(const RowVerification& verification) {
     json["parameter_tolerance"] = number(*verification.parameter_tolerance);
     json["parameter_error"] = number(*verification.parameter_error);
   }
+  if (verification.operation_tolerance && verification.operation_error) {
+    json["operation_tolerance"] = number(*verification.operation_tolerance);
+    json["operation_error"] = number(*verification.operation_error);
+  }
   if (verification.undetermined > 0) {
     json["undetermined_updates"] = verification.undetermined;
   }

@@ -103,7 +103,7 @@ Dataset first_rows(const Dataset& all, std::int64_t rows) {
           .labels = part(all.labels)};
 }
 
-RowVerification record(const Verification& verification) {
+RowVerification record(const Verification& verification, const OperationVerification& operations) {
   return {.reference = "float64 interpreter",
           .unit = "steps",
           .compared = verification.steps,
@@ -112,6 +112,8 @@ RowVerification record(const Verification& verification) {
           .error = verification.loss_error,
           .parameter_tolerance = verification.tolerance.parameters,
           .parameter_error = verification.parameter_error,
+          .operation_tolerance = operations.tolerance,
+          .operation_error = operations.error,
           .undetermined = verification.undetermined};
 }
 
@@ -349,18 +351,17 @@ Verification Training::verified(Program& program, const Workload& workload,
   }
 }
 
-/// Of the very program that will be timed, or its first loss, and then steps of a smaller batch in
-/// a program of their own.
+/// Of the very program that will be timed its steps, or its first loss and then steps of a smaller
+/// batch in a program of their own; and each operation, in one that keeps all tensors.
 RowVerification Training::verified(TrainingProgram& made, const Subject& subject,
                                    const Target& target) {
   const VerificationPlan how = verification_plan(subject.plan);
   if (how.batch == 0) {
-    return record(verified(*made.program, made.workload, subject));
+    const Verification steps = verified(*made.program, made.workload, subject);
+    return record(steps, operations_verified(made.workload, subject, target));
   }
-  const Precision precision = subject.plan.options.precision;
-  const Verification first =
-      verify_first_loss(*made.program, made.workload, first_loss_of(subject), precision);
-
+  const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
+                                               subject.plan.options.precision);
   TrainingPlan plan = subject.plan;
   plan.options = of_one_step(plan.options, how.batch);
   plan.flops = approximate_flops(plan.task.model, plan.options);
@@ -370,9 +371,20 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   set_data(*program, workload, smaller.data.rows);
   Verification steps = verified(*program, workload, smaller);
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
-  RowVerification both = record(steps);
+  RowVerification both = record(steps, operations_verified(workload, smaller, target));
   both.batch = how.batch;
   return both;
+}
+
+OperationVerification Training::operations_verified(const Workload& workload,
+                                                    const Subject& subject, const Target& target) {
+  CompileOptions options = target.options;
+  options.keep_activations = true;
+  const auto program = target.device->backend->compile(workload, options);
+  set_data(*program, workload, subject.data.rows);
+  Reference reference(workload);
+  set_data(reference, subject.data.rows);
+  return verify_operations(*program, reference, verified_steps, subject.plan.options.precision);
 }
 
 const Trajectory& Training::trajectory_of(const Subject& subject) {
@@ -382,7 +394,7 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   }
   const std::int64_t steps =
       steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds);
-  announce(row_name(configuration(subject.plan)),
+  announce(row_name(in_order(configuration(subject.plan))),
            static_cast<double>(steps) * flops_of_step(subject.plan));
   return trajectories_[subject.fingerprint] =
              reference_trajectory(subject.workload, subject.data.rows, steps);
@@ -393,7 +405,7 @@ double Training::first_loss_of(const Subject& subject) {
   if (at != first_losses_.end()) {
     return at->second;
   }
-  announce("the first loss of " + row_name(configuration(subject.plan)),
+  announce("the first loss of " + row_name(in_order(configuration(subject.plan))),
            verification_plan(subject.plan).flops_of_loss);
   return first_losses_[subject.fingerprint] =
              reference_first_loss(subject.workload, subject.data.rows);

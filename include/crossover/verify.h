@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -87,6 +88,32 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
 /// fuse()d).
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision = Precision::f32);
+
+struct OperationVerification {
+  std::int64_t operations = 0;  ///< of one step
+  double tolerance = 0;         ///< largest of all tensors
+  double error = 0;             ///< largest of all tensors, as verify_operations() takes it
+};
+
+/// Compares whatever each operation of the first steps wrote with what the reference makes of the
+/// very tensors that the operation read in the program. So an error does not grow from operation to
+/// operation, masks and places of maxima are those of the program, and a wrong gradient shows
+/// where it is made, in every precision, however deep the network and however small the learning
+/// rate. The program, compiled with keep_activations, has its data, as the reference has, whose
+/// Workload is the one that was compiled. The error is the norm of the difference over the norm of
+/// the result; of a tensor that is updated in place, over the norm of its change, to which the
+/// rounding of what is stored is added. Whole numbers must be equal. Throws Mismatch that names
+/// operation and tensor.
+OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
+                                        Precision precision);
+
+/// What verify_operations() allows: 1e-4 for sums in float32, and what the precision's own rounding
+/// of factors and results adds to it.
+double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic = {});
+
+/// Of a tensor that was updated in place: the norm of a difference that the rounding of its entries
+/// explains.
+double rounding_of_update(std::span<const double> updated);
 
 struct TensorVerification {
   std::int64_t entries = 0;  ///< of the tensors compared, all of them

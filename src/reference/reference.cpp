@@ -48,13 +48,22 @@ std::span<double> Reference::operator[](Id id) { return values_.at(static_cast<s
 
 void Reference::run(std::int64_t first, std::int64_t count) {
   for (std::int64_t position = first; position < first + count; ++position) {
-    ReferenceRun run(workload_, values_, position);
-    const int step = workload_.order[static_cast<std::size_t>(position)].step;
-    for (const Op& op : workload_.steps[static_cast<std::size_t>(step)].ops) {
-      std::visit([&](const auto& operation) { operation.execute(run); }, op);
-      run.store(op);
+    for (std::size_t i = 0; i < operations(position).size(); ++i) {
+      run_operation(position, i);
     }
   }
+}
+
+void Reference::run_operation(std::int64_t position, std::size_t operation) {
+  ReferenceRun run(workload_, values_, position);
+  const Op& op = operations(position)[operation];
+  std::visit([&](const auto& one) { one.execute(run); }, op);
+  run.store(op);
+}
+
+const std::vector<Op>& Reference::operations(std::int64_t position) const {
+  const int step = workload_.order[static_cast<std::size_t>(position)].step;
+  return workload_.steps[static_cast<std::size_t>(step)].ops;
 }
 
 std::int64_t reference_bytes(const Workload& workload) {

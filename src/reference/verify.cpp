@@ -12,40 +12,10 @@
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
+#include "differences.h"
 
 namespace crossover {
 namespace {
-
-std::string scientific(double value) {
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
-}
-
-double norm(const std::vector<double>& values) {
-  double squares = 0;
-  for (const double v : values) {
-    squares += v * v;
-  }
-  return std::sqrt(squares);
-}
-
-/// |got - expected| / |expected|, where NaN anywhere gives NaN.
-double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
-  std::vector<double> difference(got.size());
-  std::transform(got.begin(), got.end(), expected.begin(), difference.begin(), std::minus<>());
-  return norm(difference) / std::max(norm(expected), 1e-30);
-}
-
-/// Keeps the larger error; throws where it is over the tolerance, or no number at all.
-void take(double error, double tolerance, const std::string& what, double& largest) {
-  if (!(error <= tolerance)) {
-    throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
-                   " (relative; tolerance " + scientific(tolerance) + ")");
-  }
-  largest = std::max(largest, error);
-}
 
 void compare_loss(double got, double expected, std::int64_t step, Verification& result) {
   const std::string what = "the loss of step " + std::to_string(step + 1);
@@ -310,8 +280,8 @@ TensorVerification verify_results(Program& program, Reference& reference, Precis
     const double tolerance =
         tolerance_of_result(workload[id].type, precision, program.arithmetic());
     result.tolerance = std::max(result.tolerance, tolerance);
-    take(relative_error(download(program, workload, id), {expected.begin(), expected.end()}),
-         tolerance, "tensor '" + workload[id].name + "'", result.error);
+    take(relative_error(download(program, workload, id), expected), tolerance,
+         "tensor '" + workload[id].name + "'", result.error);
     result.entries += std::ssize(expected);
   }
   return result;
