@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../reference/channels.h"
 #include "../reference/multiply.h"
 #include "../reference/run.h"
 #include "../reference/windows.h"
@@ -153,7 +154,6 @@ void Convolution::execute(ReferenceRun& run) const {
   const std::int64_t places = windows.places();
   const double* images = run.at(x);
   const double* weights = run.at(w);
-  const double* added = bias != none ? run.at(bias) : nullptr;
   double* results = run.at(y);
   const std::int64_t groups = std::ssize(windows.groups());
 #pragma omp parallel if (groups > 1)
@@ -167,9 +167,12 @@ void Convolution::execute(ReferenceRun& run) const {
         windows.lay_out(block, images, laid_out.data());
         multiply(out, positions, places, {weights, places, 1}, {laid_out.data(), positions, 1},
                  product.data(), false);
-        for (std::int64_t i = 0; i < out * positions; ++i) {
-          double& value = product[static_cast<std::size_t>(i)];
-          value = activate(activation, value + (added != nullptr ? added[i / positions] : 0));
+        for (std::int64_t channel = 0; channel < out; ++channel) {
+          const double added = bias != none ? run.at(bias)[channel] : 0;
+          double* const values = product.data() + channel * positions;
+          for (std::int64_t i = 0; i < positions; ++i) {
+            values[i] = activate(activation, values[i] + added);
+          }
         }
         windows.put(block, out, product.data(), results);
       }
@@ -225,11 +228,11 @@ void ConvolutionGrad::execute(ReferenceRun& run) const {
   }
   gradient_of_weights(windows, out, run.at(x), gradients, run.at(dw));
   if (dbias != none) {
-    const std::int64_t pixels = run.shape(dy)[2] * run.shape(dy)[3];
     double* sums = run.at(dbias);
-    std::fill_n(sums, out, 0.0);
-    for (std::int64_t i = 0; i < run.size(dy); ++i) {
-      sums[i / pixels % out] += gradients[i];
+#pragma omp parallel for schedule(static) if (run.size(dy) > 100000)
+    for (std::int64_t channel = 0; channel < out; ++channel) {
+      sums[channel] =
+          sum_of_channel(run.shape(dy), channel, [&](std::int64_t i) { return gradients[i]; });
     }
   }
 }

@@ -102,6 +102,9 @@ std::vector<Lanes> aligned(std::int64_t count) {
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, double* c,
               bool accumulate) {
+  if (k == 0 && !accumulate) {
+    std::fill_n(c, m * n, 0.0);
+  }
   const bool large = m * n * k > 100000;  // below, threads cost more than they bring
 #pragma omp parallel if (large)
   {
