@@ -64,8 +64,11 @@ class Weights {
 
   void settle_gradient(const ConvolutionGrad& op) {
     const Layout& layout = to_.settle(op.dw, weight_gradient_layout(op, to_));
-    const auto original = original_.find(op.w);
-    to_.settle(original == original_.end() ? op.w : original->second, layout);
+    const auto found = original_.find(op.w);
+    const Id original = found == original_.end() ? op.w : found->second;
+    if (to_[original].type == Type::f32) {
+      to_.settle(original, layout);
+    }
   }
   template <class Other>
   void settle_gradient(const Other& /*op*/) {}
