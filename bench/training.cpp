@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "crossover/cost.h"
+#include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/launches.h"
 #include "crossover/product.h"
@@ -58,9 +59,10 @@ double flops_of_step(const TrainingPlan& plan) {
 
 /// How a row is verified in the time that there is.
 struct VerificationPlan {
-  std::int64_t batch = 0;    ///< whose steps are compared; 0: of the row's own
-  double flops_of_loss = 0;  ///< of the first loss at the row's batch; 0: it is one of the steps'
-  double flops = 0;          ///< of all
+  std::int64_t batch = 0;          ///< whose steps are compared; 0: of the row's own
+  double flops_of_loss = 0;        ///< of the first loss at the row's batch
+  double flops_of_steps = 0;       ///< what rows of one network share, as they do the first loss
+  double flops_of_operations = 0;  ///< of each row
 };
 
 VerificationPlan verification_plan(const TrainingPlan& plan) {
@@ -68,9 +70,10 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
   const double of_two = static_cast<double>(verified_steps) * of_step;
   const double affordable = reference_flops_per_second * verification_seconds;
   const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
-  if (of_two <= affordable || own <= least_batch) {
+  if (2 * of_two <= affordable || own <= least_batch) {
     const double more = reference_flops_per_second * more_steps_seconds;
-    return {.flops = std::max(of_two, std::min(plan.flops, more))};
+    return {.flops_of_steps = std::max(of_two, std::min(plan.flops, more)),
+            .flops_of_operations = of_two};
   }
   constexpr double forward_share = 1.0 / 3;  // two of the three products of a layer are gradients
   const double of_loss = forward_share * of_step;
@@ -78,10 +81,13 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
   const auto of_smaller = [&](std::int64_t rows) {
     return of_two * static_cast<double>(rows) / static_cast<double>(own);
   };
-  while (2 * batch < own && of_loss + of_smaller(2 * batch) <= affordable) {
+  while (2 * batch < own && of_loss + 2 * of_smaller(2 * batch) <= affordable) {
     batch *= 2;
   }
-  return {.batch = batch, .flops_of_loss = of_loss, .flops = of_loss + of_smaller(batch)};
+  return {.batch = batch,
+          .flops_of_loss = of_loss,
+          .flops_of_steps = of_smaller(batch),
+          .flops_of_operations = of_smaller(batch)};
 }
 
 void announce(const std::string& what, double flops) {
@@ -214,7 +220,17 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
       return options_of(mode).execution == Execution::graph_epoch;
     });
   }
-  return targets_of(devices, common, thread_counts(arguments_), modes);
+  return targets_of(devices, common, threads(), modes);
+}
+
+/// Steps of the large networks take long: only a full sweep varies their threads.
+std::vector<int> Training::threads() const {
+  const Sweep& sweep = arguments_.sweep;
+  if (iteration_ == Iteration::epoch || sweep.name == "full" || !arguments_.threads.empty()) {
+    return thread_counts(arguments_);
+  }
+  return sweep.name == "quick" || usable_cores() == 1 ? std::vector{usable_cores()}
+                                                      : std::vector{1, usable_cores()};
 }
 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
@@ -228,6 +244,8 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
                       static_cast<double>(cuda_launches(step, target.options));
     } catch (const std::overflow_error&) {
       work.launches = 0;  // no memory holds it: the row itself will say so
+    } catch (const Unsupported&) {
+      work.launches = 0;  // and so will this one
     }
     if (target.options.placement != Placement::resident) {
       work.bytes_copied =
@@ -235,12 +253,15 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     }
   }
   const Sweep& sweep = arguments_.sweep;
+  const VerificationPlan verification = verification_plan(plan);
+  work.flops_of_reference = verification.flops_of_operations;
   row.expected_seconds = expected_seconds(
       *row.device, target.options.threads,
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
   row.reference = row_name(configuration(plan));
-  row.reference_seconds = expected_reference_seconds(verification_plan(plan).flops);
+  row.reference_seconds =
+      expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
 }
 
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target, Result& result) {

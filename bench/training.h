@@ -82,6 +82,7 @@ class Training {
   };
 
   void read_data();
+  [[nodiscard]] std::vector<int> threads() const;
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;
