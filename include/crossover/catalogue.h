@@ -22,6 +22,10 @@ struct Task {
   std::function<Dataset(std::int64_t rows)> generate;
 };
 
+/// Generated rows that the model can read: uniform_rows(), or uniform_tokens() where it reads
+/// tokens.
+Dataset uniform_data(const Model& model, std::int64_t rows);
+
 /// A family of networks: one file under src/models/.
 struct Family {
   std::vector<std::string> names;

@@ -3,18 +3,13 @@
 
 namespace crossover {
 
-Task shi_task(Model model, std::int64_t batch, double learning_rate) {
+Task shi_task(const Model& model, std::int64_t batch, double learning_rate) {
   constexpr int batches = 4;
-  const auto generate = [sample = model.sample, type = model.sample_type,
-                         classes = model.classes](std::int64_t rows) {
-    return type == Type::i32 ? uniform_tokens(sample.front(), rows, classes)
-                             : uniform_rows(sample, rows, classes);
-  };
-  return {.model = std::move(model),
+  return {.model = model,
           .rows = batches * batch,
           .batch = batch,
           .optimizer = SgdOptions{.learning_rate = learning_rate},
-          .generate = generate};
+          .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
 }
 
 }  // namespace crossover

@@ -8,6 +8,6 @@ namespace crossover {
 
 /// Trained by SGD on generated data: four batches of rows, since their tables give seconds per
 /// mini-batch.
-Task shi_task(Model model, std::int64_t batch, double learning_rate);
+Task shi_task(const Model& model, std::int64_t batch, double learning_rate);
 
 }  // namespace crossover
