@@ -70,6 +70,12 @@ struct CompileOptions {
 /// Seconds of one pass over the whole order, by category.
 using Profile = std::map<OpCategory, double>;
 
+/// Copies into another layout of memory than the one in which a tensor lies.
+struct Reorders {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< read and written
+};
+
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.
 class Program {
  public:
@@ -91,6 +97,9 @@ class Program {
 
   /// Launches in one pass over the whole order: products, elementwise passes, copies.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
+
+  /// How much of one pass over the whole order they are.
+  [[nodiscard]] virtual Reorders reorders() const { return {}; }
 
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }

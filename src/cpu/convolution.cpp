@@ -27,8 +27,8 @@ struct Geometry {
   dnnl::memory::dims strides, padding;
 };
 
-Description any_layout(const Tensor& tensor, Type type) {
-  return {tensor.shape, onednn_type(type), dnnl::memory::format_tag::any};
+Description any_layout(const Tensor& tensor) {
+  return {tensor.shape, onednn_type(tensor.type), dnnl::memory::format_tag::any};
 }
 
 Description vector_of(const Tensor& weights) {
@@ -44,21 +44,21 @@ bool is_slow(const dnnl::primitive_desc_base& description) {
 /// the layout of the weights, and if that does not help, images get copies with channels last,
 /// for which it has a kernel for any number of channels. `describe` takes x, w and y.
 template <class Describe>
-auto fastest(const Tensors& of, const Layout* w_layout, Type w_type, const Lowering& to,
+auto fastest(const Tensors& of, const Layout* w_layout, const Lowering& to,
              const Describe& describe) {
   using Result = decltype(describe(Description{}, Description{}, Description{}));
   const Threads made_for(convolution_threads(to[of.w], to[of.y], to));
-  const Description any = any_layout(to[of.w], w_type);
+  const Description any = any_layout(to[of.w]);
   const auto attempt = [&](const Description& x, const Description& w,
                            const Description& y) -> std::optional<Result> {
     try {
       Result result = describe(x, w, y);
       return is_slow(result) ? std::optional<Result>() : result;
     } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) {
+      if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) {
         throw;
       }
-      return {};
+      return {};  // a layout that it has no kernel for, or that is none of four dimensions
     }
   };
   const Description x = to.layout(of.x).description(to[of.x]);
@@ -78,26 +78,44 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& op, const L
                                                   const Lowering& to) {
   require_products(to[op.x].type);
   const Geometry geometry(op.window);
-  return fastest(
-      {op.x, op.w, op.y}, w_layout, to[op.w].type, to,
-      [&](const Description& x, const Description& w, const Description& y) {
-        const auto bias = op.bias == none ? Description() : vector_of(to[op.w]);
-        return dnnl::convolution_forward::primitive_desc(
-            to.engine(), dnnl::prop_kind::forward_training,
-            dnnl::algorithm::convolution_direct, x, w, bias, y, geometry.strides,
-            geometry.padding, geometry.padding, attributes(op.activation));
-      });
+  return fastest({op.x, op.w, op.y}, w_layout, to,
+                 [&](const Description& x, const Description& w, const Description& y) {
+                   const auto bias = op.bias == none ? Description() : vector_of(to[op.w]);
+                   return dnnl::convolution_forward::primitive_desc(
+                       to.engine(), dnnl::prop_kind::forward_training,
+                       dnnl::algorithm::convolution_direct, x, w, bias, y, geometry.strides,
+                       geometry.padding, geometry.padding, attributes(op.activation));
+                 });
 }
 
 /// What oneDNN wants to know of the forward pass.
 dnnl::convolution_forward::primitive_desc hint(const ConvolutionGrad& op, const Lowering& to,
                                                const Description& x, const Description& y) {
   const Geometry geometry(op.window);
-  return {to.engine(),      dnnl::prop_kind::forward_training,
+  return {to.engine(),
+          dnnl::prop_kind::forward_training,
           dnnl::algorithm::convolution_direct,
-          x,                any_layout(to[op.w], to[op.w].type),
-          y,                geometry.strides,
-          geometry.padding, geometry.padding};
+          x,
+          any_layout(to[op.w]),
+          y,
+          geometry.strides,
+          geometry.padding,
+          geometry.padding};
+}
+
+dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvolutionGrad& op,
+                                                                    const Layout* dw_layout,
+                                                                    const Lowering& to) {
+  require_products(to[op.x].type);
+  const Geometry geometry(op.window);
+  return fastest({op.x, op.dw, op.dy}, dw_layout, to,
+                 [&](const Description& x, const Description& dw, const Description& y) {
+                   const auto bias = op.dbias == none ? Description() : vector_of(to[op.w]);
+                   return dnnl::convolution_backward_weights::primitive_desc(
+                       to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
+                       geometry.strides, geometry.padding, geometry.padding, hint(op, to, x, y),
+                       attributes());
+                 });
 }
 
 }  // namespace
@@ -111,27 +129,17 @@ dnnl::convolution_backward_data::primitive_desc describe_backward_data(const Con
                                                                        const Lowering& to) {
   require_products(to[op.x].type);
   const Geometry geometry(op.window);
-  return fastest({op.dx, op.w, op.dy}, nullptr, to[op.w].type, to,
+  return fastest({op.dx, op.w, op.dy}, nullptr, to,
                  [&](const Description& x, const Description& w, const Description& y) {
                    return dnnl::convolution_backward_data::primitive_desc(
-                       to.engine(), dnnl::algorithm::convolution_direct, x, w, y,
-                       geometry.strides, geometry.padding, geometry.padding, hint(op, to, x, y),
-                       attributes());
+                       to.engine(), dnnl::algorithm::convolution_direct, x, w, y, geometry.strides,
+                       geometry.padding, geometry.padding, hint(op, to, x, y), attributes());
                  });
 }
 
 dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(
     const ConvolutionGrad& op, const Lowering& to) {
-  require_products(to[op.x].type);
-  const Geometry geometry(op.window);
-  return fastest({op.x, op.w, op.dy}, nullptr, Type::f32, to,
-                 [&](const Description& x, const Description& dw, const Description& y) {
-                   const auto bias = op.dbias == none ? Description() : vector_of(to[op.w]);
-                   return dnnl::convolution_backward_weights::primitive_desc(
-                       to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
-                       geometry.strides, geometry.padding, geometry.padding, hint(op, to, x, y),
-                       attributes());
-                 });
+  return backward_weights(op, &to.layout(op.dw), to);
 }
 
 int convolution_threads(const Tensor& w, const Tensor& y, const Lowering& to) {
@@ -141,7 +149,7 @@ int convolution_threads(const Tensor& w, const Tensor& y, const Lowering& to) {
 }
 
 Layout weight_gradient_layout(const ConvolutionGrad& op, const Lowering& to) {
-  return Layout(describe_backward_weights(op, to).diff_weights_desc());
+  return Layout(backward_weights(op, nullptr, to).diff_weights_desc());
 }
 
 Layout forward_weights_layout(const Convolution& op, const Lowering& to) {

@@ -60,7 +60,8 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
 }
 
 Argument Lowering::reserve(std::int64_t bytes) {
-  const Argument part{.read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
+  const Argument part{
+      .read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
   reserved_bytes_ += aligned(bytes);
   lowered_.workspace_bytes = std::max(lowered_.workspace_bytes, reserved_bytes_);
   return part;

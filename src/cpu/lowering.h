@@ -75,8 +75,8 @@ inline Argument updates(Id id, Layout layout = {}) { return {id, true, true, std
 /// What lowering gives.
 struct LoweredWorkload {
   std::vector<std::vector<PlannedKernel>> steps;
-  std::vector<Layout> layouts;    ///< by tensor
-  std::int64_t copies_bytes = 0;  ///< that the copies of one kernel's operands take at most
+  std::vector<Layout> layouts;       ///< by tensor
+  std::int64_t copies_bytes = 0;     ///< that the copies of one kernel's operands take at most
   std::int64_t workspace_bytes = 0;  ///< that the kernels of one operation share at most
 };
 

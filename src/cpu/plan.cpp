@@ -69,13 +69,26 @@ void CpuPlan::describe_primitives() {
 
 std::int64_t CpuPlan::launches() const { return count_kernels(lowered_, workload_.order); }
 
+Reorders CpuPlan::reorders() const {
+  Reorders all;
+  for (const Run& run : workload_.order) {
+    for (const PlannedKernel& kernel : lowered_.steps[static_cast<std::size_t>(run.step)]) {
+      if (kernel.category == OpCategory::reorder) {
+        ++all.count;
+        all.bytes += kernel.moved_bytes;
+      }
+    }
+  }
+  return all;
+}
+
 std::unique_ptr<Program> CpuPlan::instantiate() {
   return translating_errors([&]() -> std::unique_ptr<Program> {
     flush_denormals(threads_);  // before the first number is computed
     Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
     auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
     return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
-                                        launches(), threads_);
+                                        launches(), reorders(), threads_);
   });
 }
 

@@ -57,19 +57,20 @@ dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
   return {engine, a, b, bias, c, attributes(shape.activation, shape.accumulate)};
 }
 
-void add_product(Lowering& to, const ProductShape& shape, const ProductOperands& operands) {
-  Primitive matmul{
-      .describe =
-          [shape](const dnnl::engine& engine) {
-            require_products(shape.operand_type);
-            return describe_product(engine, shape);
-          },
-      .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
-  std::vector<Argument> arguments{reads(operands.a), reads(operands.b),
-                                  shape.accumulate ? updates(operands.c) : writes(operands.c)};
+void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands) {
+  Primitive matmul{.describe =
+                       [shape](const dnnl::engine& engine) {
+                         require_products(shape.operand_type);
+                         return describe_product(engine, shape);
+                       },
+                   .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
+  operands.a.read = operands.b.read = operands.bias.read = true;
+  operands.c.written = true;
+  operands.c.read |= shape.accumulate;
+  std::vector<Argument> arguments{operands.a, operands.b, operands.c};
   if (shape.bias) {
     matmul.arguments.push_back(DNNL_ARG_BIAS);
-    arguments.push_back(reads(operands.bias));
+    arguments.push_back(operands.bias);
   }
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                        static_cast<double>(shape.k);

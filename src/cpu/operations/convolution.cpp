@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three passes by oneDNN: forward with bias and activation, backward data, and backward weights with
-// the bias's gradient.
+// Three passes by oneDNN: forward with bias and activation, backward data, and backward weights
+// with the bias's gradient.
 #include "../convolution.h"
 
 #include "operations.h"
