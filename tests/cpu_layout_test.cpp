@@ -163,7 +163,7 @@ TEST(CpuPlan, JoinsUpdatesOfWhatLiesAlike) {
 
 TEST(CpuPlan, GivesSmallKernelsOneThread) {
   const auto threads = [](const Workload& workload) {
-    const cpu::LoweredWorkload lowered = cpu::lower(workload, 3);
+    const cpu::LoweredWorkload lowered = cpu::lower(workload, 3, dnnl::engine(dnnl::engine::kind::cpu, 0));
     EXPECT_EQ(lowered.steps.size(), 1);
     EXPECT_EQ(lowered.steps[0].size(), 1);
     return lowered.steps[0][0].threads;

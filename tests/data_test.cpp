@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "crossover/dataset.h"
@@ -32,6 +34,33 @@ TEST(UniformRows, KeepTheirFirstRowsWhenThereAreMore) {
   EXPECT_TRUE(std::equal(few.inputs.begin(), few.inputs.end(), many.inputs.begin()));
   EXPECT_TRUE(std::equal(few.labels.begin(), few.labels.end(), many.labels.begin()));
   EXPECT_EQ(*std::max_element(many.labels.begin(), many.labels.end()), 3);
+}
+
+TEST(UniformTokens, AreDrawnTimeStepByTimeStep) {
+  const Dataset data = uniform_tokens(3, 2, 50);
+  const auto drawn = [](Stream stream, std::uint64_t k) {
+    return static_cast<int>(50 * uniform(stream, k));
+  };
+  EXPECT_EQ(data.sample, Shape{3});
+  EXPECT_EQ(data.rows, 2);
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t t = 0; t < 3; ++t) {
+      EXPECT_EQ(data.inputs.at(3 * row + t), drawn(Stream::inputs, 2 * t + row));
+      EXPECT_EQ(data.labels.at(3 * row + t), drawn(Stream::labels, 2 * t + row));
+    }
+  }
+}
+
+TEST(StartValues, CountThePlacesOfConstants) {
+  Model model{.name = "m", .sample = {3, 4, 4}, .classes = 2, .layers = {}};
+  const Value normal = model.add(BatchNormLayer{}, {0});
+  model.add(LinearLayer{2}, {model.add(GlobalAveragePoolLayer{}, {normal})});
+  const Workload workload = training_epoch(model, {.rows = 5, .batch = 5, .optimizer = {}});
+  const auto parameters = tensors_of(workload, Role::parameter);
+  EXPECT_EQ(start_values(workload, parameters[0]), std::vector<double>(3, 1));
+  EXPECT_EQ(start_values(workload, parameters[1]), std::vector<double>(3, 0));
+  EXPECT_DOUBLE_EQ(start_values(workload, parameters[2])[0],
+                   (2 * uniform(Stream::parameters, 6) - 1) / std::sqrt(3.0));
 }
 
 TEST(StartValues, RunThroughAllParametersInOrder) {

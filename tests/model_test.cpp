@@ -17,9 +17,10 @@ std::int64_t params(const std::string& name) {
 
 TEST(Catalogue, HasThePublishedParameterCounts) {
   const std::map<std::string, std::int64_t> published{
-      {"disc-2", 22},        {"disc-3", 70},    {"disc-4", 230},
-      {"disc-6", 2982},      {"disc-8", 44710}, {"disc-10", 703142},
-      {"disc-12", 11201190}, {"heart", 1522},   {"fcn-r", 14205962},
+      {"disc-2", 22},          {"disc-3", 70},       {"disc-4", 230},         {"disc-6", 2982},
+      {"disc-8", 44710},       {"disc-10", 703142},  {"disc-12", 11201190},   {"heart", 1522},
+      {"fcn-r", 14205962},     {"alexnet-r", 89578}, {"alexnet-s", 62378344}, {"resnet-56", 855770},
+      {"resnet-50", 25557032}, {"lstm", 6182672},
   };
   for (const auto& [name, count] : published) {
     EXPECT_EQ(params(name), count) << name;
@@ -36,7 +37,7 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
       EXPECT_EQ(find_model(name).model.name, name);
     }
   }
-  EXPECT_EQ(seen.size(), 14U);
+  EXPECT_EQ(seen.size(), 19U);
 }
 
 TEST(Catalogue, TrainsAsTheExperimentsDid) {

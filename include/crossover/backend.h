@@ -63,10 +63,18 @@ struct CompileOptions {
   ProductChoice products = ProductChoice::heuristic;
   bool loss_every_step =
       false;  ///< wait for each step's loss on the host, as training loops that print it do
+  bool keep_activations =
+      false;  ///< they share no memory: after a step each can be downloaded (verify_operations())
 };
 
 /// Seconds of one pass over the whole order, by category.
 using Profile = std::map<OpCategory, double>;
+
+/// Copies into another layout of memory than the one in which a tensor lies.
+struct Reorders {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< read and written
+};
 
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.
 class Program {
@@ -89,6 +97,9 @@ class Program {
 
   /// Launches in one pass over the whole order: products, elementwise passes, copies.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
+
+  /// How much of one pass over the whole order they are.
+  [[nodiscard]] virtual Reorders reorders() const { return {}; }
 
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }

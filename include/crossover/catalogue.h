@@ -22,6 +22,10 @@ struct Task {
   std::function<Dataset(std::int64_t rows)> generate;
 };
 
+/// Generated rows that the model can read: uniform_rows(), or uniform_tokens() where it reads
+/// tokens.
+Dataset uniform_data(const Model& model, std::int64_t rows);
+
 /// A family of networks: one file under src/models/.
 struct Family {
   std::vector<std::string> names;
@@ -31,6 +35,9 @@ struct Family {
 Family disc_family();
 Family heart_family();
 Family fcn_family();
+Family alexnet_family();
+Family resnet_family();
+Family lstm_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();

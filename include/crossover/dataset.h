@@ -15,7 +15,7 @@ struct Dataset {
   Shape sample;        ///< shape of one row's input
   std::int64_t rows = 0;
   std::vector<double> inputs;  ///< [rows, sample...]; double, because the reference computes in it
-  std::vector<std::int32_t> labels;  ///< [rows], each in 0 .. classes - 1
+  std::vector<std::int32_t> labels;  ///< [rows, labels of a row...], each in 0 .. classes - 1
 };
 
 /// Points of the unit square, class 1 within the quarter disc of area 1/8 (x^2 + y^2 < 1 / (2 pi));
@@ -24,6 +24,11 @@ Dataset disc_points(std::int64_t rows);
 
 /// Inputs uniform in [-1, 1), labels uniform over the classes.
 Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes);
+
+/// Sequences of `time` tokens, each with the token to predict as its label; both uniform over the
+/// vocabulary. They are drawn time step by time step, for all rows of each, so that other rows than
+/// these have others.
+Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
 
 /// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line
 /// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are

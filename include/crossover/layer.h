@@ -16,7 +16,7 @@ class LayerBackward;  // the same, with gradients
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile
 /// where the layers are listed.
 ///   result_may_be_f32  whether its result can be stored in f32 while its input has 16 bits
-///   infer(shapes)      the shape of one sample of its result; declares its parameters. Throws
+///   infer(shapes)      the shape of its result; declares its parameters and states. Throws
 ///                      std::invalid_argument where its inputs do not fit
 ///   forward(step)      appends the operations that compute its result
 ///   backward(step)     appends those that compute the gradients of its parameters and its inputs

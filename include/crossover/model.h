@@ -18,15 +18,21 @@ struct Layer {
   std::vector<Value> inputs;
 };
 
-/// A classifier. The last layer's result [batch, classes] goes into softmax cross-entropy.
+/// A classifier. The last layer's result goes into softmax cross-entropy: [batch, classes], or, of
+/// a network that labels each place of a sequence, [time, batch, classes].
 struct Model {
   std::string name;
-  Shape sample;  ///< shape of one sample, without the batch
+  Shape sample;                  ///< shape of one sample, without the batch
+  Type sample_type = Type::f32;  ///< i32 of tokens
   std::int64_t classes = 0;
+  Shape labels = {};  ///< of one sample: {} where it has one, {time} of a sequence
   std::vector<Layer> layers;
 
   /// Appends a layer and returns the value it produces.
   Value add(LayerKind kind, std::vector<Value> inputs);
+
+  /// Whether a sample is a row of numbers with a label, as a CSV file has them.
+  [[nodiscard]] bool reads_plain_rows() const;
 };
 
 /// Fully connected layers of the given widths (input first, classes last), an activation between

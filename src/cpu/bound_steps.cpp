@@ -12,7 +12,8 @@ BoundSteps::BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, con
     : engine_(engine),
       stream_(engine),
       primitive_scratch_(allocate(scratch.primitive_bytes, threads)),
-      copies_(allocate(scratch.copies_bytes, threads)) {
+      copies_(allocate(scratch.copies_bytes, threads)),
+      workspace_(allocate(scratch.workspace_bytes, threads)) {
   for (const std::vector<PlannedKernel>& step : steps) {
     std::vector<Kernel>& bound = steps_.emplace_back();
     for (const PlannedKernel& kernel : step) {
@@ -21,12 +22,25 @@ BoundSteps::BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, con
   }
 }
 
+Operand BoundSteps::operand(const Place& place, const Tensors& tensors) const {
+  switch (place.memory) {
+    case Memory::nowhere:
+      break;
+    case Memory::tensor:
+      return tensors.operand(place.id).from(place.offset);
+    case Memory::copies:
+      return Operand(copies_.get() + place.offset);
+    case Memory::workspace:
+      return Operand(workspace_.get() + place.offset);
+  }
+  return {};
+}
+
 Kernel BoundSteps::bind(const PlannedKernel& kernel, const Tensors& tensors) {
   std::vector<Operand> operands;
   operands.reserve(kernel.operands.size());
   for (const Place& place : kernel.operands) {
-    operands.push_back(place.copy < 0 ? tensors.operand(place.id)
-                                      : Operand(copies_.get() + place.copy));
+    operands.push_back(operand(place, tensors));
   }
   if (const Loop* loop = std::get_if<Loop>(&kernel.work)) {
     return {kernel.category, kernel.threads, *loop, std::move(operands)};

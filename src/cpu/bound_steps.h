@@ -30,8 +30,11 @@ struct Kernel {
 struct Scratch {
   std::int64_t primitive_bytes = 0;  ///< what a primitive asks for
   std::int64_t copies_bytes = 0;     ///< operands in another layout than their tensors'
+  std::int64_t workspace_bytes = 0;  ///< what the kernels of one operation pass on
 
-  [[nodiscard]] std::int64_t bytes() const { return primitive_bytes + copies_bytes; }
+  [[nodiscard]] std::int64_t bytes() const {
+    return primitive_bytes + copies_bytes + workspace_bytes;
+  }
 };
 
 class BoundSteps {
@@ -46,11 +49,13 @@ class BoundSteps {
 
  private:
   Kernel bind(const PlannedKernel& kernel, const Tensors& tensors);
+  [[nodiscard]] Operand operand(const Place& place, const Tensors& tensors) const;
 
   const dnnl::engine engine_;
   const dnnl::stream stream_;
   const Block primitive_scratch_;
   const Block copies_;
+  const Block workspace_;
   std::vector<std::unique_ptr<BoundPrimitive>> primitives_;
   std::vector<std::vector<Kernel>> steps_;
 };

@@ -25,6 +25,9 @@ class Operand {
     return base_ + position.first_row * row_bytes_;
   }
   [[nodiscard]] bool moves() const { return row_bytes_ != 0; }
+  [[nodiscard]] Operand from(std::int64_t bytes) const {
+    return Operand(base_ + bytes, row_bytes_);
+  }
 
  private:
   std::byte* base_ = nullptr;

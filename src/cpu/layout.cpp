@@ -16,6 +16,23 @@ dnnl::memory::desc row_major(const dnnl::memory::dims& extents, dnnl::memory::da
   return {extents, type, strides};
 }
 
+/// Of an extent of one, the stride says nothing.
+bool is_row_major(const dnnl::memory::desc& description) {
+  const dnnl::memory::dims extents = description.get_dims();
+  if (description.get_inner_nblks() != 0 || description.get_padded_dims() != extents) {
+    return false;
+  }
+  const dnnl::memory::dims strides = description.get_strides();
+  std::int64_t dense = 1;
+  for (std::size_t i = extents.size(); i-- > 0;) {
+    if (extents[i] != 1 && strides[i] != dense) {
+      return false;
+    }
+    dense *= extents[i];
+  }
+  return true;
+}
+
 }  // namespace
 
 dnnl::memory::data_type onednn_type(Type type) {
@@ -35,9 +52,24 @@ dnnl::memory::data_type onednn_type(Type type) {
 }
 
 Layout::Layout(const dnnl::memory::desc& description) {
-  if (description != row_major(description.get_dims(), description.get_data_type())) {
+  if (!is_row_major(description)) {
     description_ = description;
   }
+}
+
+dnnl::memory::desc Layout::description(const Tensor& tensor) const {
+  return description_.value_or(row_major(tensor.shape, onednn_type(tensor.type)));
+}
+
+bool Layout::is_ordered_like(const Layout& other) const {
+  if (is_plain() || other.is_plain()) {
+    return is_plain() && other.is_plain();
+  }
+  const dnnl::memory::desc& a = *description_;
+  const dnnl::memory::desc& b = *other.description_;
+  return a.get_dims() == b.get_dims() && a.get_padded_dims() == b.get_padded_dims() &&
+         a.get_strides() == b.get_strides() && a.get_inner_blks() == b.get_inner_blks() &&
+         a.get_inner_idxs() == b.get_inner_idxs();
 }
 
 std::int64_t Layout::bytes(const Tensor& tensor) const {
@@ -56,14 +88,14 @@ std::int64_t Layout::bytes(const Tensor& tensor) const {
   return static_cast<std::int64_t>(description_->get_size());
 }
 
-Reorder::Reorder(const Tensor& tensor, const Layout& before, const Layout& after) {
+Reorder::Reorder(const Tensor& source, const Layout& before, const Tensor& result,
+                 const Layout& after) {
   // A plain layout takes its extents from the other one.
   const auto& known = before.description_ ? before.description_ : after.description_;
-  const dnnl::memory::desc plain =
-      known ? row_major(known->get_dims(), known->get_data_type())
-            : row_major({elements(tensor.shape)}, onednn_type(tensor.type));
-  from = before.description_.value_or(plain);
-  to = after.description_.value_or(plain);
+  const dnnl::memory::dims extents =
+      known ? known->get_dims() : dnnl::memory::dims{elements(source.shape)};
+  from = before.description_.value_or(row_major(extents, onednn_type(source.type)));
+  to = after.description_.value_or(row_major(extents, onednn_type(result.type)));
 }
 
 }  // namespace crossover::cpu

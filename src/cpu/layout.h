@@ -25,6 +25,12 @@ class Layout {
 
   [[nodiscard]] bool is_plain() const { return !description_; }
 
+  /// For oneDNN. A plain layout has the tensor's extents.
+  [[nodiscard]] dnnl::memory::desc description(const Tensor& tensor) const;
+
+  /// Whether elements lie in the same order in both, types apart.
+  [[nodiscard]] bool is_ordered_like(const Layout& other) const;
+
   /// Bytes of a tensor in this layout, padding included; std::invalid_argument where the layout is
   /// one of another type or of another number of elements.
   [[nodiscard]] std::int64_t bytes(const Tensor& tensor) const;
@@ -38,9 +44,12 @@ class Layout {
   std::optional<dnnl::memory::desc> description_;  ///< none: plain
 };
 
-/// One tensor in two layouts, as oneDNN's reorder takes them.
+/// The same elements in two layouts, as oneDNN's reorder takes them: one tensor's, or those of two
+/// of different types or shapes.
 struct Reorder {
-  Reorder(const Tensor& tensor, const Layout& before, const Layout& after);
+  Reorder(const Tensor& tensor, const Layout& before, const Layout& after)
+      : Reorder(tensor, before, tensor, after) {}
+  Reorder(const Tensor& source, const Layout& before, const Tensor& result, const Layout& after);
 
   dnnl::memory::desc from, to;
 };

@@ -7,6 +7,8 @@
 #include "crossover/cpu_threads.h"
 #include "crossover/memory.h"
 #include "operations/operations.h"
+#include "post_operations.h"
+#include "settle_layouts.h"
 
 namespace crossover::cpu {
 namespace {
@@ -15,10 +17,26 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
 }
 
+/// Without its operands.
+PlannedKernel reorder(const Reorder& of, int threads) {
+  const auto describe = [of](const dnnl::engine& engine) {
+    return dnnl::reorder::primitive_desc(engine, of.from, engine, of.to, attributes());
+  };
+  return {.category = OpCategory::reorder,
+          .threads = threads,
+          .operands = {},
+          .work = Primitive{.describe = describe, .arguments = {DNNL_ARG_FROM, DNNL_ARG_TO}},
+          .moved_bytes = static_cast<std::int64_t>(of.from.get_size() + of.to.get_size())};
+}
+
 }  // namespace
 
-Lowering::Lowering(const Workload& workload, int threads, const std::map<Id, Layout>& settled)
-    : workload_(workload), threads_(threads), is_settled_(workload.tensors.size(), false) {
+Lowering::Lowering(const Workload& workload, int threads, const dnnl::engine& engine,
+                   const std::map<Id, Layout>& settled)
+    : workload_(workload),
+      threads_(threads),
+      engine_(engine),
+      is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     // A batch is a view of rows, which a layout must not mix.
@@ -41,6 +59,14 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
   return layout(id);
 }
 
+Argument Lowering::reserve(std::int64_t bytes) {
+  const Argument part{
+      .read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
+  reserved_bytes_ += aligned(bytes);
+  lowered_.workspace_bytes = std::max(lowered_.workspace_bytes, reserved_bytes_);
+  return part;
+}
+
 void Lowering::add(OpCategory category, int threads, const std::vector<Argument>& arguments,
                    Work work) {
   PlannedKernel kernel{
@@ -50,6 +76,10 @@ void Lowering::add(OpCategory category, int threads, const std::vector<Argument>
   std::map<Id, std::int64_t> copies;
   std::int64_t copies_bytes = 0;
   for (const Argument& argument : arguments) {
+    if (argument.in_workspace) {
+      kernel.operands.push_back({.memory = Memory::workspace, .offset = argument.offset});
+      continue;
+    }
     if (argument.id == none) {
       kernel.operands.emplace_back();
       continue;
@@ -57,22 +87,24 @@ void Lowering::add(OpCategory category, int threads, const std::vector<Argument>
     const Id id = argument.id;
     const Layout& lies = settle(id, argument.layout);
     if (lies == argument.layout) {
-      kernel.operands.push_back({.id = id});
+      kernel.operands.push_back({.memory = Memory::tensor, .id = id, .offset = argument.offset});
       continue;
     }
     const auto [at, is_new] = copies.try_emplace(id, copies_bytes);
     if (is_new) {
       copies_bytes += aligned(argument.layout.bytes(workload_[id]));
     }
-    const Place place{.id = id, .copy = at->second};
-    kernel.operands.push_back(place);
+    const Place tensor{.memory = Memory::tensor, .id = id};
+    const Place copied{.memory = Memory::copies, .offset = at->second};
+    kernel.operands.push_back(copied);
+    kernel.operands.back().offset += argument.offset;
     if (argument.read) {
       before.push_back(copy(id, lies, argument.layout));
-      before.back().operands = {{.id = id}, place};
+      before.back().operands = {tensor, copied};
     }
     if (argument.written) {
       after.push_back(copy(id, argument.layout, lies));
-      after.back().operands = {place, {.id = id}};
+      after.back().operands = {copied, tensor};
     }
   }
   lowered_.copies_bytes = std::max(lowered_.copies_bytes, copies_bytes);
@@ -83,15 +115,15 @@ void Lowering::add(OpCategory category, int threads, const std::vector<Argument>
 }
 
 PlannedKernel Lowering::copy(Id id, const Layout& from, const Layout& to) const {
-  const auto describe = [reorder = Reorder(workload_[id], from, to)](const dnnl::engine& engine) {
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return dnnl::reorder::primitive_desc(engine, reorder.from, engine, reorder.to, attributes);
-  };
-  return {.category = OpCategory::elementwise,
-          .threads = threads_for(id),
-          .operands = {},
-          .work = Primitive{.describe = describe, .arguments = {DNNL_ARG_FROM, DNNL_ARG_TO}}};
+  return reorder(Reorder(workload_[id], from, to), threads_for(id));
+}
+
+void Lowering::add_reorder(OpCategory category, Id from, Id to) {
+  PlannedKernel kernel =
+      reorder(Reorder(workload_[from], layout(from), workload_[to], layout(to)), threads_for(from));
+  kernel.category = category;
+  kernel.operands = {{.memory = Memory::tensor, .id = from}, {.memory = Memory::tensor, .id = to}};
+  lowered_.steps.back().push_back(std::move(kernel));
 }
 
 Layout Lowering::elementwise_layout(std::initializer_list<Id> ids) const {
@@ -115,11 +147,14 @@ int Lowering::threads_for(Id id) const {
   return threads_for_bytes(static_cast<double>(bytes(workload_[id])));
 }
 
-LoweredWorkload lower(const Workload& workload, int threads, const std::map<Id, Layout>& settled) {
-  Lowering lowering(workload, threads, settled);
+LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
+                      const std::map<Id, Layout>& settled) {
+  Lowering lowering(workload, threads, engine, settled);
+  settle_layouts(lowering);
   for (const Step& step : workload.steps) {
     lowering.begin_step();
     for (const Op& op : step.ops) {
+      lowering.begin_operation();
       std::visit([&](const auto& of_its_kind) { lower(of_its_kind, lowering); }, op);
     }
   }

@@ -20,6 +20,7 @@ namespace crossover::cpu {
 /// A oneDNN primitive, with scratchpad_mode::user.
 struct Primitive {
   /// Called once, with the number of threads in force that will run it. May throw Unsupported.
+  /// Empty where lowering had to ask oneDNN already.
   std::function<dnnl::primitive_desc_base(const dnnl::engine&)> describe;
   std::vector<int> arguments;               ///< DNNL_ARG_..., one for each operand
   dnnl::primitive_desc_base description{};  ///< what describe() said; empty before
@@ -28,11 +29,19 @@ struct Primitive {
 /// A loop of ours, or a primitive.
 using Work = std::variant<Loop, Primitive>;
 
-/// Where a kernel finds an operand: where its tensor lies, or in a copy in the layout that the
-/// kernel asks for, which lies in scratch memory.
+/// Where an operand lies.
+enum class Memory {
+  nowhere,   ///< the operation has no such operand
+  tensor,    ///< where its tensor lies
+  copies,    ///< in a copy in the layout that the kernel asks for, in scratch memory
+  workspace  ///< in scratch memory that the kernels of one operation share
+};
+
+/// Where a kernel finds an operand.
 struct Place {
-  Id id = none;            ///< none: the operation has no such operand
-  std::int64_t copy = -1;  ///< bytes from the start of the copies; -1: no copy
+  Memory memory = Memory::nowhere;
+  Id id = none;             ///< of a tensor
+  std::int64_t offset = 0;  ///< bytes from the start of the tensor, or of that scratch memory
 };
 
 struct PlannedKernel {
@@ -40,13 +49,24 @@ struct PlannedKernel {
   int threads = 1;
   std::vector<Place> operands;
   Work work;
+  std::int64_t moved_bytes = 0;  ///< read and written by a reorder
 };
 
-/// A tensor that a kernel uses, and the layout in which it takes it.
+/// What a kernel uses: a tensor in the layout in which it takes it, or a part of the workspace.
 struct Argument {
   Id id = none;
   bool read = false, written = false;
   Layout layout;
+  /// Bytes from the start of the tensor, which is then taken in the plain layout, or of the
+  /// workspace. A kernel that writes a part of a tensor updates it.
+  std::int64_t offset = 0;
+  bool in_workspace = false;
+
+  [[nodiscard]] Argument from(std::int64_t bytes) const {
+    Argument part = *this;
+    part.offset += bytes;
+    return part;
+  }
 };
 inline Argument reads(Id id, Layout layout = {}) { return {id, true, false, std::move(layout)}; }
 inline Argument writes(Id id, Layout layout = {}) { return {id, false, true, std::move(layout)}; }
@@ -55,22 +75,32 @@ inline Argument updates(Id id, Layout layout = {}) { return {id, true, true, std
 /// What lowering gives.
 struct LoweredWorkload {
   std::vector<std::vector<PlannedKernel>> steps;
-  std::vector<Layout> layouts;    ///< by tensor
-  std::int64_t copies_bytes = 0;  ///< that the copies of one kernel's operands take at most
+  std::vector<Layout> layouts;       ///< by tensor
+  std::int64_t copies_bytes = 0;     ///< that the copies of one kernel's operands take at most
+  std::int64_t workspace_bytes = 0;  ///< that the kernels of one operation share at most
 };
 
 /// What each operation writes its kernels into.
 class Lowering {
  public:
   /// `workload` must outlive it. `settled`: layouts that stand before any operation is asked.
-  Lowering(const Workload& workload, int threads, const std::map<Id, Layout>& settled);
+  Lowering(const Workload& workload, int threads, const dnnl::engine& engine,
+           const std::map<Id, Layout>& settled);
 
   void begin_step() { lowered_.steps.emplace_back(); }
+  void begin_operation() { reserved_bytes_ = 0; }
+
+  /// So much of the workspace, for the kernels of the operation that is being lowered.
+  Argument reserve(std::int64_t bytes);
 
   /// Adds a kernel. A tensor that no kernel had before lies from now on as this one asks for; of
   /// one that lies otherwise the kernel gets a copy, made before it and written back after it by
   /// kernels of their own.
   void add(OpCategory category, int threads, const std::vector<Argument>& arguments, Work work);
+
+  /// Adds a kernel that writes `to` from `from`, each where it lies, converting layout and type.
+  /// One of both layouts must be plain, or both of the same extents.
+  void add_reorder(OpCategory category, Id from, Id to);
 
   /// The layout in which an elementwise kernel runs over all these tensors at once: that of the
   /// first one that has a layout without padding, else the plain one.
@@ -81,6 +111,7 @@ class Lowering {
 
   [[nodiscard]] const Layout& layout(Id id) const { return lowered_.layouts[index(id)]; }
   [[nodiscard]] const Workload& workload() const { return workload_; }
+  [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
   const Tensor& operator[](Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
 
@@ -98,12 +129,15 @@ class Lowering {
 
   const Workload& workload_;
   const int threads_;
+  const dnnl::engine engine_;
+  std::int64_t reserved_bytes_ = 0;
   LoweredWorkload lowered_;
   std::vector<bool> is_settled_;
 };
 
-/// All steps of a Workload that does check(). Makes nothing of oneDNN.
-LoweredWorkload lower(const Workload& workload, int threads,
+/// All steps of a Workload that does check(). Where oneDNN has a say in a layout it is asked, which
+/// makes descriptions for `engine`, but neither code nor memory. Throws Unsupported, dnnl::error.
+LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
                       const std::map<Id, Layout>& settled = {});
 
 }  // namespace crossover::cpu

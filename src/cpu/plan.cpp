@@ -43,9 +43,11 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       threads_(options.threads),
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
-    lowered_ = lower(workload_, threads_, settled);
-    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts));
+    lowered_ = lower(workload_, threads_, engine_, settled);
+    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts),
+                          options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;
+    scratch_.workspace_bytes = lowered_.workspace_bytes;
     describe_primitives();
   });
 }
@@ -55,7 +57,9 @@ void CpuPlan::describe_primitives() {
     for (PlannedKernel& kernel : step) {
       if (auto* primitive = std::get_if<Primitive>(&kernel.work)) {
         const Threads made_for(kernel.threads);
-        primitive->description = primitive->describe(engine_);
+        if (primitive->describe) {
+          primitive->description = primitive->describe(engine_);
+        }
         scratch_.primitive_bytes =
             std::max(scratch_.primitive_bytes, scratchpad_bytes(primitive->description));
       }
@@ -65,20 +69,36 @@ void CpuPlan::describe_primitives() {
 
 std::int64_t CpuPlan::launches() const { return count_kernels(lowered_, workload_.order); }
 
+Reorders CpuPlan::reorders() const {
+  Reorders all;
+  for (const Run& run : workload_.order) {
+    for (const PlannedKernel& kernel : lowered_.steps[static_cast<std::size_t>(run.step)]) {
+      if (kernel.category == OpCategory::reorder) {
+        ++all.count;
+        all.bytes += kernel.moved_bytes;
+      }
+    }
+  }
+  return all;
+}
+
 std::unique_ptr<Program> CpuPlan::instantiate() {
   return translating_errors([&]() -> std::unique_ptr<Program> {
     flush_denormals(threads_);  // before the first number is computed
     Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
     auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
     return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
-                                        launches(), threads_);
+                                        launches(), reorders(), threads_);
   });
 }
 
 }  // namespace cpu
 
 std::int64_t cpu_launches(const Workload& workload) {
-  return cpu::count_kernels(cpu::lower(workload, 1), workload.order);
+  return cpu::translating_errors([&] {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    return cpu::count_kernels(cpu::lower(workload, 1, engine), workload.order);
+  });
 }
 
 }  // namespace crossover

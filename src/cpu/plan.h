@@ -25,6 +25,9 @@ class CpuPlan : public Plan {
   [[nodiscard]] std::int64_t launches() const override;
   [[nodiscard]] std::unique_ptr<Program> instantiate() override;
 
+  /// What Program::reorders() will return.
+  [[nodiscard]] Reorders reorders() const;
+
  private:
   void describe_primitives();
 

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.h"
 
+#include "post_operations.h"
+
 namespace crossover::cpu {
 namespace {
 
 dnnl::memory::desc matrix(Type type, std::int64_t rows, std::int64_t columns,
                           const std::array<std::int64_t, 2>& strides) {
   return {{rows, columns}, onednn_type(type), dnnl::memory::dims{strides[0], strides[1]}};
-}
-
-dnnl::primitive_attr attributes(const ProductShape& shape) {
-  dnnl::post_ops after;
-  if (shape.accumulate) {
-    after.append_sum(1.0F);
-  }
-  if (shape.activation == Activation::relu) {
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-  } else if (shape.activation == Activation::sigmoid) {
-    after.append_eltwise(dnnl::algorithm::eltwise_logistic, 0.0F, 0.0F);
-  }
-  dnnl::primitive_attr attributes;
-  attributes.set_post_ops(after);
-  // Its own scratchpad would be allocated by oneDNN behind our back, in the timed loop for all we
-  // know.
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
 }
 
 }  // namespace
@@ -49,6 +33,15 @@ std::string missing_for_products(Precision precision) {
          "not use them";
 }
 
+void require_products(Type type) {
+  const Precision precision = type == Type::bf16  ? Precision::bf16
+                              : type == Type::f16 ? Precision::f16
+                                                  : Precision::f32;
+  if (const std::string missing = missing_for_products(precision); !missing.empty()) {
+    throw Unsupported(missing);
+  }
+}
+
 dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
                                               const ProductShape& shape) {
   // Plain layouts: asked with format_tag::any, oneDNN 3.2 picks row-major itself for AVX2, the one
@@ -58,30 +51,26 @@ dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
   const auto b = matrix(shape.operand_type, shape.k, shape.n, shape.b_strides);
   const auto c = matrix(shape.result_type, shape.m, shape.n, {shape.n, 1});
   if (!shape.bias) {
-    return {engine, a, b, c, attributes(shape)};
+    return {engine, a, b, c, attributes(shape.activation, shape.accumulate)};
   }
   const auto bias = matrix(shape.result_type, 1, shape.n, {shape.n, 1});
-  return {engine, a, b, bias, c, attributes(shape)};
+  return {engine, a, b, bias, c, attributes(shape.activation, shape.accumulate)};
 }
 
-void add_product(Lowering& to, const ProductShape& shape, const ProductOperands& operands) {
-  Primitive matmul{
-      .describe =
-          [shape](const dnnl::engine& engine) {
-            const Precision precision = shape.operand_type == Type::bf16  ? Precision::bf16
-                                        : shape.operand_type == Type::f16 ? Precision::f16
-                                                                          : Precision::f32;
-            if (const std::string missing = missing_for_products(precision); !missing.empty()) {
-              throw Unsupported(missing);
-            }
-            return describe_product(engine, shape);
-          },
-      .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
-  std::vector<Argument> arguments{reads(operands.a), reads(operands.b),
-                                  shape.accumulate ? updates(operands.c) : writes(operands.c)};
+void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands) {
+  Primitive matmul{.describe =
+                       [shape](const dnnl::engine& engine) {
+                         require_products(shape.operand_type);
+                         return describe_product(engine, shape);
+                       },
+                   .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
+  operands.a.read = operands.b.read = operands.bias.read = true;
+  operands.c.written = true;
+  operands.c.read |= shape.accumulate;
+  std::vector<Argument> arguments{operands.a, operands.b, operands.c};
   if (shape.bias) {
     matmul.arguments.push_back(DNNL_ARG_BIAS);
-    arguments.push_back(reads(operands.bias));
+    arguments.push_back(operands.bias);
   }
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                        static_cast<double>(shape.k);

@@ -24,20 +24,24 @@ struct ProductShape {
   Type result_type = Type::f32;   ///< of c and the bias
 };
 
-/// The tensors of a product; no bias where the shape has none.
+/// What a product reads and writes: tensors, parts of them, or of the workspace. No bias where the
+/// shape has none.
 struct ProductOperands {
-  Id a = none, b = none, bias = none, c = none;
+  Argument a, b, bias, c;
 };
 
 /// Empty where oneDNN multiplies in that precision with instructions made for it; else what is
 /// missing, in words.
 std::string missing_for_products(Precision precision);
 
+/// Throws Unsupported where something is missing for products of that type.
+void require_products(Type type);
+
 /// Throws dnnl::error.
 dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
                                               const ProductShape& shape);
 
 /// Adds a kernel that takes all its operands in the plain layout.
-void add_product(Lowering& to, const ProductShape& shape, const ProductOperands& operands);
+void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands);
 
 }  // namespace crossover::cpu

@@ -48,4 +48,23 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
   return data;
 }
 
+Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
+  Dataset data{.source = "generated", .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
+  data.inputs.resize(static_cast<std::size_t>(rows * time));
+  data.labels.resize(data.inputs.size());
+  const auto token = [&](Stream stream, std::int64_t place) {
+    return std::floor(uniform(stream, static_cast<std::uint64_t>(place)) *
+                      static_cast<double>(vocabulary));
+  };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t t = 0; t < time; ++t) {
+      const std::int64_t place = t * rows + row;
+      const auto at = static_cast<std::size_t>(row * time + t);
+      data.inputs[at] = token(Stream::inputs, place);
+      data.labels[at] = static_cast<std::int32_t>(token(Stream::labels, place));
+    }
+  }
+  return data;
+}
+
 }  // namespace crossover

@@ -26,12 +26,35 @@ void LayerShapes::require(bool condition, const std::string& what) const {
   }
 }
 
-void LayerShapes::parameter(const std::string& name, Shape shape, Start start, bool as_result) {
+const Shape& LayerShapes::image() const {
+  const Shape& shape = input();
+  require(shape.size() == 4 && shape.front() == any_batch,
+          "reads images of channels, height and width");
+  return shape;
+}
+
+Shape LayerShapes::image_behind(const Window& window, std::int64_t channels) const {
+  const Shape& before = image();
+  const Shape shape{any_batch, channels, positions(window, before[2]),
+                    positions(window, before[3])};
+  require(shape[2] > 0 && shape[3] > 0,
+          "has a window of " + std::to_string(window.size) + " with padding " +
+              std::to_string(window.padding) + ", larger than the image of " +
+              std::to_string(before[2]) + " x " + std::to_string(before[3]));
+  return shape;
+}
+
+void LayerShapes::parameter(const std::string& name, Shape shape, Start start, ReadAs read_as) {
   parameters_.push_back({.tensor = {.name = layer_ + " " + name,
                                     .shape = std::move(shape),
                                     .role = Role::parameter,
                                     .start = start},
-                         .as_result = as_result});
+                         .read_as = read_as});
+}
+
+void LayerShapes::state(const std::string& name, Shape shape, Type type) {
+  states_.push_back(
+      {.name = layer_ + " " + name, .shape = std::move(shape), .type = type, .role = Role::state});
 }
 
 Id LayerForward::save(const std::string& name, const Shape& shape, Type type) {
@@ -50,6 +73,27 @@ Id LayerBackward::dx(std::size_t i) {
   const Id made = add_activation(workload_, "d" + value.name, Shape(value.shape), gradient_type_);
   given_.emplace_back(i, made);
   return made;
+}
+
+Id LayerBackward::gradient(std::size_t i) {
+  const Id sum = tensors_.gradients.at(i);
+  if (!accumulate_) {
+    return sum;
+  }
+  const Tensor& of = workload_[sum];
+  const Id made = add_activation(workload_, of.name + " of the step", Shape(of.shape), of.type);
+  to_add_.emplace_back(made, sum);
+  return made;
+}
+
+void LayerBackward::finish() {
+  for (const auto& [gradient, sum] : to_add_) {
+    emit(Add{.a = sum, .b = gradient, .y = sum});
+  }
+}
+
+Id LayerBackward::scratch(const std::string& name, const Shape& shape, Type type) {
+  return add_activation(workload_, tensors_.name + " " + name, shape, type);
 }
 
 void LayerBackward::pass(std::size_t i, Id gradient) {

@@ -11,48 +11,73 @@
 
 #include "crossover/model.h"
 #include "crossover/step.h"
+#include "crossover/window.h"
 
 namespace crossover {
+
+/// The extent of the batch in the shapes of values, which differs from step to step.
+inline constexpr std::int64_t any_batch = -1;
+
+/// In which type a layer reads a parameter, which is f32 itself.
+enum class ReadAs {
+  activation,  ///< that of activations
+  result,      ///< that of the layer's result, like a bias that is added to it
+  f32
+};
 
 /// A trained tensor that a layer declares.
 struct LayerParameter {
   Tensor tensor;
-  /// Read in the type of the layer's result, like a bias that is added to it; otherwise in the type
-  /// of activations.
-  bool as_result = false;
+  ReadAs read_as = ReadAs::activation;
 };
 
 class LayerShapes {
  public:
-  /// `model` and `layer` are names for messages; `inputs` are the shapes of one sample of each.
+  /// `model` and `layer` are names for messages; `inputs` are shapes with any_batch: [any_batch,
+  /// ...], or [time, any_batch, ...] of sequences behind an EmbeddingLayer.
   LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs)
       : model_(std::move(model)), layer_(std::move(layer)), inputs_(std::move(inputs)) {}
 
-  /// The shape of one sample of input i, of a layer that reads `count` values. Throws
-  /// std::invalid_argument where it reads another number of them.
+  /// The shape of input i, of a layer that reads `count` values. Throws std::invalid_argument where
+  /// it reads another number of them.
   [[nodiscard]] const Shape& input(std::size_t i = 0, std::size_t count = 1) const;
+
+  /// The same of a layer that reads images [any_batch, channels, height, width] only.
+  [[nodiscard]] const Shape& image() const;
+
+  /// What a window makes of the image, with `channels` channels. Throws std::invalid_argument where
+  /// it does not fit.
+  [[nodiscard]] Shape image_behind(const Window& window, std::int64_t channels) const;
 
   /// Throws std::invalid_argument: "model 'm': layer 2 <what>".
   void require(bool condition, const std::string& what) const;
 
   /// Declares the trained tensor "<layer> <name>". Parameters count in the order of these calls.
-  void parameter(const std::string& name, Shape shape, Start start, bool as_result = false);
+  void parameter(const std::string& name, Shape shape, Start start,
+                 ReadAs read_as = ReadAs::activation);
+
+  /// Declares the tensor "<layer> <name>", which lives from step to step and starts at zero.
+  void state(const std::string& name, Shape shape, Type type);
 
   [[nodiscard]] std::vector<LayerParameter> take_parameters() { return std::move(parameters_); }
+  [[nodiscard]] std::vector<Tensor> take_states() { return std::move(states_); }
 
  private:
   std::string model_, layer_;
   std::vector<Shape> inputs_;
   std::vector<LayerParameter> parameters_;
+  std::vector<Tensor> states_;
 };
 
 /// The tensors of one layer in one step.
 struct LayerTensors {
   std::vector<Id> inputs;
   Id result = none;
-  std::vector<Id> parameters;        ///< as the layer's operations read them
-  std::vector<Id> gradients;         ///< of the parameters
+  std::vector<Id> parameters;  ///< as the layer's operations read them
+  std::vector<Id> gradients;   ///< of the parameters
+  std::vector<Id> states;
   std::vector<Id>* saved = nullptr;  ///< of the batch size: made once, shared by its steps
+  std::int64_t number = 0;           ///< 2
   std::string name;                  ///< "layer 2"
 };
 
@@ -64,7 +89,11 @@ class LayerForward {
   [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
   [[nodiscard]] Id y() const { return tensors_.result; }
   [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
+  [[nodiscard]] Id state(std::size_t i) const { return tensors_.states.at(i); }
   [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
+
+  /// Of the layer; no other has the same.
+  [[nodiscard]] std::int64_t number() const { return tensors_.number; }
 
   /// A tensor "<layer> <name>" that backward() finds again as saved(), in the order of the calls:
   /// statistics, masks, gates.
@@ -97,12 +126,23 @@ class LayerBackward {
   [[nodiscard]] Id y() const { return tensors_.result; }
   [[nodiscard]] Id dy() const { return dy_; }
   [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
-  [[nodiscard]] Id gradient(std::size_t i) const { return tensors_.gradients.at(i); }
+  [[nodiscard]] Id state(std::size_t i) const { return tensors_.states.at(i); }
   [[nodiscard]] Id saved(std::size_t i) const { return tensors_.saved->at(i); }
+  [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
+  [[nodiscard]] std::int64_t number() const { return tensors_.number; }
+
+  /// Where the layer must write the gradient of parameter i: once.
+  Id gradient(std::size_t i);
+
+  /// The same of an operation that adds to a gradient by itself where accumulate().
+  [[nodiscard]] Id accumulated_gradient(std::size_t i) const { return tensors_.gradients.at(i); }
   [[nodiscard]] bool accumulate() const { return accumulate_; }
 
   /// A new tensor for the gradient of input i, which the layer must write; none where nobody asks.
   Id dx(std::size_t i = 0);
+
+  /// A new tensor "<layer> <name>", which nothing reads behind the layer.
+  Id scratch(const std::string& name, const Shape& shape, Type type);
 
   /// The gradient of input i is a tensor that exists already.
   void pass(std::size_t i, Id gradient);
@@ -111,6 +151,9 @@ class LayerBackward {
 
   /// The gradients that the layer has given: input and tensor.
   [[nodiscard]] const std::vector<std::pair<std::size_t, Id>>& given() const { return given_; }
+
+  /// Adds what the layer wrote as gradients to those of the steps before: its last operations.
+  void finish();
 
  private:
   Workload& workload_;
@@ -121,6 +164,7 @@ class LayerBackward {
   bool accumulate_;
   Type gradient_type_;
   std::vector<std::pair<std::size_t, Id>> given_;
+  std::vector<std::pair<Id, Id>> to_add_;  ///< a gradient of this step, and the sum it belongs to
 };
 
 }  // namespace crossover

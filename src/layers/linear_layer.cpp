@@ -14,14 +14,14 @@ constexpr std::size_t bias = 1;
 }  // namespace
 
 Shape LinearLayer::infer(LayerShapes& shapes) const {
-  Shape sample = shapes.input();
-  shapes.require(!sample.empty(), "reads single numbers, not vectors");
-  const std::int64_t in = sample.back();
+  Shape result = shapes.input();
+  const std::int64_t in = result.back();
+  shapes.require(in != any_batch, "reads single numbers, not vectors");
   const Start start{.bound = 1 / std::sqrt(static_cast<double>(in))};
   shapes.parameter("weight", {out_features, in}, start);
-  shapes.parameter("bias", {out_features}, start, true);
-  sample.back() = out_features;
-  return sample;
+  shapes.parameter("bias", {out_features}, start, ReadAs::result);
+  result.back() = out_features;
+  return result;
 }
 
 void LinearLayer::forward(LayerForward& step) const {
@@ -34,8 +34,8 @@ void LinearLayer::backward(LayerBackward& step) const {
                        .w = step.parameter(weight),
                        .dy = step.dy(),
                        .dx = step.dx(),
-                       .dw = step.gradient(weight),
-                       .dbias = step.gradient(bias),
+                       .dw = step.accumulated_gradient(weight),
+                       .dbias = step.accumulated_gradient(bias),
                        .accumulate = step.accumulate()});
 }
 

@@ -6,7 +6,15 @@
 
 namespace crossover {
 
-std::vector<Family> catalogue() { return {disc_family(), heart_family(), fcn_family()}; }
+std::vector<Family> catalogue() {
+  return {disc_family(),    heart_family(),  fcn_family(),
+          alexnet_family(), resnet_family(), lstm_family()};
+}
+
+Dataset uniform_data(const Model& model, std::int64_t rows) {
+  return model.sample_type == Type::i32 ? uniform_tokens(model.sample.front(), rows, model.classes)
+                                        : uniform_rows(model.sample, rows, model.classes);
+}
 
 Task find_model(const std::string& name) {
   std::string known;

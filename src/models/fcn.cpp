@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // fcn-r, fcn-s: the fully connected networks of Shi et al. 2016, on data of the size of MNIST and
-// on synthetic data. Four batches of rows each: their tables give seconds per mini-batch.
-#include "crossover/catalogue.h"
+// on synthetic data.
+#include "shi.h"
 
 namespace crossover {
 namespace {
 
 Task fcn(const std::string& name, const std::vector<std::int64_t>& widths, std::int64_t batch) {
-  constexpr int batches = 4;
-  return {.model = mlp(name, widths, Activation::sigmoid),
-          .rows = batches * batch,
-          .batch = batch,
-          .optimizer = SgdOptions{.learning_rate = 0.05},
-          .generate = [widths](std::int64_t rows) {
-            return uniform_rows({widths.front()}, rows, widths.back());
-          }};
+  return shi_task(mlp(name, widths, Activation::sigmoid), batch, 0.05);
 }
 
 }  // namespace

@@ -10,6 +10,10 @@ Value Model::add(LayerKind kind, std::vector<Value> inputs) {
   return static_cast<Value>(layers.size());
 }
 
+bool Model::reads_plain_rows() const {
+  return sample.size() == 1 && sample_type == Type::f32 && labels.empty();
+}
+
 Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation) {
   if (widths.size() < 2) {
     throw std::invalid_argument("an MLP needs at least two widths, inputs and classes");

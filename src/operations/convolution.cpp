@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/convolution.h"
 
-#include <stdexcept>
+#include <algorithm>
 
+#include "../reference/channels.h"
+#include "../reference/multiply.h"
 #include "../reference/run.h"
+#include "../reference/windows.h"
 #include "counting.h"
+#include "crossover/elementwise.h"
 #include "fit.h"
 #include "images.h"
 
@@ -42,6 +46,79 @@ AsProduct as_product(const Workload& workload, Id w, Id y) {
           .in = weights[1] * weights[2] * weights[3]};
 }
 
+// ---- in float64: a group of images at a time, each group in one thread, or one after the other
+// with threads in each product
+
+/// Memory for a matrix with so many rows and a column for each position of a block.
+std::vector<double> matrix(const Windows& windows, std::int64_t rows) {
+  std::int64_t most = 0;
+  for (const auto& group : windows.groups()) {
+    for (const WindowBlock& block : group) {
+      most = std::max(most, windows.positions(block));
+    }
+  }
+  return std::vector<double>(static_cast<std::size_t>(rows * most));
+}
+
+/// dx = each window's gradient, w transposed by dy, added to the elements of the window.
+void gradient_of_images(const Windows& windows, std::int64_t out, const double* w, const double* dy,
+                        double* dx) {
+  const std::int64_t places = windows.places();
+  const std::int64_t groups = std::ssize(windows.groups());
+#pragma omp parallel if (groups > 1)
+  {
+    std::vector<double> gradients = matrix(windows, out);
+    std::vector<double> laid_out = matrix(windows, places);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
+        const std::int64_t positions = windows.positions(block);
+        windows.take(block, out, dy, gradients.data());
+        multiply(places, positions, out, {w, 1, places}, {gradients.data(), positions, 1},
+                 laid_out.data(), false);
+        windows.add_back(block, laid_out.data(), dx);
+      }
+    }
+  }
+}
+
+/// dw = the sum over all blocks of dy by the windows transposed. Small ones are summed in parts, a
+/// thread each; how many depends on the shapes alone, so that the sum does too.
+void gradient_of_weights(const Windows& windows, std::int64_t out, const double* x,
+                         const double* dy, double* dw) {
+  constexpr std::int64_t small = 1 << 18;
+  constexpr std::int64_t most_parts = 64;
+  const std::int64_t places = windows.places();
+  const std::int64_t size = out * places;
+  const std::int64_t groups = std::ssize(windows.groups());
+  const std::int64_t parts = size <= small ? std::min(groups, most_parts) : 1;
+  std::vector<double> sums(static_cast<std::size_t>(parts * size));
+#pragma omp parallel if (parts > 1)
+  {
+    std::vector<double> gradients = matrix(windows, out);
+    std::vector<double> laid_out = matrix(windows, places);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t part = 0; part < parts; ++part) {
+      for (std::int64_t group = part * groups / parts; group < (part + 1) * groups / parts;
+           ++group) {
+        for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
+          const std::int64_t positions = windows.positions(block);
+          windows.take(block, out, dy, gradients.data());
+          windows.lay_out(block, x, laid_out.data());
+          multiply(out, places, positions, {gradients.data(), positions, 1},
+                   {laid_out.data(), 1, positions}, sums.data() + part * size, true);
+        }
+      }
+    }
+  }
+  std::fill_n(dw, size, 0.0);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t i = 0; i < size; ++i) {
+      dw[i] += sums[static_cast<std::size_t>(part * size + i)];
+    }
+  }
+}
+
 }  // namespace
 
 // ---- Convolution
@@ -71,8 +148,36 @@ std::vector<OpProduct> Convolution::products(const Workload& workload) const {
            "forward"}};
 }
 
-void Convolution::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no Convolution yet");
+void Convolution::execute(ReferenceRun& run) const {
+  const Windows windows(run.shape(x), window);
+  const std::int64_t out = run.shape(w)[0];
+  const std::int64_t places = windows.places();
+  const double* images = run.at(x);
+  const double* weights = run.at(w);
+  double* results = run.at(y);
+  const std::int64_t groups = std::ssize(windows.groups());
+#pragma omp parallel if (groups > 1)
+  {
+    std::vector<double> laid_out = matrix(windows, places);
+    std::vector<double> product = matrix(windows, out);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
+        const std::int64_t positions = windows.positions(block);
+        windows.lay_out(block, images, laid_out.data());
+        multiply(out, positions, places, {weights, places, 1}, {laid_out.data(), positions, 1},
+                 product.data(), false);
+        for (std::int64_t channel = 0; channel < out; ++channel) {
+          const double added = bias != none ? run.at(bias)[channel] : 0;
+          double* const values = product.data() + channel * positions;
+          for (std::int64_t i = 0; i < positions; ++i) {
+            values[i] = activate(activation, values[i] + added);
+          }
+        }
+        windows.put(block, out, product.data(), results);
+      }
+    }
+  }
 }
 
 // ---- ConvolutionGrad
@@ -113,8 +218,23 @@ std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const
   return all;
 }
 
-void ConvolutionGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no ConvolutionGrad yet");
+void ConvolutionGrad::execute(ReferenceRun& run) const {
+  const Windows windows(run.shape(x), window);
+  const std::int64_t out = run.shape(w)[0];
+  const double* gradients = run.at(dy);
+  if (dx != none) {
+    std::fill_n(run.at(dx), run.size(dx), 0.0);
+    gradient_of_images(windows, out, run.at(w), gradients, run.at(dx));
+  }
+  gradient_of_weights(windows, out, run.at(x), gradients, run.at(dw));
+  if (dbias != none) {
+    double* sums = run.at(dbias);
+#pragma omp parallel for schedule(static) if (run.size(dy) > 100000)
+    for (std::int64_t channel = 0; channel < out; ++channel) {
+      sums[channel] =
+          sum_of_channel(run.shape(dy), channel, [&](std::int64_t i) { return gradients[i]; });
+    }
+  }
 }
 
 }  // namespace crossover

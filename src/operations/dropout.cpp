@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/dropout.h"
 
-#include <stdexcept>
-
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/random.h"
 #include "fit.h"
 
 namespace crossover {
@@ -12,6 +11,17 @@ namespace {
 
 void check_probability(const Fit& fit, double probability) {
   fit.require(probability >= 0 && probability < 1, "drops with a probability in [0, 1)");
+}
+
+/// to = from where an element is kept, times what keeps the mean.
+void drop(const double* from, double* to, std::int64_t count, double probability, std::int64_t seed,
+          double step) {
+  const auto time = static_cast<std::int32_t>(step);
+#pragma omp parallel for schedule(static) if (count > 100000)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool kept = dropout_uniform(seed, time, static_cast<std::uint64_t>(i)) >= probability;
+    to[i] = kept ? from[i] / (1 - probability) : 0;
+  }
 }
 
 }  // namespace
@@ -31,8 +41,8 @@ Cost Dropout::cost(const Workload& workload) const {
 
 std::vector<OpProduct> Dropout::products(const Workload& /*workload*/) const { return {}; }
 
-void Dropout::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no Dropout yet");
+void Dropout::execute(ReferenceRun& run) const {
+  drop(run.at(x), run.at(y), run.size(y), probability, seed, ++*run.at(step));
 }
 
 // ---- DropoutGrad
@@ -49,8 +59,8 @@ Cost DropoutGrad::cost(const Workload& workload) const {
 
 std::vector<OpProduct> DropoutGrad::products(const Workload& /*workload*/) const { return {}; }
 
-void DropoutGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no DropoutGrad yet");
+void DropoutGrad::execute(ReferenceRun& run) const {
+  drop(run.at(dy), run.at(dx), run.size(dx), probability, seed, *run.at(step));
 }
 
 }  // namespace crossover

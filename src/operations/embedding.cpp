@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/embedding.h"
 
-#include <stdexcept>
+#include <algorithm>
 
 #include "../reference/run.h"
 #include "counting.h"
@@ -20,6 +20,19 @@ Shape result(const Fit& fit, Id tokens, Id table) {
   return {sequences[1], sequences[0], rows[1]};
 }
 
+/// body(token, where the row of its position begins in [time, batch, width]) for each position.
+template <class Body>
+void for_each_token(ReferenceRun& run, Id tokens, std::int64_t width, const Body& body) {
+  const std::int64_t batch = run.shape(tokens)[0];
+  const std::int64_t time = run.shape(tokens)[1];
+  const double* token = run.at(tokens);
+  for (std::int64_t t = 0; t < time; ++t) {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      body(static_cast<std::int64_t>(token[b * time + t]), (t * batch + b) * width);
+    }
+  }
+}
+
 }  // namespace
 
 // ---- Embedding
@@ -32,8 +45,11 @@ Cost Embedding::cost(const Workload& /*workload*/) const { return {.launches = 1
 
 std::vector<OpProduct> Embedding::products(const Workload& /*workload*/) const { return {}; }
 
-void Embedding::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no Embedding yet");
+void Embedding::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(table)[1];
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    std::copy_n(run.at(table) + token * width, width, run.at(y) + row);
+  });
 }
 
 // ---- EmbeddingGrad
@@ -50,8 +66,16 @@ Cost EmbeddingGrad::cost(const Workload& workload) const {
 
 std::vector<OpProduct> EmbeddingGrad::products(const Workload& /*workload*/) const { return {}; }
 
-void EmbeddingGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no EmbeddingGrad yet");
+void EmbeddingGrad::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(dtable)[1];
+  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    const double* from = run.at(dy) + row;
+    double* to = run.at(dtable) + token * width;
+    for (std::int64_t i = 0; i < width; ++i) {
+      to[i] += from[i];
+    }
+  });
 }
 
 }  // namespace crossover

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/global_average_pool.h"
 
-#include <stdexcept>
+#include <algorithm>
+#include <numeric>
 
 #include "../reference/run.h"
 #include "counting.h"
@@ -25,8 +26,14 @@ std::vector<OpProduct> GlobalAveragePool::products(const Workload& /*workload*/)
   return {};
 }
 
-void GlobalAveragePool::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no GlobalAveragePool yet");
+void GlobalAveragePool::execute(ReferenceRun& run) const {
+  const std::int64_t pixels = run.shape(x)[2] * run.shape(x)[3];
+  const double* from = run.at(x);
+  double* means = run.at(y);
+  for (std::int64_t i = 0; i < run.size(y); ++i) {
+    means[i] = std::accumulate(from + i * pixels, from + (i + 1) * pixels, 0.0) /
+               static_cast<double>(pixels);
+  }
 }
 
 // ---- GlobalAveragePoolGrad
@@ -44,8 +51,13 @@ std::vector<OpProduct> GlobalAveragePoolGrad::products(const Workload& /*workloa
   return {};
 }
 
-void GlobalAveragePoolGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no GlobalAveragePoolGrad yet");
+void GlobalAveragePoolGrad::execute(ReferenceRun& run) const {
+  const std::int64_t pixels = run.shape(dx)[2] * run.shape(dx)[3];
+  const double* from = run.at(dy);
+  double* to = run.at(dx);
+  for (std::int64_t i = 0; i < run.size(dy); ++i) {
+    std::fill_n(to + i * pixels, pixels, from[i] / static_cast<double>(pixels));
+  }
 }
 
 }  // namespace crossover

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/lstm.h"
 
-#include <stdexcept>
+#include <algorithm>
+#include <cmath>
 
+#include "../reference/multiply.h"
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/elementwise.h"
 #include "fit.h"
 
 namespace crossover {
@@ -17,12 +20,12 @@ struct Sizes {
 };
 
 /// Of x [time, batch, in] and w_hh [4 hidden, hidden].
+Sizes sizes_of(const Shape& x, const Shape& w_hh) {
+  return {.time = x[0], .batch = x[1], .in = x[2], .hidden = w_hh[1]};
+}
+
 Sizes sizes_of(const Workload& workload, Id x, Id w_hh) {
-  const Shape& sequence = workload[x].shape;
-  return {.time = sequence[0],
-          .batch = sequence[1],
-          .in = sequence[2],
-          .hidden = workload[w_hh].shape[1]};
+  return sizes_of(workload[x].shape, workload[w_hh].shape);
 }
 
 Sizes checked_sizes(const Fit& fit, Id x, Id w_ih, Id w_hh) {
@@ -85,8 +88,38 @@ std::vector<OpProduct> Lstm::products(const Workload& workload) const {
   return all;
 }
 
-void Lstm::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no Lstm yet");
+void Lstm::execute(ReferenceRun& run) const {
+  const Sizes of = sizes_of(run.shape(x), run.shape(w_hh));
+  const std::int64_t wide = gate_count * of.hidden;
+  const std::int64_t cells = of.batch * of.hidden;  // in a time step
+  const double* bias_of_x = run.at(b_ih);
+  const double* bias_of_h = run.at(b_hh);
+  multiply(of.time * of.batch, wide, of.in, {run.at(x), of.in, 1}, {run.at(w_ih), 1, of.in},
+           run.at(gates), false);
+  for (std::int64_t t = 0; t < of.time; ++t) {
+    double* const gate = run.at(gates) + t * of.batch * wide;
+    double* const state = run.at(h) + t * cells;
+    double* const cell = run.at(c) + t * cells;
+    if (t > 0) {
+      multiply(of.batch, wide, of.hidden, {state - cells, of.hidden, 1},
+               {run.at(w_hh), 1, of.hidden}, gate, true);
+    }
+    for (std::int64_t at = 0; at < cells; ++at) {
+      const std::int64_t unit = at % of.hidden;
+      double* const first = gate + at / of.hidden * wide + unit;
+      for (std::int64_t part = 0; part < gate_count; ++part) {
+        double& value = first[part * of.hidden];
+        value += bias_of_x[part * of.hidden + unit] + bias_of_h[part * of.hidden + unit];
+        value = part == 2 ? std::tanh(value) : activate(Activation::sigmoid, value);
+      }
+      const double i = first[0];
+      const double f = first[of.hidden];
+      const double g = first[2 * of.hidden];
+      const double o = first[3 * of.hidden];
+      cell[at] = (t > 0 ? f * cell[at - cells] : 0) + i * g;
+      state[at] = run.stored(h, o * std::tanh(cell[at]));
+    }
+  }
 }
 
 // ---- LstmGrad
@@ -143,8 +176,58 @@ std::vector<OpProduct> LstmGrad::products(const Workload& workload) const {
   return all;
 }
 
-void LstmGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no LstmGrad yet");
+void LstmGrad::execute(ReferenceRun& run) const {
+  const Sizes of = sizes_of(run.shape(x), run.shape(w_hh));
+  const std::int64_t wide = gate_count * of.hidden;
+  const std::int64_t cells = of.batch * of.hidden;  // in a time step
+  double* const to_h = run.at(carry);
+  double* const to_c = to_h + cells;
+  std::fill_n(to_h, 2 * cells, 0.0);
+  for (std::int64_t t = of.time - 1; t >= 0; --t) {
+    const double* const gate = run.at(gates) + t * of.batch * wide;
+    const double* const cell = run.at(c) + t * cells;
+    double* const dgate = run.at(dgates) + t * of.batch * wide;
+    for (std::int64_t at = 0; at < cells; ++at) {
+      const std::int64_t first = at / of.hidden * wide + at % of.hidden;
+      const double i = gate[first];
+      const double f = gate[first + of.hidden];
+      const double g = gate[first + 2 * of.hidden];
+      const double o = gate[first + 3 * of.hidden];
+      const double bent = std::tanh(cell[at]);
+      const double of_h = run.at(dh)[t * cells + at] + to_h[at];
+      const double of_c = to_c[at] + of_h * o * (1 - bent * bent);
+      const double before = t > 0 ? cell[at - cells] : 0;
+      const auto store = [&](std::int64_t part, double value) {
+        dgate[first + part * of.hidden] = run.stored(dgates, value);
+      };
+      store(0, of_c * g * i * (1 - i));
+      store(1, of_c * before * f * (1 - f));
+      store(2, of_c * i * (1 - g * g));
+      store(3, of_h * bent * o * (1 - o));
+      to_c[at] = of_c * f;
+    }
+    if (t > 0) {
+      multiply(of.batch, of.hidden, wide, {dgate, wide, 1}, {run.at(w_hh), of.hidden, 1}, to_h,
+               false);
+    }
+  }
+
+  const std::int64_t rows = of.time * of.batch;
+  const double* const from = run.at(dgates);
+  if (dx != none) {
+    multiply(rows, of.in, wide, {from, wide, 1}, {run.at(w_ih), of.in, 1}, run.at(dx), false);
+  }
+  multiply(wide, of.in, rows, {from, 1, wide}, {run.at(x), of.in, 1}, run.at(dw_ih), false);
+  multiply(wide, of.hidden, rows - of.batch, {from + of.batch * wide, 1, wide},
+           {run.at(h), of.hidden, 1}, run.at(dw_hh), false);
+  double* const sums = run.at(db_ih);
+  std::fill_n(sums, wide, 0.0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < wide; ++i) {
+      sums[i] += from[row * wide + i];
+    }
+  }
+  std::copy_n(sums, wide, run.at(db_hh));
 }
 
 }  // namespace crossover

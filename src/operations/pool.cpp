@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/pool.h"
 
-#include <stdexcept>
+#include <algorithm>
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/elementwise.h"
 #include "fit.h"
 #include "images.h"
 
@@ -27,6 +28,41 @@ double flops_of(const Workload& workload, Id y, const Window& window) {
   return count(workload, y) * static_cast<double>(window.size * window.size);
 }
 
+/// The rows, or the columns, of a window at one position.
+struct Extent {
+  std::int64_t start;       ///< may be in the padding
+  std::int64_t first, end;  ///< in the image
+  std::int64_t covered;     ///< in the image or the padding
+};
+
+Extent extent_of(const Window& window, std::int64_t position, std::int64_t size) {
+  const std::int64_t start = position * window.stride - window.padding;
+  const std::int64_t end = start + window.size;
+  return {.start = start,
+          .first = std::max<std::int64_t>(start, 0),
+          .end = std::min(end, size),
+          .covered = std::min(end, size + window.padding) - start};
+}
+
+/// body(channel of an image, its elements' first, that position's element of the result, rows,
+/// columns) at each position of the window on images of that shape.
+template <class Body>
+void for_each_window(const Shape& images, const Window& window, const Body& body) {
+  const std::int64_t planes = images[0] * images[1];
+  const std::int64_t down = positions(window, images[2]);
+  const std::int64_t across = positions(window, images[3]);
+#pragma omp parallel for schedule(static) if (planes * down * across > 10000)
+  for (std::int64_t plane = 0; plane < planes; ++plane) {
+    for (std::int64_t row = 0; row < down; ++row) {
+      const Extent rows = extent_of(window, row, images[2]);
+      for (std::int64_t column = 0; column < across; ++column) {
+        body(plane * images[2] * images[3], (plane * down + row) * across + column, rows,
+             extent_of(window, column, images[3]));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 // ---- MaxPool
@@ -43,8 +79,27 @@ Cost MaxPool::cost(const Workload& workload) const {
 
 std::vector<OpProduct> MaxPool::products(const Workload& /*workload*/) const { return {}; }
 
-void MaxPool::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no MaxPool yet");
+void MaxPool::execute(ReferenceRun& run) const {
+  const double* from = run.at(x);
+  double* largest = run.at(y);
+  double* place = run.at(where);
+  const std::int64_t width = run.shape(x)[3];
+  for_each_window(
+      run.shape(x), window,
+      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
+        bool any = false;
+        for (std::int64_t row = rows.first; row < rows.end; ++row) {
+          for (std::int64_t column = columns.first; column < columns.end; ++column) {
+            const double value = from[plane + row * width + column];
+            if (!any || value > largest[at]) {
+              any = true;
+              largest[at] = value;
+              place[at] =
+                  static_cast<double>((row - rows.start) * window.size + column - columns.start);
+            }
+          }
+        }
+      });
 }
 
 // ---- MaxPoolGrad
@@ -68,8 +123,23 @@ Cost MaxPoolGrad::cost(const Workload& workload) const {
 
 std::vector<OpProduct> MaxPoolGrad::products(const Workload& /*workload*/) const { return {}; }
 
-void MaxPoolGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no MaxPoolGrad yet");
+void MaxPoolGrad::execute(ReferenceRun& run) const {
+  const double* result = y != none ? run.at(y) : nullptr;
+  const double* place = run.at(where);
+  const double* from = run.at(dy);
+  double* to = run.at(dx);
+  const std::int64_t width = run.shape(dx)[3];
+  std::fill_n(to, run.size(dx), 0.0);
+  for_each_window(
+      run.shape(dx), window,
+      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
+        const auto in_window = static_cast<std::int64_t>(place[at]);
+        const std::int64_t row = rows.start + in_window / window.size;
+        const std::int64_t column = columns.start + in_window % window.size;
+        const double factor =
+            result != nullptr ? derivative_from_result(x_activation, result[at]) : 1;
+        to[plane + row * width + column] += from[at] * factor;
+      });
 }
 
 // ---- AveragePool
@@ -84,8 +154,21 @@ Cost AveragePool::cost(const Workload& workload) const {
 
 std::vector<OpProduct> AveragePool::products(const Workload& /*workload*/) const { return {}; }
 
-void AveragePool::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no AveragePool yet");
+void AveragePool::execute(ReferenceRun& run) const {
+  const double* from = run.at(x);
+  double* to = run.at(y);
+  const std::int64_t width = run.shape(x)[3];
+  for_each_window(
+      run.shape(x), window,
+      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
+        double sum = 0;
+        for (std::int64_t row = rows.first; row < rows.end; ++row) {
+          for (std::int64_t column = columns.first; column < columns.end; ++column) {
+            sum += from[plane + row * width + column];
+          }
+        }
+        to[at] = sum / static_cast<double>(rows.covered * columns.covered);
+      });
 }
 
 // ---- AveragePoolGrad
@@ -108,8 +191,28 @@ Cost AveragePoolGrad::cost(const Workload& workload) const {
 
 std::vector<OpProduct> AveragePoolGrad::products(const Workload& /*workload*/) const { return {}; }
 
-void AveragePoolGrad::execute(ReferenceRun& /*run*/) const {
-  throw std::logic_error("the reference has no AveragePoolGrad yet");
+void AveragePoolGrad::execute(ReferenceRun& run) const {
+  const double* from = run.at(dy);
+  double* to = run.at(dx);
+  const std::int64_t size = run.size(dx);
+  const std::int64_t width = run.shape(dx)[3];
+  std::fill_n(to, size, 0.0);
+  for_each_window(
+      run.shape(dx), window,
+      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
+        const double share = from[at] / static_cast<double>(rows.covered * columns.covered);
+        for (std::int64_t row = rows.first; row < rows.end; ++row) {
+          for (std::int64_t column = columns.first; column < columns.end; ++column) {
+            to[plane + row * width + column] += share;
+          }
+        }
+      });
+  if (x != none) {
+    const double* made = run.at(x);
+    for (std::int64_t i = 0; i < size; ++i) {
+      to[i] *= derivative_from_result(x_activation, made[i]);
+    }
+  }
 }
 
 }  // namespace crossover

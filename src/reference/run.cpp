@@ -14,17 +14,27 @@ double* ReferenceRun::at(Id id) {
   return values_[static_cast<std::size_t>(id)].data();
 }
 
+double ReferenceRun::stored(Id id, double value) const {
+  switch (workload_[id].type) {
+    case Type::bf16:
+      return rounded_to_bf16(value);
+    case Type::f16:
+      return rounded_to_f16(value);
+    default:
+      return value;
+  }
+}
+
 void ReferenceRun::store(const Op& op) {
   for (const Id id : operands(op).writes) {
-    const Type type = workload_[id].type;
-    if (!is_16_bit(type)) {
+    if (!is_16_bit(workload_[id].type)) {
       continue;
     }
     double* values = at(id);
     const std::int64_t count = size(id);
-#pragma omp parallel for simd schedule(static) if (count > 100000)
+#pragma omp parallel for schedule(static) if (count > 100000)
     for (std::int64_t i = 0; i < count; ++i) {
-      values[i] = type == Type::bf16 ? rounded_to_bf16(values[i]) : rounded_to_f16(values[i]);
+      values[i] = stored(id, values[i]);
     }
   }
 }

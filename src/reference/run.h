@@ -26,6 +26,9 @@ class ReferenceRun {
   /// The first element of a tensor; of a view, in its source.
   [[nodiscard]] double* at(Id id);
 
+  /// The value as that tensor stores it.
+  [[nodiscard]] double stored(Id id, double value) const;
+
   /// Whatever is stored in 16 bits holds numbers of that type: rounds what `op` has written.
   void store(const Op& op);
 

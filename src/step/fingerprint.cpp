@@ -63,6 +63,10 @@ class Hash {
       add(element);
     }
   }
+  void add(const Window& window) {
+    const auto& [size, stride, padding, ceil] = window;
+    add_all(size, stride, padding, ceil);
+  }
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;
     const auto& [bound, value] = start;

@@ -1,67 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins neighbouring operations, for every device alike: what the fused forms mean stands in
-// operations/linear.h.
+// Joins neighbouring operations, for every device alike: what the fused forms mean stands in the
+// headers of the operations that have them.
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <utility>
 
 #include "crossover/training.h"
+#include "overload.h"
+#include "uses.h"
 
 namespace crossover {
 namespace {
 
 class StepFuser {
  public:
-  explicit StepFuser(Step& step) : ops_(step.ops), removed_(step.ops.size(), false) {
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      const Operands used = operands(ops_[i]);
-      for (const Id id : used.reads) {
-        ++readers_[id];
-      }
-      for (const Id id : used.writes) {
-        writer_[id] = i;
-      }
-    }
-  }
+  explicit StepFuser(Step& step) : ops_(step.ops) {}
 
   void run() {
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (const auto* activate = std::get_if<Activate>(&ops_[i])) {
-        removed_[i] = join(*activate);
-      } else if (const auto* gradient = std::get_if<ActivateGrad>(&ops_[i])) {
-        removed_[i] = join(*gradient);
-      }
-    }
-    std::vector<Op> kept;
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (!removed_[i]) {
-        kept.push_back(std::move(ops_[i]));
-      }
-    }
-    ops_ = std::move(kept);
+    // Each looks for what the ones before it have made.
+    pass<Activate>();  // behind a product or a convolution
+    pass<Add>();       // behind a batch normalization, or before its gradient
+    pass<Activate>();  // behind a batch normalization
+    pass<ActivateGrad>();
+    pass<Add>();
   }
 
  private:
+  /// Joins what it can of the operations of one kind, each with another one that takes it over.
+  template <class Joined>
+  void pass() {
+    uses_.emplace(ops_);
+    std::vector<bool> removed(ops_.size(), false);
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      // A copy: what takes it over may change under it.
+      if (const auto* op = std::get_if<Joined>(&ops_[i])) {
+        removed[i] = join(Joined(*op), i);
+      }
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (!removed[i]) {
+        if (kept != i) {
+          ops_[kept] = std::move(ops_[i]);
+        }
+        ++kept;
+      }
+    }
+    ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(kept), ops_.end());
+  }
+
+  template <class Operation>
+  Operation* at(std::size_t position) {
+    return position < ops_.size() ? std::get_if<Operation>(&ops_[position]) : nullptr;
+  }
+
   /// The operation that makes `id`, where it is an `Operation` and `id` has no other reader than
   /// the caller.
   template <class Operation>
   Operation* sole_source(Id id) {
-    const auto at = writer_.find(id);
-    return at != writer_.end() && readers_[id] == 1 ? std::get_if<Operation>(&ops_[at->second])
-                                                    : nullptr;
+    return uses_->readers(id).size() == 1 ? at<Operation>(uses_->writer(id, ops_.size())) : nullptr;
   }
 
-  bool join(const Activate& activate) {
-    auto* linear = sole_source<Linear>(activate.x);
-    if (linear == nullptr || linear->activation != Activation::identity) {
+  bool join(const Activate& activate, std::size_t /*position*/) {
+    const auto take_over = [&](auto* source) {
+      if (source == nullptr || source->activation != Activation::identity) {
+        return false;
+      }
+      source->y = activate.y;
+      source->activation = activate.activation;
+      return true;
+    };
+    return take_over(sole_source<Linear>(activate.x)) ||
+           take_over(sole_source<Convolution>(activate.x)) ||
+           (activate.activation == Activation::relu &&
+            take_over(sole_source<BatchNorm>(activate.x)));
+  }
+
+  bool join(const Add& add, std::size_t position) {
+    return becomes_addend(add, add.a, add.b) || becomes_addend(add, add.b, add.a) ||
+           becomes_more_gradient(add, position);
+  }
+
+  /// normalized + addend, where a batch normalization makes `normalized` once the addend is there.
+  bool becomes_addend(const Add& add, Id normalized, Id addend) {
+    auto* norm = sole_source<BatchNorm>(normalized);
+    if (norm == nullptr || norm->addend != none || norm->activation != Activation::identity ||
+        uses_->writer(addend, 0) > uses_->writer(normalized, 0)) {
       return false;
     }
-    linear->y = activate.y;
-    linear->activation = activate.activation;
+    norm->addend = addend;
+    norm->y = add.y;
     return true;
   }
 
-  bool join(const ActivateGrad& gradient) {
+  bool becomes_more_gradient(const Add& add, std::size_t position) {
+    const std::vector<std::size_t>& readers = uses_->readers(add.y);
+    auto* grad =
+        readers.size() == 1 && readers[0] > position ? at<BatchNormGrad>(readers[0]) : nullptr;
+    if (grad == nullptr || grad->dy != add.y || grad->dy_more != none) {
+      return false;
+    }
+    grad->dy = add.a;
+    grad->dy_more = add.b;
+    return true;
+  }
+
+  bool join(const ActivateGrad& gradient, std::size_t position) {
+    return joins_linear(gradient) || joins_max_pool(gradient) || joins_average_pool(gradient) ||
+           joins_batch_norm(gradient, position);
+  }
+
+  bool joins_linear(const ActivateGrad& gradient) {
     auto* linear = sole_source<LinearGrad>(gradient.dy);
     // The factor is taken from the layer's input, so that input must be what the activation made.
     if (linear == nullptr || linear->dx != gradient.dy || linear->x != gradient.y ||
@@ -73,10 +122,51 @@ class StepFuser {
     return true;
   }
 
+  bool joins_max_pool(const ActivateGrad& gradient) {
+    auto* pool = sole_source<MaxPoolGrad>(gradient.dy);
+    if (pool == nullptr || pool->x_activation != Activation::identity) {
+      return false;
+    }
+    // The factor is taken from the largest of what the activation made.
+    const auto* forward = at<MaxPool>(uses_->writer(pool->where, ops_.size()));
+    if (forward == nullptr || forward->x != gradient.y) {
+      return false;
+    }
+    pool->y = forward->y;
+    pool->dx = gradient.dx;
+    pool->x_activation = gradient.activation;
+    return true;
+  }
+
+  bool joins_average_pool(const ActivateGrad& gradient) {
+    auto* pool = sole_source<AveragePoolGrad>(gradient.dy);
+    if (pool == nullptr || pool->x_activation != Activation::identity) {
+      return false;
+    }
+    pool->x = gradient.y;
+    pool->dx = gradient.dx;
+    pool->x_activation = gradient.activation;
+    return true;
+  }
+
+  /// The first reader of what the gradient makes writes it, if there are more.
+  bool joins_batch_norm(const ActivateGrad& gradient, std::size_t position) {
+    const std::vector<std::size_t>& readers = uses_->readers(gradient.dx);
+    auto* norm =
+        !readers.empty() && readers[0] > position ? at<BatchNormGrad>(readers[0]) : nullptr;
+    if (norm == nullptr || norm->dy != gradient.dx || norm->dy_more != none ||
+        norm->activation != Activation::identity || gradient.activation != Activation::relu) {
+      return false;
+    }
+    norm->y = gradient.y;
+    norm->dy = gradient.dy;
+    norm->activation = gradient.activation;
+    norm->daddend = readers.size() > 1 ? gradient.dx : none;
+    return true;
+  }
+
   std::vector<Op>& ops_;
-  std::vector<bool> removed_;
-  std::map<Id, int> readers_;
-  std::map<Id, std::size_t> writer_;
+  std::optional<Uses> uses_;  ///< before the pass
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model -> Workload: shapes, the forward pass, reverse-mode differentiation over layers, and the
 // update, for each distinct step of an epoch. What a layer is stands in src/layers/.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -65,6 +66,7 @@ class Lowering {
                 (options_.loss_scale > 0 && std::isfinite(options_.loss_scale)),
             "the loss scale must be a positive number");
     require(!model_.layers.empty(), "the model has no layers");
+    require(model_.labels.size() <= 1, "a sample has one label, or one for each time step");
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       for (const Value input : model_.layers[i].inputs) {
         require(input >= 0 && static_cast<std::size_t>(input) <= i,
@@ -94,17 +96,32 @@ class Lowering {
     return shape;
   }
 
+  static Shape with_batch(std::int64_t rows, Shape shape) {
+    std::replace(shape.begin(), shape.end(), any_batch, rows);
+    return shape;
+  }
+
+  [[nodiscard]] Shape shape_of_logits() const {
+    Shape shape = model_.labels;  // time first
+    shape.insert(shape.end(), {any_batch, model_.classes});
+    return shape;
+  }
+
   // ---- tensors that all steps share
 
   void add_tensors() {
-    inputs_ =
-        add({.name = "inputs", .shape = batched(options_.rows, model_.sample), .role = Role::data});
-    labels_ =
-        add({.name = "labels", .shape = {options_.rows}, .type = Type::i32, .role = Role::data});
+    inputs_ = add({.name = "inputs",
+                   .shape = batched(options_.rows, model_.sample),
+                   .type = model_.sample_type,
+                   .role = Role::data});
+    labels_ = add({.name = "labels",
+                   .shape = batched(options_.rows, model_.labels),
+                   .type = Type::i32,
+                   .role = Role::data});
     loss_ = add({.name = "loss",
                  .shape = {static_cast<std::int64_t>(workload_.order.size())},
                  .role = Role::loss});
-    infer_samples();
+    infer_shapes();
     const std::size_t count = parameters_.size();
     for (std::size_t i = 0; i < count; ++i) {
       Tensor gradient = workload_[parameters_[i].value];
@@ -119,7 +136,7 @@ class Lowering {
     }
   }
 
-  /// In 16 bits layers read copies of the parameters, but for what is added to an f32 result.
+  /// In 16 bits layers read copies of the parameters, but for those that they read in f32.
   void add_copies() {
     for (Parameter& parameter : parameters_) {
       parameter.operand = parameter.value;
@@ -151,35 +168,45 @@ class Lowering {
 
   static std::string name_of(std::size_t layer) { return "layer " + std::to_string(layer); }
 
-  /// Shapes of one sample through the network; creates each layer's parameters on the way.
-  void infer_samples() {
-    samples_ = {model_.sample};
+  /// Shapes through the network; creates each layer's parameters and states on the way.
+  void infer_shapes() {
+    shapes_ = {batched(any_batch, model_.sample)};
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       first_parameter_.push_back(parameters_.size());
       std::vector<Shape> inputs;
       for (const Value input : model_.layers[i].inputs) {
-        inputs.push_back(samples_[static_cast<std::size_t>(input)]);
+        inputs.push_back(shapes_[static_cast<std::size_t>(input)]);
       }
       LayerShapes shapes(model_.name, name_of(i), std::move(inputs));
-      samples_.push_back(
+      shapes_.push_back(
           std::visit([&](const auto& kind) { return kind.infer(shapes); }, model_.layers[i].kind));
       for (LayerParameter& parameter : shapes.take_parameters()) {
-        parameters_.push_back({.value = add(std::move(parameter.tensor)),
-                               .stays_f32 = parameter.as_result && gives_f32(i)});
+        const bool stays_f32 = parameter.read_as == ReadAs::f32 ||
+                               (parameter.read_as == ReadAs::result && gives_f32(i));
+        parameters_.push_back({.value = add(std::move(parameter.tensor)), .stays_f32 = stays_f32});
+      }
+      std::vector<Id>& states = layer_states_.emplace_back();
+      for (Tensor& state : shapes.take_states()) {
+        states.push_back(add(std::move(state)));
       }
     }
     first_parameter_.push_back(parameters_.size());
-    require(samples_.back() == Shape{model_.classes},
-            "the last layer gives " + to_string(samples_.back()) +
+    require(shapes_.back() == shape_of_logits(),
+            "the last layer gives " + to_string(of_sample(shapes_.back())) +
                 " a sample, not one number for each of " + std::to_string(model_.classes) +
-                " classes");
+                " classes" + (model_.labels.empty() ? "" : " and time step"));
+  }
+
+  static Shape of_sample(Shape shape) {
+    shape.erase(std::remove(shape.begin(), shape.end(), any_batch), shape.end());
+    return shape;
   }
 
   // ---- one step
 
   /// The activations of one batch size; steps that differ in accumulation only share them.
   struct Batch {
-    Id inputs = none;        ///< the view; the value 0 itself in f32
+    Id inputs = none;        ///< the view; the value 0 itself where no Cast is needed
     std::vector<Id> values;  ///< by Value
     Id labels = none, logits = none, dlogits = none;
     std::vector<std::vector<Id>> saved;  ///< by layer: what backward() finds again
@@ -207,25 +234,27 @@ class Lowering {
     if (is_new) {
       batch.inputs = add({.name = "x",
                           .shape = batched(size, model_.sample),
+                          .type = model_.sample_type,
                           .role = Role::input,
                           .source = inputs_});
-      batch.values.push_back(type_ == Type::f32 ? batch.inputs
-                                                : activation("x " + to_string(type_),
-                                                             batched(size, model_.sample), type_));
+      const bool read_as_they_are = type_ == Type::f32 || !is_float(model_.sample_type);
+      batch.values.push_back(read_as_they_are ? batch.inputs
+                                              : activation("x " + to_string(type_),
+                                                           batched(size, model_.sample), type_));
       batch.labels = add({.name = "y",
-                          .shape = {size},
+                          .shape = batched(size, model_.labels),
                           .type = Type::i32,
                           .role = Role::input,
                           .source = labels_});
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-        batch.values.push_back(activation(name_of(i) + " result", batched(size, samples_[i + 1]),
+        batch.values.push_back(activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]),
                                           gives_f32(i) ? Type::f32 : type_));
       }
       batch.saved.resize(model_.layers.size());
       batch.logits = workload_[batch.values.back()].type == Type::f32
                          ? batch.values.back()
-                         : activation("logits", batched(size, samples_.back()), Type::f32);
-      batch.dlogits = activation("dlogits", batched(size, samples_.back()), type_);
+                         : activation("logits", with_batch(size, shapes_.back()), Type::f32);
+      batch.dlogits = activation("dlogits", with_batch(size, shapes_.back()), type_);
     }
     return batch;
   }
@@ -237,6 +266,7 @@ class Lowering {
     layers_.clear();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       LayerTensors& tensors = layers_.emplace_back();
+      tensors.number = static_cast<std::int64_t>(i);
       tensors.name = name_of(i);
       for (const Value input : model_.layers[i].inputs) {
         tensors.inputs.push_back(value(input));
@@ -246,6 +276,7 @@ class Lowering {
         tensors.parameters.push_back(parameters_[p].operand);
         tensors.gradients.push_back(parameters_[p].gradient);
       }
+      tensors.states = layer_states_[i];
       tensors.saved = &batch_->saved[i];
     }
   }
@@ -289,6 +320,7 @@ class Lowering {
       LayerBackward step(workload_, ops_, layers_[i], asked, *gradient_[i + 1], !variant.first,
                          type_);
       std::visit([&](const auto& kind) { kind.backward(step); }, layer.kind);
+      step.finish();
       for (const auto& [input, gradient] : step.given()) {
         contribute(layer.inputs[input], gradient);
       }
@@ -355,9 +387,10 @@ class Lowering {
   Workload workload_;
   Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
   std::vector<Parameter> parameters_;
-  std::vector<std::size_t> first_parameter_;  ///< by layer, into parameters_; then their number
-  std::vector<std::vector<Id>> moments_;      ///< AdamW's m and v
-  std::vector<Shape> samples_;                ///< by Value
+  std::vector<std::size_t> first_parameter_;   ///< by layer, into parameters_; then their number
+  std::vector<std::vector<Id>> moments_;       ///< AdamW's m and v
+  std::vector<std::vector<Id>> layer_states_;  ///< by layer
+  std::vector<Shape> shapes_;                  ///< by Value, with any_batch
   std::map<Variant, int> steps_;
   std::map<std::int64_t, Batch> batches_;
 

@@ -171,7 +171,7 @@ TEST_P(EmulatedGolden, Trajectory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedGolden,
-                         testing::Combine(testing::ValuesIn(all_golden()),
+                         testing::Combine(testing::ValuesIn(golden_mlps()),
                                           testing::ValuesIn(all_forms), executions),
                          [](const auto& parameters) {
                            return label(std::get<0>(parameters.param)) + "_" +
@@ -203,7 +203,7 @@ TEST_P(EmulatedPrecision, IsVerified) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpu, EmulatedPrecision,
-    testing::Combine(testing::ValuesIn(all_golden()), testing::ValuesIn(all_forms),
+    testing::Combine(testing::ValuesIn(golden_mlps()), testing::ValuesIn(all_forms),
                      testing::Values(Precision::tf32, Precision::bf16, Precision::f16)),
     [](const auto& parameters) {
       return label(std::get<0>(parameters.param)) + "_" + label(std::get<1>(parameters.param)) +

@@ -26,9 +26,7 @@ struct Convolution {
     see.reads("w", w);
     see.reads("bias", bias);
     see.writes("y", y);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
+    see.value("window", window);
     see.value("activation", activation);
   }
   void check(const Fit& fit) const;
@@ -54,9 +52,7 @@ struct ConvolutionGrad {
     see.writes("dx", dx);
     see.writes("dw", dw);
     see.writes("dbias", dbias);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
+    see.value("window", window);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;

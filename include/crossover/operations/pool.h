@@ -25,10 +25,7 @@ struct MaxPool {
     see.reads("x", x);
     see.writes("y", y);
     see.writes("where", where);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
-    see.value("ceil", window.ceil);
+    see.value("window", window);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
@@ -53,10 +50,7 @@ struct MaxPoolGrad {
     see.reads("where", where);
     see.reads("dy", dy);
     see.writes("dx", dx);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
-    see.value("ceil", window.ceil);
+    see.value("window", window);
     see.value("x_activation", x_activation);
   }
   void check(const Fit& fit) const;
@@ -78,10 +72,7 @@ struct AveragePool {
   void describe(See& see) const {
     see.reads("x", x);
     see.writes("y", y);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
-    see.value("ceil", window.ceil);
+    see.value("window", window);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
@@ -104,10 +95,7 @@ struct AveragePoolGrad {
     see.reads("x", x);
     see.reads("dy", dy);
     see.writes("dx", dx);
-    see.value("window_size", window.size);
-    see.value("stride", window.stride);
-    see.value("padding", window.padding);
-    see.value("ceil", window.ceil);
+    see.value("window", window);
     see.value("x_activation", x_activation);
   }
   void check(const Fit& fit) const;

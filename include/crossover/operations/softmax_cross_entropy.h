@@ -8,9 +8,11 @@
 
 namespace crossover {
 
-/// loss[run] = mean over the batch of -log softmax(logits)[label], natural logarithm;
-/// dlogits = (softmax(logits) - onehot(label)) * scale / batch.
-/// logits [batch, classes] f32, labels [batch] i32, loss [runs] f32, dlogits [batch, classes] T.
+/// loss[run] = mean over all rows of -log softmax(logits)[label], natural logarithm;
+/// dlogits = (softmax(logits) - onehot(label)) * scale / rows.
+/// logits f32: rows of [classes], which are [batch, classes] with labels [batch], or
+/// [time, batch, classes] with labels [batch, time], where the label of row (t, b) is labels[b, t].
+/// labels i32, loss [runs] f32, dlogits T in the shape of the logits.
 struct SoftmaxCrossEntropy {
   Id logits = none, labels = none, loss = none, dlogits = none;
   /// 1 / k where gradients are accumulated over k batches, times the factor that keeps small

@@ -1,14 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
+// Elements are counted in the plain layout, which both tensors are therefore taken in.
+#include "../split.h"
+#include "crossover/float16.h"
+#include "crossover/random.h"
 #include "operations.h"
 
 namespace crossover::cpu {
+namespace {
 
-void lower(const Dropout& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no Dropout yet");
+struct Mask {
+  std::int64_t seed;
+  double probability;
+};
+
+template <class T>
+void apply(int threads, const Mask& mask, std::int32_t step, const T* x, T* y, std::int64_t count) {
+  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    const auto factor = static_cast<float>(1 / (1 - mask.probability));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double number = dropout_uniform(mask.seed, step, static_cast<std::uint64_t>(i));
+      const float kept = widened(x[i]) * factor;
+      y[i] = narrowed<T>(number < mask.probability ? 0.0F : kept);
+    }
+  });
 }
 
-void lower(const DropoutGrad& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no DropoutGrad yet");
+}  // namespace
+
+void lower(const Dropout& op, Lowering& to) {
+  with_float(to[op.x].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.x),
+           {reads(op.x), writes(op.y), updates(op.step)},
+           [mask = Mask{op.seed, op.probability}, n = to.count(op.x)](const Invocation& call) {
+             apply(call.threads, mask, ++*call.operand<std::int32_t>(2), call.operand<const T>(0),
+                   call.operand<T>(1), n);
+           });
+  });
+}
+
+void lower(const DropoutGrad& op, Lowering& to) {
+  with_float(to[op.dy].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.dy),
+           {reads(op.dy), writes(op.dx), reads(op.step)},
+           [mask = Mask{op.seed, op.probability}, n = to.count(op.dy)](const Invocation& call) {
+             apply(call.threads, mask, *call.operand<const std::int32_t>(2),
+                   call.operand<const T>(0), call.operand<T>(1), n);
+           });
+  });
 }
 
 }  // namespace crossover::cpu

@@ -21,7 +21,7 @@ void lower(const Gemm& op, Lowering& to) {
   if (op.transpose_b) {
     shape.b_strides = {1, k};
   }
-  add_product(to, shape, {.a = op.a, .b = op.b, .c = op.c});
+  add_product(to, shape, {.a = {op.a}, .b = {op.b}, .c = {op.c}});
 }
 
 }  // namespace crossover::cpu

@@ -1,22 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pooling in the image layout, all channels of a pixel at once. Gradients ask each pixel of the
+// image which windows hold it, so that nobody writes where another thread does.
+#include <algorithm>
+#include <utility>
+
+#include "../image.h"
+#include "../split.h"
+#include "../vector_math.h"
 #include "operations.h"
 
 namespace crossover::cpu {
+namespace {
 
-void lower(const MaxPool& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no MaxPool yet");
+/// Consecutive numbers.
+struct Range {
+  std::int64_t begin, end;
+};
+
+/// A window's positions over one of the image's two dimensions.
+class Positions {
+ public:
+  Positions(const Window& window, std::int64_t extent, std::int64_t count)
+      : window_(window), extent_(extent), count_(count) {}
+
+  /// Where the window at a position begins; may be in the padding.
+  [[nodiscard]] std::int64_t start(std::int64_t position) const {
+    return position * window_.stride - window_.padding;
+  }
+
+  /// The part of it that is in the image.
+  [[nodiscard]] Range inside(std::int64_t position) const {
+    const std::int64_t first = start(position);
+    return {std::max<std::int64_t>(first, 0), std::min(first + window_.size, extent_)};
+  }
+
+  /// How much of it is in the image or in the padding.
+  [[nodiscard]] std::int64_t counted(std::int64_t position) const {
+    const std::int64_t first = start(position);
+    return std::min(first + window_.size, extent_ + window_.padding) - first;
+  }
+
+  /// The positions whose windows hold a row, or a column.
+  [[nodiscard]] Range holding(std::int64_t at) const {
+    const std::int64_t last = (at + window_.padding) / window_.stride;
+    const std::int64_t before = at + window_.padding - window_.size;  // ends just before `at`
+    const std::int64_t first = before < 0 ? 0 : before / window_.stride + 1;
+    return {first, std::min(last + 1, count_)};
+  }
+
+ private:
+  Window window_;
+  std::int64_t extent_, count_;
+};
+
+/// How pixels of the image and of the result go together.
+struct Pooling {
+  Pooling(const Tensor& large, const Tensor& small, const Window& of)
+      : image(large, large.type),
+        result(small, large.type),
+        window(of),
+        rows(of, image.height, result.height),
+        columns(of, image.width, result.width) {}
+
+  ImageRows image, result;
+  Window window;
+  Positions rows, columns;
+};
+
+/// work(first element, row, column) for each pixel of an image: the element's place, and the
+/// pixel's.
+template <class Work>
+void for_each_pixel(int threads, const ImageRows& of, const Work& work) {
+  split(
+      threads, of.planes() * of.height,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t line = begin; line < end; ++line) {
+          for (std::int64_t column = 0; column < of.width; ++column) {
+            work(line / of.height, line % of.height, column);
+          }
+        }
+      },
+      1);
 }
 
-void lower(const MaxPoolGrad& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no MaxPoolGrad yet");
+std::int64_t place(const ImageRows& of, std::int64_t plane, std::int64_t row, std::int64_t column) {
+  return ((plane * of.height + row) * of.width + column) * of.channels;
 }
 
-void lower(const AveragePool& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no AveragePool yet");
+// ---- the largest
+
+template <class T>
+void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* where_largest) {
+  for_each_pixel(
+      threads, of.result, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+        const Range rows = of.rows.inside(row);
+        const Range columns = of.columns.inside(column);
+        // The place in the window of the pixel in row 0 and column 0 of the image.
+        const std::int64_t origin = -of.rows.start(row) * of.window.size - of.columns.start(column);
+        const std::int64_t result = place(of.result, plane, row, column);
+        for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+          const T* from = x + place(of.image, plane, 0, 0) + c;
+          Floats largest =
+              load(part, from + (rows.begin * of.image.width + columns.begin) * of.image.channels);
+          Words at = Words{} + static_cast<std::uint32_t>(origin + rows.begin * of.window.size +
+                                                          columns.begin);
+          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+              const Floats value = load(part, from + (h * of.image.width + w) * of.image.channels);
+              const auto larger = value > largest;
+              const Words here =
+                  Words{} + static_cast<std::uint32_t>(origin + h * of.window.size + w);
+              largest = larger ? value : largest;
+              at = larger ? here : at;
+            }
+          }
+          store(part, largest, y + result + c);
+          store(part, at, where_largest + result + c);
+        });
+      });
 }
 
-void lower(const AveragePoolGrad& /*op*/, Lowering& /*to*/) {
-  throw Unsupported("the CPU backend has no AveragePoolGrad yet");
+template <Activation activation, class T>
+void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_t* where_largest,
+                   const T* dy, T* dx) {
+  for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+    const Range rows = of.rows.holding(row);
+    const Range columns = of.columns.holding(column);
+    for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+      Floats sum{};
+      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+        for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+          const std::int64_t at = place(of.result, plane, h, w) + c;
+          const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.window.size +
+                                                       column - of.columns.start(w));
+          Floats gradient = load(part, dy + at);
+          if constexpr (activation != Activation::identity) {
+            gradient = times_derivative<activation>(gradient, load(part, y + at));
+          }
+          sum += where(load(part, where_largest + at) == here, gradient, all(0));
+        }
+      }
+      store(part, sum, dx + place(of.image, plane, row, column) + c);
+    });
+  });
+}
+
+// ---- the mean
+
+float weight(const Pooling& of, std::int64_t row, std::int64_t column) {
+  return 1.0F / static_cast<float>(of.rows.counted(row) * of.columns.counted(column));
+}
+
+template <class T>
+void average_pool(int threads, const Pooling& of, const T* x, T* y) {
+  for_each_pixel(
+      threads, of.result, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+        const Range rows = of.rows.inside(row);
+        const Range columns = of.columns.inside(column);
+        for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+          Floats sum{};
+          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+              sum += load(part, x + place(of.image, plane, h, w) + c);
+            }
+          }
+          store(part, sum * weight(of, row, column), y + place(of.result, plane, row, column) + c);
+        });
+      });
+}
+
+template <Activation activation, class T>
+void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, T* dx) {
+  for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+    const Range rows = of.rows.holding(row);
+    const Range columns = of.columns.holding(column);
+    const std::int64_t at = place(of.image, plane, row, column);
+    for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
+      Floats sum{};
+      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+        for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+          sum += load(part, dy + place(of.result, plane, h, w) + c) * weight(of, h, w);
+        }
+      }
+      if constexpr (activation != Activation::identity) {
+        sum = times_derivative<activation>(sum, load(part, x + at + c));
+      }
+      store(part, sum, dx + at + c);
+    });
+  });
+}
+
+/// work(activation as a type).
+template <class Work>
+void with_activation(Activation activation, const Work& work) {
+  switch (activation) {
+    case Activation::identity:
+      return work(std::integral_constant<Activation, Activation::identity>{});
+    case Activation::relu:
+      return work(std::integral_constant<Activation, Activation::relu>{});
+    case Activation::sigmoid:
+      return work(std::integral_constant<Activation, Activation::sigmoid>{});
+  }
+}
+
+}  // namespace
+
+void lower(const MaxPool& op, Lowering& to) {
+  const Tensor& x = to[op.x];
+  with_float(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::pooling, to.threads_for(op.x),
+           {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y])),
+            writes(op.where, image_layout(to[op.where], x.type))},
+           [of = Pooling(x, to[op.y], op.window)](const Invocation& call) {
+             max_pool(call.threads, of, call.operand<const T>(0), call.operand<T>(1),
+                      call.operand<std::uint8_t>(2));
+           });
+  });
+}
+
+void lower(const MaxPoolGrad& op, Lowering& to) {
+  const Tensor& dx = to[op.dx];
+  const Layout small = image_layout(to[op.dy]);
+  const bool has_factor = op.x_activation != Activation::identity;
+  with_float(dx.type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(op.x_activation, [&](auto activation) {
+      to.add(OpCategory::pooling, to.threads_for(op.dx),
+             {has_factor ? reads(op.y, small) : Argument{},
+              reads(op.where, image_layout(to[op.where], dx.type)), reads(op.dy, small),
+              writes(op.dx, image_layout(dx))},
+             [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
+               max_pool_grad<decltype(activation)::value>(
+                   call.threads, of, call.operand<const T>(0), call.operand<const std::uint8_t>(1),
+                   call.operand<const T>(2), call.operand<T>(3));
+             });
+    });
+  });
+}
+
+void lower(const AveragePool& op, Lowering& to) {
+  const Tensor& x = to[op.x];
+  with_float(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::pooling, to.threads_for(op.x),
+           {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y]))},
+           [of = Pooling(x, to[op.y], op.window)](const Invocation& call) {
+             average_pool(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
+           });
+  });
+}
+
+void lower(const AveragePoolGrad& op, Lowering& to) {
+  const Tensor& dx = to[op.dx];
+  const bool has_factor = op.x_activation != Activation::identity;
+  with_float(dx.type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(op.x_activation, [&](auto activation) {
+      to.add(OpCategory::pooling, to.threads_for(op.dx),
+             {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
+              reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
+             [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
+               average_pool_grad<decltype(activation)::value>(
+                   call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
+                   call.operand<T>(2));
+             });
+    });
+  });
 }
 
 }  // namespace crossover::cpu

@@ -1,53 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <type_traits>
 
-#include "crossover/float16.h"
+#include "../vector_math.h"
 #include "operations.h"
 
 namespace crossover::cpu {
 namespace {
 
+/// The label of position i is labels[i % batch * time + i / batch]: logits lie time first.
+struct Sizes {
+  std::int64_t time, batch, classes;
+
+  explicit Sizes(const Shape& logits)
+      : time(logits.size() == 2 ? 1 : logits[0]),
+        batch(leading(logits) / time),
+        classes(logits.back()) {}
+};
+
+float largest_of(const float* row, std::int64_t count) {
+  float largest = row[0];
+  Floats of_lanes = all(row[0]);
+  for_each_vector(count, [&](auto part, std::int64_t i) {
+    const Floats values = load(part, row + i);
+    if constexpr (std::is_same_v<decltype(part), WholeVector>) {
+      of_lanes = where(values > of_lanes, values, of_lanes);
+    } else {
+      largest = std::max(largest, *std::max_element(row + i, row + count));
+    }
+  });
+  for (int i = 0; i < lanes; ++i) {
+    largest = std::max(largest, of_lanes[i]);
+  }
+  return largest;
+}
+
+/// The sum of exp(x - largest); see(part, first, exponentials) gets them.
+template <class See>
+float sum_of_exponentials(const float* row, std::int64_t count, float largest, const See& see) {
+  const std::int64_t vectors = count / lanes;
+  const Floats sums = sum_of_rows<1>(vectors, [&](std::int64_t v) {
+    const Floats e = exponential(load(WholeVector{}, row + v * lanes) - largest);
+    see(WholeVector{}, v * lanes, e);
+    return std::array{e};
+  })[0];
+  float sum = 0;
+  for (int i = 0; i < lanes; ++i) {
+    sum += sums[i];
+  }
+  const std::int64_t first = vectors * lanes;
+  for_each_vector(count - first, [&](auto part, std::int64_t /*first*/) {
+    const Floats e = exponential(load(part, row + first) - largest);
+    see(part, first, e);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      sum += e[i];
+    }
+  });
+  return sum;
+}
+
 /// Writes dlogits; returns the loss.
 template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
-                            std::int64_t batch, std::int64_t classes, float scale, T* dlogits) {
-  const float factor = scale / static_cast<float>(batch);
+                            const Sizes& of, float scale, T* dlogits) {
+  const std::int64_t positions = of.time * of.batch;
+  const float factor = scale / static_cast<float>(positions);
   double loss = 0;  // in double: a batch may have thousands of rows
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(+ : loss)
-  for (std::int64_t i = 0; i < batch; ++i) {
-    const float* row = logits + i * classes;
-    T* gradient = dlogits + i * classes;
-    const float largest = *std::max_element(row, row + classes);
-    float sum = 0;
-    if constexpr (std::is_same_v<T,
-                                 float>) {  // has room for the exponentials until the sum is known
-      for (std::int64_t c = 0; c < classes; ++c) {
-        gradient[c] = std::exp(row[c] - largest);
-        sum += gradient[c];
-      }
-    } else {
-      for (std::int64_t c = 0; c < classes; ++c) {
-        sum += std::exp(row[c] - largest);
-      }
-    }
-    loss += static_cast<double>(largest - row[labels[i]]) + std::log(static_cast<double>(sum));
+  for (std::int64_t i = 0; i < positions; ++i) {
+    const float* row = logits + i * of.classes;
+    T* gradient = dlogits + i * of.classes;
+    const std::int32_t label = labels[i % of.batch * of.time + i / of.batch];
+    const float largest = largest_of(row, of.classes);
+    // f32 has room for the exponentials until the sum is known.
+    constexpr bool has_room = std::is_same_v<T, float>;
+    const float sum =
+        sum_of_exponentials(row, of.classes, largest, [&](auto part, std::int64_t first, Floats e) {
+          if constexpr (has_room) {
+            store(part, e, gradient + first);
+          }
+        });
+    loss += static_cast<double>(largest - row[label]) + std::log(static_cast<double>(sum));
     const float normalized = factor / sum;
-    if constexpr (std::is_same_v<T, float>) {
-      for (std::int64_t c = 0; c < classes; ++c) {
-        gradient[c] *= normalized;
+    float of_label = 0;
+    for_each_vector(of.classes, [&](auto part, std::int64_t first) {
+      const Floats e =
+          has_room ? load(part, gradient + first) : exponential(load(part, row + first) - largest);
+      store(part, e * normalized, gradient + first);
+      if (label >= first && label < first + lanes) {
+        of_label = e[label - first] * normalized;
       }
-      gradient[labels[i]] -= factor;
-    } else {
-      for (std::int64_t c = 0; c < classes; ++c) {
-        gradient[c] = narrowed<T>(std::exp(row[c] - largest) * normalized);
-      }
-      const std::int32_t label = labels[i];
-      gradient[label] = narrowed<T>(std::exp(row[label] - largest) * normalized - factor);
-    }
+    });
+    gradient[label] = narrowed<T>(of_label - factor);
   }
-  return static_cast<float>(loss / static_cast<double>(batch));
+  return static_cast<float>(loss / static_cast<double>(positions));
 }
 
 }  // namespace
@@ -57,11 +105,11 @@ void lower(const SoftmaxCrossEntropy& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::loss, to.threads_for(op.logits),
            {reads(op.logits), reads(op.labels), updates(op.loss), writes(op.dlogits)},
-           [batch = to[op.logits].shape[0], classes = to[op.logits].shape[1],
+           [of = Sizes(to[op.logits].shape),
             scale = static_cast<float>(op.scale)](const Invocation& call) {
              call.operand<float>(2)[call.now.run] = softmax_cross_entropy(
                  call.threads, call.operand<const float>(0), call.operand<const std::int32_t>(1),
-                 batch, classes, scale, call.operand<T>(3));
+                 of, scale, call.operand<T>(3));
            });
   });
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalization of images, in training.
+#pragma once
+
+#include "crossover/layer.h"
+
+namespace crossover {
+
+/// [batch, channels, height, width], each channel normalized over the others, then times scale
+/// [channels], which starts at 1, plus shift [channels], which starts at 0.
+struct BatchNormLayer {
+  static constexpr bool result_may_be_f32 = false;
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+}  // namespace crossover

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution of images.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/layer.h"
+#include "crossover/window.h"
+
+namespace crossover {
+
+/// [batch, in, height, width] -> [batch, out_channels, positions, positions]. Weight [out_channels,
+/// in, size, size] and bias [out_channels], if it has one, start uniform in +- 1 / sqrt(in * size *
+/// size), as PyTorch's do.
+struct ConvolutionLayer {
+  std::int64_t out_channels;
+  Window window;
+  bool has_bias = true;
+
+  static constexpr bool result_may_be_f32 = false;
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+}  // namespace crossover

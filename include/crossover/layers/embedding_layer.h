@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens as vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/layer.h"
+
+namespace crossover {
+
+/// Tokens [batch, time] -> [time, batch, width]: time first, as layers of sequences read it. The
+/// table [vocabulary, width] starts uniform in [-1, 1).
+struct EmbeddingLayer {
+  std::int64_t vocabulary;
+  std::int64_t width;
+
+  static constexpr bool result_may_be_f32 = false;
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+}  // namespace crossover

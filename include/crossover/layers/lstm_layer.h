@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long short-term memory.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/layer.h"
+
+namespace crossover {
+
+/// Sequences [time, batch, in] -> [time, batch, hidden]. Weights [4 hidden, in] of the inputs and
+/// [4 hidden, hidden] of the recurrence, then a bias [4 hidden] of each, start uniform in +- 1 /
+/// sqrt(hidden), as PyTorch's do.
+struct LstmLayer {
+  std::int64_t hidden;
+
+  static constexpr bool result_may_be_f32 = false;
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+}  // namespace crossover

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools", by
+// their sizes: as they stand here unless others are given. model.h has the fully connected ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "crossover/model.h"
+
+namespace crossover {
+
+/// alexnet-r: three convolutions of 5 x 5 with pooling on images of CIFAR-10, as in Caffe's quick
+/// network for it.
+struct AlexNetR {
+  std::int64_t image = 32;  ///< rows, and columns
+  std::array<std::int64_t, 3> channels{32, 32, 64};
+  std::int64_t classes = 10;
+};
+Model alexnet(const AlexNetR& sizes);
+
+/// alexnet-s (Krizhevsky et al. 2012) in one tower, without local response normalization.
+struct AlexNetS {
+  std::int64_t image = 224;
+  std::array<std::int64_t, 5> channels{96, 256, 384, 384, 256};
+  std::int64_t hidden = 4096;
+  std::int64_t classes = 1000;
+  double dropout = 0.5;  ///< 0: no such layers
+};
+Model alexnet(const AlexNetS& sizes);
+
+/// The residual network of 6 blocks + 2 layers for CIFAR-10 (He et al. 2016): resnet-56, with
+/// convolutions of 1 x 1 where a shortcut changes its shape.
+struct ResNetR {
+  std::int64_t blocks = 9;  ///< of each of the three widths
+  std::int64_t image = 32;
+  std::array<std::int64_t, 3> channels{16, 32, 64};
+  std::int64_t classes = 10;
+};
+Model resnet(const ResNetR& sizes);
+
+/// resnet-50 (He et al. 2016): bottlenecks of 1 x 1, 3 x 3 and 1 x 1, of which the second has the
+/// stride.
+struct ResNetS {
+  std::int64_t image = 224;
+  std::int64_t stem = 64;                          ///< channels of the first convolution
+  std::array<std::int64_t, 4> blocks{3, 4, 6, 3};  ///< of each width
+  std::array<std::int64_t, 4> middle{64, 128, 256,
+                                     512};  ///< channels; a block gives four times as many
+  std::int64_t classes = 1000;
+};
+Model resnet(const ResNetS& sizes);
+
+/// lstm: a language model that predicts a token at every place of a sequence.
+struct LanguageModel {
+  std::int64_t vocabulary = 10000;
+  std::int64_t hidden = 256;  ///< of each layer, and of the embedding
+  std::int64_t layers = 2;
+  std::int64_t time = 32;  ///< tokens of a sequence
+};
+Model language_model(const LanguageModel& sizes);
+
+}  // namespace crossover

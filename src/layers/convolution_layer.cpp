@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/layers/convolution_layer.h"
+
+#include <cmath>
+
+#include "contexts.h"
+
+namespace crossover {
+namespace {
+
+constexpr std::size_t weight = 0;
+constexpr std::size_t bias = 1;
+
+}  // namespace
+
+Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
+  const std::int64_t in = shapes.image()[1];
+  const Shape weights{out_channels, in, window.size, window.size};
+  const auto fan_in = static_cast<double>(in * window.size * window.size);
+  const Start start{.bound = 1 / std::sqrt(fan_in)};
+  shapes.parameter("weight", weights, start);
+  if (has_bias) {
+    shapes.parameter("bias", {out_channels}, start, ReadAs::f32);
+  }
+  return shapes.image_behind(window, out_channels);
+}
+
+void ConvolutionLayer::forward(LayerForward& step) const {
+  step.emit(Convolution{.x = step.x(),
+                        .w = step.parameter(weight),
+                        .bias = has_bias ? step.parameter(bias) : none,
+                        .y = step.y(),
+                        .window = window});
+}
+
+void ConvolutionLayer::backward(LayerBackward& step) const {
+  step.emit(ConvolutionGrad{.x = step.x(),
+                            .w = step.parameter(weight),
+                            .dy = step.dy(),
+                            .dx = step.dx(),
+                            .dw = step.gradient(weight),
+                            .dbias = has_bias ? step.gradient(bias) : none,
+                            .window = window});
+}
+
+}  // namespace crossover
