@@ -120,7 +120,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
     if has_networks:
         return (
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
-            "on both (./run without --model does)"
+            "on both (./run without --model does), or one network at several batch sizes "
+            "(--family=Minibatch --batch=8,64,512)"
         )
     if other := other_work(file):
         return f"{place} {other}; measure both in one run"
