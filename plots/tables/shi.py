@@ -270,7 +270,7 @@ def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
         Column("seconds", "mini-batch", numeric=True),
         *(column for side in SIDES for column in _against_columns(side)),
     )
-    notes = [*flags, *differences(figures, (row for _, rows in measured for row in rows))]
+    notes = [*flags, *differences(figures, (one.row for _, one in own))]
     notes += [text for file, _ in found for text in _left_out(file, figures)]
     notes.append(
         "Ratio: the published time over ours, so above 1 ours is faster. Its 95 % interval is "

@@ -201,6 +201,7 @@ def test_nothing_is_claimed_without_a_row(figures, write):
     file = loaded(write, heart, failed)
     assert brought(figures, [file]) == []
     assert ratio_table(figures, [file]).lines == ()
+    assert not any(note.startswith("LSTM: ") for note in ratio_table(figures, [file]).notes)
     # A published dash is no figure.
     assert "Caffe" not in str(ours(figures, loaded(write, step("lstm", 1, [1.0] * 5)).rows))
 
