@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -431,6 +432,111 @@ INSTANTIATE_TEST_SUITE_P(Thin, WrongOperation,
                          [](const auto& parameters) {
                            return std::get<0>(parameters.param).name + "_" +
                                   to_string(std::get<1>(parameters.param));
+                         });
+
+// ---- right operations pass
+
+class RightOperation : public testing::TestWithParam<std::tuple<Thin, Precision>> {};
+
+TEST_P(RightOperation, IsVerifiedOnTheCpu) {
+  const auto& [thin, precision] = GetParam();
+  const auto backend = make_cpu_backend();
+  if (const std::string reason = backend->missing_for(precision); !reason.empty()) {
+    GTEST_SKIP() << reason;
+  }
+  const Training plain = training_of(thin, precision);
+  const Workload workload = backend->optimize(plain.workload);
+  for (const int threads : {1, 3}) {
+    const auto program = backend->compile(
+        workload, {.threads = threads, .precision = precision, .keep_activations = true});
+    set_data(*program, workload, plain.data);
+    Reference reference(workload);
+    set_data(reference, plain.data);
+    try {
+      const OperationVerification found = verify_operations(*program, reference, steps, precision);
+      EXPECT_EQ(found.operations, std::ssize(workload.steps.front().ops));
+      EXPECT_GT(found.error, 0);
+      testing::Test::RecordProperty("error", std::to_string(found.error));
+    } catch (const Mismatch& mismatch) {
+      ADD_FAILURE() << mismatch.what();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Thin, RightOperation,
+                         testing::Combine(testing::ValuesIn(thin_networks()),
+                                          testing::Values(Precision::f32, Precision::bf16)),
+                         [](const auto& parameters) {
+                           return std::get<0>(parameters.param).name + "_" +
+                                  to_string(std::get<1>(parameters.param));
+                         });
+
+/// Operations are verified as they were fused: so fusing must change nothing.
+class Fusing : public testing::TestWithParam<Thin> {};
+
+std::vector<double> changes(const std::vector<double>& from, const std::vector<double>& to) {
+  std::vector<double> all(to.size());
+  std::transform(to.begin(), to.end(), from.begin(), all.begin(), std::minus<>());
+  return all;
+}
+
+TEST_P(Fusing, ChangesNoUpdate) {
+  const Training plain = training_of(GetParam(), Precision::f32);
+  const Trajectory expected = reference_trajectory(plain.workload, plain.data, steps);
+  Reference start(plain.workload);
+  restart(start);
+  for (const Workload& fused : {fuse(plain.workload), fuse_update(fuse(plain.workload))}) {
+    const Trajectory found = reference_trajectory(fused, plain.data, steps);
+    for (std::size_t i = 0; i < expected.parameters.size(); ++i) {
+      const auto& [id, values] = expected.parameters[i];
+      const std::vector<double> old = copy(start[id]);
+      EXPECT_LT(relative_error(changes(old, found.parameters[i].second), changes(old, values)),
+                1e-7)
+          << plain.workload[id].name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Thin, Fusing, testing::ValuesIn(thin_networks()),
+                         [](const auto& parameters) { return parameters.param.name; });
+
+// ---- updates are more than their rounding
+
+/// Where they are not, a wrong update would pass for rounding.
+class Update : public testing::TestWithParam<std::string> {};
+
+TEST_P(Update, IsFarMoreThanItsRounding) {
+  const Task task = find_model(GetParam());
+  constexpr std::int64_t few = 2;
+  const Workload workload = make_cpu_backend()->optimize(
+      training_epoch(task.model, {.rows = few, .batch = few, .optimizer = task.optimizer}));
+  Reference reference(workload);
+  set_data(reference, task.generate(few));
+  restart(reference);
+  std::vector<std::vector<double>> start;
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    start.push_back(copy(reference[id]));
+  }
+  reference.run(0, 1);
+  auto before = start.begin();
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    const std::vector<double> after = copy(reference[id]);
+    const std::vector<double> update = changes(*before++, after);
+    const double size =
+        std::sqrt(std::inner_product(update.begin(), update.end(), update.begin(), 0.0));
+    EXPECT_LT(rounding_of_update(after), 0.1 * size)
+        << workload[id].name << ": " << rounding_of_update(after) / size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
+                         testing::Values("disc-2", "disc-8", "disc-12", "heart", "fcn-r", "fcn-s",
+                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50",
+                                         "lstm"),
+                         [](const auto& parameters) {
+                           std::string name = parameters.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 }  // namespace

@@ -73,6 +73,10 @@ struct Mismatch : std::runtime_error {
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
 
+/// The same of a program that has just run them, in whatever pieces, each position at most once.
+Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
+                          Precision precision = Precision::f32);
+
 /// Runs the first step from the start, and compares its loss.
 Verification verify_first_loss(Program& program, const Workload& workload, double expected,
                                Precision precision = Precision::f32);

@@ -81,6 +81,13 @@ void compare_parameter(Program& program, const Workload& workload, Id id,
        result.parameter_error);
 }
 
+void compare_parameters(Program& program, const Workload& workload, const Trajectory& trajectory,
+                        Verification& result) {
+  for (const auto& [id, expected] : trajectory.parameters) {
+    compare_parameter(program, workload, id, expected, result);
+  }
+}
+
 /// Whether rounding may put an input of a ReLU on the other side of zero in the step that the
 /// reference has just run: then its gradient is another, and both are right. Zero itself is exact,
 /// and one of two gradients there as well, where the program takes the other.
@@ -212,9 +219,20 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
   Verification result = verification_of(program, workload, steps, precision);
   restart(program, workload);
   run_and_compare_losses(program, workload, trajectory.losses, 0, steps, result);
-  for (const auto& [id, expected] : trajectory.parameters) {
-    compare_parameter(program, workload, id, expected, result);
+  compare_parameters(program, workload, trajectory, result);
+  return result;
+}
+
+Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
+                          Precision precision) {
+  const std::int64_t steps = std::ssize(trajectory.losses);
+  Verification result = verification_of(program, workload, steps, precision);
+  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto i = static_cast<std::size_t>(step);
+    compare_loss(losses.at(i), trajectory.losses[i], step, result);
   }
+  compare_parameters(program, workload, trajectory, result);
   return result;
 }
 
