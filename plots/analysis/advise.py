@@ -89,7 +89,8 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
     if not rows:
         precision = printable(cost.precision, 40)
         what = "no row of a network with convolutions" if cost.convolves else "no Epoch row"
-        return [], [f"the file has {what} in the precision of the network, {precision}"]
+        remedy = f"; {_itself(cost)}" if cost.convolves else ""
+        return [], [f"the file has {what} in the precision of the network, {precision}{remedy}"]
     found, problems = [], []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]
@@ -121,11 +122,16 @@ def _too_few(label: str, networks: int, cost: Cost) -> str:
             f"{label}: {networks} networks have the counters for a fit, which needs "
             f"{FEWEST_NETWORKS}; measure more networks"
         )
+    found = "1 network" if networks == 1 else f"{networks} networks"
     return (
-        f"{label}: {networks} networks with convolutions were measured, and a fit needs "
-        f"{FEWEST_NETWORKS}, as rates of convolutions differ with their shapes more than those of "
-        f"products; measure the network itself with --family=Minibatch --model={cost.model}"
+        f"{label}: {found} with convolutions measured, and a fit needs {FEWEST_NETWORKS}, as rates "
+        f"of convolutions differ with their shapes more than those of products; {_itself(cost)}"
     )
+
+
+def _itself(cost: Cost) -> str:
+    name = printable(cost.model, 60)
+    return f"measure the network itself with --family=Minibatch --model={name}"
 
 
 def _is_alike(row: Row, cost: Cost) -> bool:

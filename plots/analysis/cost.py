@@ -150,10 +150,9 @@ def _parse(source: str, text: str) -> Cost:
         epoch = fields["epoch"]
         numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
         launches = epoch["device_launches"]
-        numbers += [launches["cpu"]]  # a GPU may lack an operation of the network
-        numbers += [
-            count for modes in launches.get("cuda", {}).values() for count in modes.values()
-        ]
+        numbers += [launches["cpu"]]
+        on_gpu = launches.get("cuda", {})  # which may lack an operation of the network
+        numbers += [count for modes in on_gpu.values() for count in modes.values()]
         good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
         good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
         if good:

@@ -363,7 +363,7 @@ def test_networks_with_convolutions_are_refused_with_the_reason(path, write, cap
     assert load_cost(cost).convolves
     assert main(["advise", str(path), "--cost", str(cost)]) == 2
     error = capsys.readouterr().err
-    assert "CPU, 1 thread: 4 networks with convolutions were measured, and a fit needs 6" in error
+    assert "CPU, 1 thread: 4 networks with convolutions measured, and a fit needs 6" in error
     assert "measure the network itself with --family=Minibatch --model=own-net" in error
     content = json.loads(cost.read_text())
     del content["epoch"]["device_launches"]["cuda"]  # a GPU lacks one of the operations
