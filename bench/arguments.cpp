@@ -182,6 +182,11 @@ std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t ow
   return arguments.batches.empty() ? std::vector{own} : arguments.batches;
 }
 
+bool is_given(const Arguments& arguments, const std::string& flag) {
+  return std::any_of(arguments.passed_on.begin(), arguments.passed_on.end(),
+                     [&](const std::string& word) { return word.starts_with(flag + "="); });
+}
+
 Arguments parse(const std::vector<std::string>& arguments) {
   Arguments result{.sweep = sweeps()[1]};
   NetworkFlags networks;
@@ -193,7 +198,9 @@ Arguments parse(const std::vector<std::string>& arguments) {
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||
       result.action == Action::cost) {
-    result.tasks = tasks_for(networks, result.choices.of("model"), result.sweep.models);
+    const std::vector<std::string> named = result.choices.of("model");
+    result.tasks = tasks_for(networks, named, result.sweep.models);
+    result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);
   }
   return result;
 }

@@ -23,7 +23,8 @@ enum class CudaUse { automatic, on, off };
 struct Arguments {
   Action action = Action::measure;
   Sweep sweep;
-  std::vector<Task> tasks;            ///< the networks to measure, changes by flags included
+  std::vector<Task> tasks;            ///< the networks to measure, changes by flags included;
+  std::vector<Task> minibatch_tasks;  ///< those of the family Minibatch
   Choices choices;                    ///< of the axes; what follows from them:
   std::vector<std::string> families;  ///< to measure
   std::vector<Precision> precisions;
@@ -41,6 +42,9 @@ struct Arguments {
 
 /// The batch sizes of the command line, or `own`.
 std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t own);
+
+/// Whether the command line has that flag of Google Benchmark's.
+bool is_given(const Arguments& arguments, const std::string& flag);
 
 /// Throws UsageError.
 Arguments parse(const std::vector<std::string>& arguments);

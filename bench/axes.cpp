@@ -64,7 +64,7 @@ std::vector<Axis> computation_axes() {
       {.key = "batch",
        .description = "samples per training step",
        .flag = {"--batch", "N,...",
-                "batch sizes (default: the network's own); at most the number of rows is used",
+                "batch sizes (default: the network's own); of an epoch at most its number of rows",
                 largest_size}},
       {.key = "activation",
        .description = "function after the layer",
@@ -94,7 +94,8 @@ std::vector<Axis> computation_axes() {
        .description = "batches whose gradients are summed for one update",
        .unsaid = "1",
        .flag = {"--accumulate", "K",
-                "update the parameters once every K batches, with summed gradients (default: 1)",
+                "in an epoch, update the parameters once every K batches, with summed gradients "
+                "(default: 1)",
                 largest_size}},
       option<bool>(
           {.key = "loss",

@@ -50,11 +50,10 @@ Json step_json(const Workload& epoch) {
   return json;
 }
 
-/// By device, on a GPU by execution and placement too: what a row's counter of that name says.
-Json device_launches(const Workload& epoch, const Arguments& arguments) {
+/// By execution and placement.
+Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   const Workload on_gpu = fuse(epoch);  // as CUDA's Backend::optimize(), of a GPU that need not be
-  Json json = {{"cpu", cpu_launches(make_cpu_backend()->optimize(epoch))},
-               {"cuda", Json::object()}};
+  Json json = Json::object();
   for (const Configuration& mode : every_mode({"execution", "data"})) {
     if (!makes_sense(mode, arguments.loss_every_step)) {
       continue;
@@ -62,8 +61,24 @@ Json device_launches(const Workload& epoch, const Arguments& arguments) {
     CompileOptions options = options_of(mode);
     options.precision = arguments.precisions.front();
     options.loss_every_step = arguments.loss_every_step;
-    json["cuda"][value_of(mode, "execution")][value_of(mode, "data")] =
-        cuda_launches(on_gpu, options);
+    json[value_of(mode, "execution")][value_of(mode, "data")] = cuda_launches(on_gpu, options);
+  }
+  return json;
+}
+
+/// By device, on a GPU by execution and placement too: what a row's counter of that name says. A
+/// backend that lacks an operation says nothing.
+Json device_launches(const Workload& epoch, const Arguments& arguments) {
+  Json json = Json::object();
+  try {
+    json["cpu"] = cpu_launches(make_cpu_backend()->optimize(epoch));
+  } catch (const Unsupported&) {
+    // nothing is left to say
+  }
+  try {
+    json["cuda"] = gpu_launches(epoch, arguments);
+  } catch (const Unsupported&) {
+    // nothing is left to say
   }
   return json;
 }

@@ -39,10 +39,7 @@ int trials(double iteration, double min_time_seconds) {
 
 }  // namespace
 
-double expected_reference_seconds(double flops) {
-  constexpr double flops_per_second = 1e10;
-  return flops / flops_per_second;
-}
+double expected_reference_seconds(double flops) { return flops / reference_flops_per_second; }
 
 double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
                         const ExpectedWork& work) {

@@ -25,7 +25,8 @@ struct ExpectedWork {
   double flops_of_reference = 0;
 };
 
-/// In float64, of the interpreter.
+/// Of the interpreter in float64, on networks that it takes seconds for.
+constexpr double reference_flops_per_second = 1e10;
 double expected_reference_seconds(double flops);
 
 /// From compilation to the last repetition. `threads`: of the CPU.

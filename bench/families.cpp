@@ -6,7 +6,7 @@ namespace crossover::bench {
 const std::vector<BenchmarkFamily>& families() {
   static const std::vector<BenchmarkFamily> all{
       {"Peak", register_peaks},   {"Copy", register_copies},  {"Gemm", register_gemms},
-      {"Layer", register_layers}, {"Epoch", register_epochs},
+      {"Layer", register_layers}, {"Epoch", register_epochs}, {"Minibatch", register_minibatches},
   };
   return all;
 }

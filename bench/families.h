@@ -28,5 +28,6 @@ void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
 
 }  // namespace crossover::bench

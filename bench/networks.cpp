@@ -80,7 +80,7 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
        [&to](const std::string& text) {
          to.weight_decay = parse_number<double>("--weight-decay", text, 0, largest_rate);
        }},
-      {"--rows", "N", "rows of generated data (default: the network's own number)",
+      {"--rows", "N", "rows of generated data of an epoch (default: the network's own number)",
        [&to](const std::string& text) {
          to.rows = parse_number<std::int64_t>("--rows", text, 1, largest_size);
        }},

@@ -30,11 +30,6 @@ Effort effort(const std::string& sweep) {
   return {.repetitions = 5, .min_time_seconds = 0.05};
 }
 
-bool is_given(const Arguments& arguments, const std::string& flag) {
-  return std::any_of(arguments.passed_on.begin(), arguments.passed_on.end(),
-                     [&](const std::string& word) { return word.starts_with(flag + "="); });
-}
-
 }  // namespace
 
 std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,

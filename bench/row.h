@@ -30,9 +30,11 @@ struct RowVerification {
   std::string reference;  ///< "float64 interpreter"; empty: the row's own check() is all there is
   std::string unit;       ///< what was compared: "steps" or "entries"; empty: every byte
   std::int64_t compared = 0, of = 0;  ///< so many, of so many
+  std::optional<std::int64_t> batch;  ///< of the steps compared; none: the row's
   double tolerance = 0;
   double error = 0;  ///< the largest, relative
   std::optional<double> parameter_tolerance, parameter_error;
+  std::optional<double> operation_tolerance, operation_error;
   std::int64_t undetermined = 0;            ///< updates that could not be verified
   std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
   bool relu_passes_zero = false;

@@ -63,11 +63,18 @@ Json verification_json(const RowVerification& verification) {
     json[verification.unit] = verification.compared;
     json[verification.unit + "_of"] = verification.of;
   }
+  if (verification.batch) {
+    json["batch"] = *verification.batch;
+  }
   json["tolerance"] = number(verification.tolerance);
   json["relative_error"] = number(verification.error);
   if (verification.parameter_tolerance && verification.parameter_error) {
     json["parameter_tolerance"] = number(*verification.parameter_tolerance);
     json["parameter_error"] = number(*verification.parameter_error);
+  }
+  if (verification.operation_tolerance && verification.operation_error) {
+    json["operation_tolerance"] = number(*verification.operation_tolerance);
+    json["operation_error"] = number(*verification.operation_error);
   }
   if (verification.undetermined > 0) {
     json["undetermined_updates"] = verification.undetermined;

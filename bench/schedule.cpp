@@ -13,11 +13,13 @@ namespace crossover::bench {
 namespace {
 
 /// What comes after the overview. A family that is not named here comes last: a new one goes where
-/// it is worth its minutes (mini-batches and other frameworks: after Layer).
-constexpr std::array worth{"Epoch", "Copy", "Gemm", "Layer"};
+/// it is worth its minutes (other frameworks: after Minibatch).
+constexpr std::array worth{"Epoch", "Copy", "Gemm", "Layer", "Minibatch"};
 
 /// How large the work is, which an overview need not vary.
 const std::set<std::string> sizes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
+
+bool trains(const std::string& family) { return family == "Epoch" || family == "Minibatch"; }
 
 std::string value_of(const Row& row, const std::string& key) {
   for (const auto& [name, value] : row.configuration) {
@@ -33,7 +35,8 @@ bool on_gpu(const Row& row) { return !row.device->is_host; }
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
   return value_of(row, "precision") == "f32" &&
-         (on_gpu(row) ? value_of(row, "execution") == "graph-epoch"
+         (on_gpu(row) ? value_of(row, "execution") ==
+                            (value_of(row, "family") == "Minibatch" ? "graph" : "graph-epoch")
                       : value_of(row, "cpu_threads") == most_threads);
 }
 
@@ -69,6 +72,14 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   if (family == "Gemm" && !is_wanted_product(row)) {
     return false;
   }
+  // Large steps, whose data is resident or not; how they are launched says little. Each is verified
+  // for seconds.
+  if (family == "Minibatch" && on_gpu(row) && value_of(row, "execution") != "graph") {
+    return false;
+  }
+  if (family == "Minibatch" && !on_gpu(row) && value_of(row, "cpu_threads") != most_threads) {
+    return false;
+  }
   if (precision.empty() || precision == "f32" || family == "Peak") {
     return true;
   }
@@ -78,7 +89,7 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   if (!on_gpu(row) && value_of(row, "cpu_threads") != most_threads) {
     return false;
   }
-  if (family == "Epoch" && on_gpu(row)) {
+  if (trains(family) && on_gpu(row)) {
     return value_of(row, "execution") == "graph" && value_of(row, "data") == "resident";
   }
   return family != "Layer" || value_of(row, "form") == "fused";
@@ -111,7 +122,7 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
     const std::string family = value_of(row, "family");
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
-      const bool is_network = family == "Epoch" && key == "model";
+      const bool is_network = trains(family) && key == "model";
       if (!sizes.contains(key) || is_network) {
         is_new |= shown.emplace(family, value_of(row, "device"), key, value).second;
       }

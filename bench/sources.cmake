@@ -17,6 +17,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gpu_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layer.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/minibatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/minimum_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/networks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/operation_rows.cpp
@@ -33,4 +34,5 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sweeps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/target.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/training.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/training.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/training_row.cpp)

@@ -10,9 +10,12 @@ std::vector<Sweep> sweeps() {
   std::vector<std::string> standard = disc_family().names;
   standard.emplace_back("heart");
   std::vector<std::string> all = standard;
-  for (const std::string& name : fcn_family().names) {
-    all.push_back(name);
-  }
+  const std::vector<std::string> fcn = fcn_family().names;
+  all.insert(all.end(), fcn.begin(), fcn.end());
+  // The networks of Shi et al. 2016: those whose steps take less than a second, then the others.
+  const std::vector<std::string> small{"fcn-r", "alexnet-r", "resnet-56", "lstm"};
+  std::vector<std::string> seven = small;
+  seven.insert(seven.end(), {"fcn-s", "alexnet-s", "resnet-50"});
   const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
                                           {{"execution", "graph"}, {"data", "resident"}},
                                           {{"execution", "eager"}, {"data", "pinned-async"}}};
@@ -20,12 +23,20 @@ std::vector<Sweep> sweeps() {
   return {
       {"quick",
        {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       {"fcn-r", "alexnet-r"},
        few,
        5,
        0.02},
-      {"default", standard, every, 9, 0.1},
-      {"full", all, every, 15, 0.3},
-      {"gpu", standard, every, 5, 0.03, find_axis("precision").values, /*by_worth=*/true},
+      {"default", standard, small, every, 9, 0.1},
+      {"full", all, seven, every, 15, 0.3},
+      {"gpu",
+       standard,
+       {"fcn-r"},
+       every,
+       5,
+       0.03,
+       find_axis("precision").values,
+       /*by_worth=*/true},
   };
 }
 

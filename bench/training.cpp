@@ -6,8 +6,10 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <type_traits>
 
 #include "crossover/cost.h"
+#include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/launches.h"
 #include "crossover/product.h"
@@ -17,34 +19,97 @@
 #include "minimum_work.h"
 #include "networks.h"
 #include "require_memory.h"
+#include "say.h"
 
 namespace crossover::bench {
 namespace {
 
-/// What the reference may cost a row: a few seconds.
-constexpr double verified_flops = 2e10;
+// What the reference may cost a row: steps beyond the second, where they are cheap, and the most
+// that it may take before a smaller batch stands for the row's own.
+constexpr double more_steps_seconds = 2;
+constexpr double verification_seconds = 8;
+/// From here on a wait is announced.
+constexpr double long_seconds = 3;
+
+constexpr std::int64_t verified_steps = 2;
+constexpr std::int64_t least_batch = 2;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Of an epoch, from one full batch: the list of all steps may be too long to make.
-double approximate_flops(const Model& model, TrainingOptions options) {
-  const auto rows = static_cast<double>(options.rows);
-  options.batch = std::min(options.batch, options.rows);
+/// Of one full batch.
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
+  options.batch = std::min(batch, options.rows);
   options.rows = options.batch;
-  return cost(training_epoch(model, options)).flops * rows / static_cast<double>(options.batch);
+  return options;
 }
 
-/// Seconds of a part of the order.
-double run(Program& program, std::int64_t first, std::int64_t count) {
-  const auto start = std::chrono::steady_clock::now();
-  program.enqueue(first, count);
-  program.wait();
-  return seconds_since(start);
+/// Of all rows, from one full batch: the list of all steps may be too long to make.
+double approximate_flops(const Model& model, const TrainingOptions& options) {
+  const TrainingOptions step = of_one_step(options, options.batch);
+  return cost(training_epoch(model, step)).flops * static_cast<double>(options.rows) /
+         static_cast<double>(step.batch);
 }
 
-RowVerification record(const Verification& verification) {
+double flops_of_step(const TrainingPlan& plan) {
+  const auto batch = static_cast<double>(std::min(plan.options.batch, plan.options.rows));
+  return plan.flops * batch / static_cast<double>(plan.options.rows);
+}
+
+/// How a row is verified in the time that there is.
+struct VerificationPlan {
+  std::int64_t batch = 0;          ///< whose steps are compared; 0: of the row's own
+  double flops_of_loss = 0;        ///< of the first loss at the row's batch
+  double flops_of_steps = 0;       ///< what rows of one network share, as they do the first loss
+  double flops_of_operations = 0;  ///< of each row
+};
+
+VerificationPlan verification_plan(const TrainingPlan& plan) {
+  const double of_step = flops_of_step(plan);
+  const double of_two = static_cast<double>(verified_steps) * of_step;
+  const double affordable = reference_flops_per_second * verification_seconds;
+  const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
+  if (2 * of_two <= affordable || own <= least_batch) {
+    const double more = reference_flops_per_second * more_steps_seconds;
+    return {.flops_of_steps = std::max(of_two, std::min(plan.flops, more)),
+            .flops_of_operations = of_two};
+  }
+  constexpr double forward_share = 1.0 / 3;  // two of the three products of a layer are gradients
+  const double of_loss = forward_share * of_step;
+  std::int64_t batch = least_batch;
+  const auto of_smaller = [&](std::int64_t rows) {
+    return of_two * static_cast<double>(rows) / static_cast<double>(own);
+  };
+  while (2 * batch < own && of_loss + 2 * of_smaller(2 * batch) <= affordable) {
+    batch *= 2;
+  }
+  return {.batch = batch,
+          .flops_of_loss = of_loss,
+          .flops_of_steps = of_smaller(batch),
+          .flops_of_operations = of_smaller(batch)};
+}
+
+void announce(const std::string& what, double flops) {
+  const double seconds = expected_reference_seconds(flops);
+  if (seconds >= long_seconds) {
+    say("verifying " + what + ": about " + std::to_string(std::lround(seconds)) + " s");
+  }
+}
+
+Dataset first_rows(const Dataset& all, std::int64_t rows) {
+  const auto part = [&](const auto& values) {
+    const auto count = std::ssize(values) / all.rows * rows;
+    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
+  };
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = rows,
+          .inputs = part(all.inputs),
+          .labels = part(all.labels)};
+}
+
+RowVerification record(const Verification& verification, const OperationVerification& operations) {
   return {.reference = "float64 interpreter",
           .unit = "steps",
           .compared = verification.steps,
@@ -53,13 +118,14 @@ RowVerification record(const Verification& verification) {
           .error = verification.loss_error,
           .parameter_tolerance = verification.tolerance.parameters,
           .parameter_error = verification.parameter_error,
+          .operation_tolerance = operations.tolerance,
+          .operation_error = operations.error,
           .undetermined = verification.undetermined};
 }
 
-/// Of the first epoch, whose steps the program has all run.
-double mean_loss(const TrainingProgram& made) {
-  const std::vector<double> losses =
-      download(*made.program, made.workload, find(made.workload, "loss"));
+/// Of an iteration that the program has just run.
+double mean_loss(Program& program, const Workload& workload) {
+  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
@@ -72,20 +138,24 @@ void TrainingProgram::require_finite() const {
       const std::vector<double> values = download(*program, workload, id);
       if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
         throw std::runtime_error(
-            "losses or parameters are not finite after the timed epochs: the training diverges; a "
+            "losses or parameters are not finite after the timed steps: the training diverges; a "
             "smaller --lr may help");
       }
     }
   }
 }
 
-Training::Training(Arguments arguments) : arguments_(std::move(arguments)) { read_data(); }
+Training::Training(Arguments arguments, Iteration iteration)
+    : arguments_(std::move(arguments)), iteration_(iteration) {
+  read_data();
+}
 
 void Training::read_data() {
   if (!arguments_.data) {
     return;
   }
-  for (const Task& task : arguments_.tasks) {
+  for (const Task& task :
+       iteration_ == Iteration::step ? arguments_.minibatch_tasks : arguments_.tasks) {
     if (!task.model.reads_plain_rows()) {
       throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
     }
@@ -103,16 +173,23 @@ void Training::read_data() {
 
 std::vector<TrainingPlan> Training::plans() const {
   std::vector<TrainingPlan> plans;
-  for (const Task& task : arguments_.tasks) {
+  const bool of_steps = iteration_ == Iteration::step;
+  for (const Task& task : of_steps ? arguments_.minibatch_tasks : arguments_.tasks) {
     const auto own = data_.find(task.model.name);
-    const std::int64_t rows = own != data_.end() ? own->second.rows.rows : task.rows;
     for (const std::int64_t batch : batches_of(arguments_, task.batch)) {
+      const std::int64_t rows = own != data_.end() ? own->second.rows.rows
+                                : of_steps         ? batch
+                                                   : task.rows;
       for (const Precision precision : arguments_.precisions) {
-        const TrainingOptions options{.rows = rows,
-                                      .batch = batch,
-                                      .optimizer = task.optimizer,
-                                      .accumulate = arguments_.accumulate,
-                                      .precision = precision};
+        TrainingOptions options{.rows = rows,
+                                .batch = batch,
+                                .optimizer = task.optimizer,
+                                .accumulate = arguments_.accumulate,
+                                .precision = precision};
+        if (of_steps) {
+          options = of_one_step(options, batch);
+          options.accumulate = 1;
+        }
         try {
           plans.push_back(
               {.task = task, .options = options, .flops = approximate_flops(task.model, options)});
@@ -126,7 +203,8 @@ std::vector<TrainingPlan> Training::plans() const {
 }
 
 Configuration Training::configuration(const TrainingPlan& plan) const {
-  return {{"model", plan.task.model.name},
+  return {{"family", iteration_ == Iteration::step ? "Minibatch" : "Epoch"},
+          {"model", plan.task.model.name},
           {"batch", std::to_string(plan.options.batch)},
           {"precision", to_string(plan.options.precision)},
           {"accumulate", std::to_string(plan.options.accumulate)},
@@ -136,74 +214,91 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
-  return targets_of(devices, common, thread_counts(arguments_), arguments_.training_modes);
+  std::vector<Configuration> modes = arguments_.training_modes;
+  if (iteration_ == Iteration::step) {  // whose graph is that of the step
+    std::erase_if(modes, [](const Configuration& mode) {
+      return options_of(mode).execution == Execution::graph_epoch;
+    });
+  }
+  return targets_of(devices, common, threads(), modes);
+}
+
+/// Steps of the large networks take long: only a full sweep varies their threads.
+std::vector<int> Training::threads() const {
+  const Sweep& sweep = arguments_.sweep;
+  if (iteration_ == Iteration::epoch || sweep.name == "full" || !arguments_.threads.empty()) {
+    return thread_counts(arguments_);
+  }
+  return sweep.name == "quick" || usable_cores() == 1 ? std::vector{usable_cores()}
+                                                      : std::vector{1, usable_cores()};
 }
 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
   ExpectedWork work{.flops = plan.flops};
+  const auto rows = static_cast<double>(plan.options.rows);
   if (!target.device->is_host) {
-    TrainingOptions one_batch = plan.options;
-    one_batch.batch = std::min(one_batch.batch, one_batch.rows);
-    one_batch.rows = one_batch.batch;
-    const auto rows = static_cast<double>(plan.options.rows);
+    const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     try {
       const Workload step = fuse(training_epoch(plan.task.model, one_batch));
       work.launches = rows / static_cast<double>(one_batch.rows) *
                       static_cast<double>(cuda_launches(step, target.options));
     } catch (const std::overflow_error&) {
       work.launches = 0;  // no memory holds it: the row itself will say so
+    } catch (const Unsupported&) {
+      work.launches = 0;  // and so will this one
     }
     if (target.options.placement != Placement::resident) {
       work.bytes_copied =
           rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
     }
   }
-  row.expected_seconds =
-      expected_seconds(*target.device, target.options.threads, arguments_.sweep.repetitions,
-                       arguments_.sweep.min_time_seconds, work);
-  row.reference = row_name(joined({{"family", "Epoch"}}, configuration(plan)));
-  row.reference_seconds = expected_reference_seconds(std::min(plan.flops, verified_flops));
+  const Sweep& sweep = arguments_.sweep;
+  const VerificationPlan verification = verification_plan(plan);
+  work.flops_of_reference = verification.flops_of_operations;
+  row.expected_seconds = expected_seconds(
+      *row.device, target.options.threads,
+      row.repetitions > 0 ? row.repetitions : sweep.repetitions,
+      row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
+  row.reference = row_name(configuration(plan));
+  row.reference_seconds =
+      expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
 }
 
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target, Result& result) {
-  Workload epoch = lowered(plan, target);
-  const Data& data = data_of(plan.task);
-  const std::uint64_t identity = fingerprint(fingerprint(epoch), data.fingerprint);
-  const Subject subject{
-      .plan = plan, .epoch = std::move(epoch), .data = data, .fingerprint = identity};
-  const auto verified_steps = std::ssize(trajectory_of(subject).losses);
+  require_memory_for(plan, target);
+  const Subject subject = subject_of(plan);
+  const Backend& backend = *target.device->backend;
 
-  TrainingProgram made{.workload = target.device->backend->optimize(subject.epoch), .program = {}};
+  TrainingProgram made{.workload = backend.optimize(subject.workload), .program = {}};
   const auto start = std::chrono::steady_clock::now();
-  made.program = target.device->backend->compile(made.workload, target.options);
-  set_data(*made.program, made.workload, data.rows);
+  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
+  made.bytes = planned->bytes();
+  made.program = planned->instantiate();
+  set_data(*made.program, made.workload, subject.data.rows);
   restart(*made.program, made.workload);
-  run(*made.program, 0, verified_steps);
+  made.program->enqueue(0, made.steps());
+  made.program->wait();
   // With what a process waits for before it can call the device at all.
-  double first_call_seconds =
-      seconds_since(start) + target.device->backend->describe().start_seconds;
-  result.verification = record(verified(made, subject));
+  const double first_call_seconds = seconds_since(start) + backend.describe().start_seconds;
+  made.first_loss = mean_loss(*made.program, made.workload);
+  result.verification = verified(made, subject, target);
   result.verification.take(made.program->arithmetic(), target.options.precision);
-  first_call_seconds += run(*made.program, verified_steps, made.steps() - verified_steps);
 
-  const Cost counted = cost(subject.epoch);
-  result.workload = hexadecimal(identity);
+  const Cost counted = cost(subject.workload);
+  result.workload = hexadecimal(subject.fingerprint);
   result.label = optimizer_label(plan.options.optimizer);
   const MinimumWork least =
       minimum_work_of(made.workload, counted, *made.program, target.options, *target.device);
   result.minimum_work = least;
   result.counters = target.counters;
-  result.counters.merge(
-      std::map<std::string, double>{{"params", static_cast<double>(parameter_count(made.workload))},
-                                    {"batch", static_cast<double>(plan.options.batch)},
-                                    {"rows", static_cast<double>(plan.options.rows)},
-                                    {"steps", static_cast<double>(made.steps())},
-                                    {"flops", counted.flops},
-                                    {"bytes", counted.bytes},
-                                    {"products", static_cast<double>(product_count(subject.epoch))},
-                                    {"launches", static_cast<double>(made.program->launches())},
-                                    {"first_call_seconds", first_call_seconds},
-                                    {"loss_first_epoch", mean_loss(made)}});
+  result.counters.merge(std::map<std::string, double>{
+      {"params", static_cast<double>(parameter_count(made.workload))},
+      {"batch", static_cast<double>(plan.options.batch)},
+      {"flops", counted.flops},
+      {"bytes", counted.bytes},
+      {"products", static_cast<double>(product_count(subject.workload))},
+      {"launches", static_cast<double>(made.program->launches())},
+      {"first_call_seconds", first_call_seconds}});
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
@@ -211,7 +306,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
 }
 
 /// Throws OutOfMemory where the host's memory does not hold what the row needs.
-Workload Training::lowered(const TrainingPlan& plan, const Target& target) const {
+void Training::require_memory_for(const TrainingPlan& plan, const Target& target) const {
   const auto require = [&](double needed) {
     require_memory(arguments_, needed, "to train and verify " + plan.task.model.name);
   };
@@ -222,37 +317,95 @@ Workload Training::lowered(const TrainingPlan& plan, const Target& target) const
   // it. Data and order exist twice for a moment: with the generator or the reference, and on the
   // way to the program.
   require(2 * (data + order));
-  Workload epoch = training_epoch(plan.task.model, plan.options);
-  require(static_cast<double>(target.host_bytes(epoch)) +
-          static_cast<double>(reference_bytes(epoch)) + 2 * (data + order));
-  return epoch;
+  const Workload workload = training_epoch(plan.task.model, plan.options);
+  const VerificationPlan verification = verification_plan(plan);
+  const std::int64_t of_reference =
+      verification.batch == 0
+          ? reference_bytes(workload)
+          : std::max(reference_bytes(forward_part(workload)),
+                     reference_bytes(training_epoch(
+                         plan.task.model, of_one_step(plan.options, verification.batch))));
+  require(static_cast<double>(target.host_bytes(workload)) + static_cast<double>(of_reference) +
+          2 * (data + order));
 }
 
-const Training::Data& Training::data_of(const Task& task) {
-  const auto [at, is_new] = data_.try_emplace(task.model.name);
-  if (is_new) {
-    at->second.rows = task.generate(task.rows);
-    at->second.fingerprint = fingerprint(at->second.rows);
+Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
+  const auto own = data_.find(task.model.name);
+  if (own == data_.end()) {
+    Data data{.rows = task.generate(rows)};
+    data.fingerprint = fingerprint(data.rows);
+    return data;
   }
-  return at->second;
+  if (own->second.rows.rows == rows) {
+    return own->second;
+  }
+  Data data{.rows = first_rows(own->second.rows, rows)};
+  data.fingerprint = fingerprint(data.rows);
+  return data;
 }
 
-/// `made` has just run the trajectory's steps from the start, and has in the end.
-Verification Training::verified(const TrainingProgram& made, const Subject& subject) {
+Training::Subject Training::subject_of(const TrainingPlan& plan) const {
+  Workload workload = training_epoch(plan.task.model, plan.options);
+  Data data = data_of(plan.task, plan.options.rows);
+  const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
+  return {.plan = plan,
+          .workload = std::move(workload),
+          .data = std::move(data),
+          .fingerprint = identity};
+}
+
+Verification Training::verified(Program& program, const Workload& workload,
+                                const Subject& subject) {
   const Trajectory& trajectory = trajectory_of(subject);
   const Precision precision = subject.plan.options.precision;
   try {
-    return verify(*made.program, made.workload, trajectory, precision);
+    return verify(program, workload, trajectory, precision);
   } catch (const Mismatch& mismatch) {
     try {
-      Reference reference(subject.epoch);
+      Reference reference(subject.workload);
       set_data(reference, subject.data.rows);
-      return verify_between_kinks(*made.program, made.workload, reference,
-                                  std::ssize(trajectory.losses), precision);
+      return verify_between_kinks(program, workload, reference, std::ssize(trajectory.losses),
+                                  precision);
     } catch (const Mismatch&) {
       throw Mismatch(mismatch);  // what was found first is what is wrong
     }
   }
+}
+
+/// Of the very program that will be timed its steps, or its first loss and then steps of a smaller
+/// batch in a program of their own; and each operation, in one that keeps all tensors.
+RowVerification Training::verified(TrainingProgram& made, const Subject& subject,
+                                   const Target& target) {
+  const VerificationPlan how = verification_plan(subject.plan);
+  if (how.batch == 0) {
+    const Verification steps = verified(*made.program, made.workload, subject);
+    return record(steps, operations_verified(made.workload, subject, target));
+  }
+  const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
+                                               subject.plan.options.precision);
+  TrainingPlan plan = subject.plan;
+  plan.options = of_one_step(plan.options, how.batch);
+  plan.flops = approximate_flops(plan.task.model, plan.options);
+  const Subject smaller = subject_of(plan);
+  const Workload workload = target.device->backend->optimize(smaller.workload);
+  const auto program = target.device->backend->compile(workload, target.options);
+  set_data(*program, workload, smaller.data.rows);
+  Verification steps = verified(*program, workload, smaller);
+  steps.loss_error = std::max(steps.loss_error, first.loss_error);
+  RowVerification both = record(steps, operations_verified(workload, smaller, target));
+  both.batch = how.batch;
+  return both;
+}
+
+OperationVerification Training::operations_verified(const Workload& workload,
+                                                    const Subject& subject, const Target& target) {
+  CompileOptions options = target.options;
+  options.keep_activations = true;
+  const auto program = target.device->backend->compile(workload, options);
+  set_data(*program, workload, subject.data.rows);
+  Reference reference(workload);
+  set_data(reference, subject.data.rows);
+  return verify_operations(*program, reference, verified_steps, subject.plan.options.precision);
 }
 
 const Trajectory& Training::trajectory_of(const Subject& subject) {
@@ -260,8 +413,23 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   if (at != trajectories_.end()) {
     return at->second;
   }
-  return trajectories_[subject.fingerprint] = reference_trajectory(
-             subject.epoch, subject.data.rows, steps_to_verify(subject.epoch, verified_flops));
+  const std::int64_t steps =
+      steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds);
+  announce(row_name(in_order(configuration(subject.plan))),
+           static_cast<double>(steps) * flops_of_step(subject.plan));
+  return trajectories_[subject.fingerprint] =
+             reference_trajectory(subject.workload, subject.data.rows, steps);
+}
+
+double Training::first_loss_of(const Subject& subject) {
+  const auto at = first_losses_.find(subject.fingerprint);
+  if (at != first_losses_.end()) {
+    return at->second;
+  }
+  announce("the first loss of " + row_name(in_order(configuration(subject.plan))),
+           verification_plan(subject.plan).flops_of_loss);
+  return first_losses_[subject.fingerprint] =
+             reference_first_loss(subject.workload, subject.data.rows);
 }
 
 }  // namespace crossover::bench

@@ -19,17 +19,25 @@
 
 namespace crossover::bench {
 
+/// What one iteration of a row trains.
+enum class Iteration {
+  epoch,  ///< every batch of the data set once
+  step,   ///< one batch; the data set has no other
+};
+
 /// A network as it is trained, on whatever device.
 struct TrainingPlan {
   Task task;
   TrainingOptions options;
-  double flops = 0;  ///< of an epoch, nearly
+  double flops = 0;  ///< of an iteration, nearly
 };
 
 /// A network compiled for a target and verified there.
 struct TrainingProgram {
-  Workload workload;  ///< an epoch, as it was compiled
+  Workload workload;  ///< of an iteration, as it was compiled
   std::unique_ptr<Program> program;
+  std::int64_t bytes = 0;  ///< of the device's memory
+  double first_loss = 0;   ///< mean of the steps of the first iteration
 
   [[nodiscard]] std::int64_t steps() const { return std::ssize(workload.order); }
   /// Throws std::runtime_error where a loss or a parameter is not finite.
@@ -39,23 +47,25 @@ struct TrainingProgram {
 class Training {
  public:
   /// Reads --data. Throws UsageError.
-  explicit Training(Arguments arguments);
+  Training(Arguments arguments, Iteration iteration);
 
   /// Each network with each batch size and precision. Throws UsageError where one is beyond
   /// counting.
   [[nodiscard]] std::vector<TrainingPlan> plans() const;
 
-  /// The keys of a row's configuration that the plan decides, but for `family`.
+  /// The keys of a row's configuration that the plan decides.
   [[nodiscard]] Configuration configuration(const TrainingPlan& plan) const;
 
   /// On the CPU each number of threads, on a GPU each of the command line's modes.
   [[nodiscard]] std::vector<Target> targets(const TrainingPlan& plan, Devices& devices) const;
 
-  /// Compiles it, runs its first epoch, and verifies what a reference can in a few seconds. Fills
-  /// in the counters that all families of training have. Throws OutOfMemory before it takes any.
+  /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
+  /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
+  /// any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& target, Result& result);
 
-  /// A guess at a row's seconds, and what it shares with other rows of the network.
+  /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
+  /// repetitions and its least time, or the sweep's.
   void expect(Row& row, const TrainingPlan& plan, const Target& target) const;
 
  private:
@@ -63,23 +73,32 @@ class Training {
     Dataset rows;
     std::uint64_t fingerprint = 0;
   };
-  /// An epoch as it is computed, however a backend optimizes it, and what it trains on.
+  /// An iteration as it is computed, however a backend optimizes it, and what it trains on.
   struct Subject {
     const TrainingPlan& plan;
-    Workload epoch;
-    const Data& data;
+    Workload workload;
+    Data data;
     std::uint64_t fingerprint = 0;  ///< of both
   };
 
   void read_data();
-  [[nodiscard]] Workload lowered(const TrainingPlan& plan, const Target& target) const;
-  const Data& data_of(const Task& task);
+  [[nodiscard]] std::vector<int> threads() const;
+  /// The first `rows` of its data.
+  [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;
+  void require_memory_for(const TrainingPlan& plan, const Target& target) const;
   const Trajectory& trajectory_of(const Subject& subject);
-  Verification verified(const TrainingProgram& made, const Subject& subject);
+  double first_loss_of(const Subject& subject);
+  Verification verified(Program& program, const Workload& workload, const Subject& subject);
+  static OperationVerification operations_verified(const Workload& workload, const Subject& subject,
+                                                   const Target& target);
+  RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target);
 
   Arguments arguments_;
-  std::map<std::string, Data> data_;                  ///< by model
+  Iteration iteration_;
+  std::map<std::string, Data> data_;                  ///< of --data, by model
   std::map<std::uint64_t, Trajectory> trajectories_;  ///< by fingerprint
+  std::map<std::uint64_t, double> first_losses_;      ///< by fingerprint
 };
 
 }  // namespace crossover::bench

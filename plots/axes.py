@@ -172,7 +172,7 @@ BUILT_IN = Axes(
         Axis(
             "family",
             "what",
-            ("Peak", "Copy", "Gemm", "Layer", "Epoch"),
+            ("Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"),
             "kind of benchmark",
             phrase=BARE,
             said="elsewhere",

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_PROFILE = "seconds_"  # what the counters of an epoch's profile begin with
-_NOT_PROFILED = frozenset({"seconds_per_epoch", "seconds_unattributed"})
+_PROFILE = "seconds_"  # what the counters of a profile begin with
+_NOT_PROFILED = frozenset({"seconds_per_epoch", "seconds_per_step", "seconds_unattributed"})
+# Of rows that train: what an iteration's time is called, and what counts the samples in it.
+PER_ITERATION = {"Epoch": "seconds_per_epoch", "Minibatch": "seconds_per_step"}
+SAMPLES = {"Epoch": "rows", "Minibatch": "batch"}
 OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
 _PROBES = frozenset({"Peak", "Copy"})
 
@@ -19,9 +22,10 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
 
     Times are in seconds, rates per second. Nothing follows in a family that is not known here.
     """
-    if family == "Epoch":
-        found = {"seconds_per_epoch": seconds}
-        for rate, counter in (("samples_per_second", "rows"), ("flops_per_second", "flops")):
+    if family in PER_ITERATION:
+        found = {PER_ITERATION[family]: seconds}
+        samples = SAMPLES[family]
+        for rate, counter in (("samples_per_second", samples), ("flops_per_second", "flops")):
             if counter in counters:
                 found[rate] = counters[counter] / seconds
         profile = [

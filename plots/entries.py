@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from plots.axes import Axes
-from plots.derived import OPERATIONS, derived
+from plots.derived import OPERATIONS, PER_ITERATION, derived
+from plots.families import FAMILIES, TRAINING
 from plots.refusal import bad, element_words, row_words, shown
 from plots.rows import Bound, Failure, MinimumWork, Row, Verification
 from plots.text import printable
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NOT_COUNTERS = frozenset({"repetitions", "iterations", "real_time", "cpu_time"})
-# `seconds_per_epoch` and `real_time` are one measurement written twice; digits may be cut.
+# `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
 SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
 _LEAST = tuple(MinimumWork.__dataclass_fields__)
-_MEASURED_ONCE = {"Epoch": ("iterations", "first_call_seconds")}  # at least once in a row
+_MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
 
 Entry = dict[str, Any]
 
@@ -96,7 +97,7 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
         bound=_bound(fields.get("bound")),
         failure=failure,
         workload=fields.get("workload"),
-        optimizer=fields.get("label", "") if configuration["family"] == "Epoch" else "",
+        optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
         minimum_work=None if least is None else _minimum_work(least),
         axes=axes,
     )
@@ -166,8 +167,11 @@ def _check_times(
             f"shorter than {_SHORTEST:g} s; measure the row again",
         )
     # A time that a file states although it follows must be the one that follows.
-    times = (("seconds_per_epoch", 1.0, "epoch"),)
-    if fields["configuration"]["family"] in OPERATIONS:
+    family = fields["configuration"]["family"]
+    times: tuple[tuple[str, float, str], ...] = ()
+    if family in PER_ITERATION:
+        times = ((PER_ITERATION[family], 1.0, FAMILIES[family].one),)
+    elif family in OPERATIONS:
         times = (("seconds", fields["count"], "operation"),)
     for field, count, what in times:
         stated = own.get(field, fields.get(field))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epoch rows by what they compute, as against how and where (plots/series.py)."""
+"""Rows that train by what they compute, as against how and where (plots/series.py)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from plots.analysis.work import WORK, work
 from plots.axes import BUILT_IN, Axes, Items
+from plots.families import EPOCH, MINIBATCH
 from plots.rows import File, Row
 
 NetworkKey = Items
@@ -14,7 +15,17 @@ NetworkKey = Items
 
 def epoch_rows(file: File) -> list[Row]:
     """The Epoch rows of `file` that have a result, by size of the network."""
-    rows = [row for row in file.rows if row.family == "Epoch" and row.failure is None]
+    return training_rows(file, EPOCH)
+
+
+def step_rows(file: File) -> list[Row]:
+    """The Minibatch rows of `file` that have a result, by size of the network."""
+    return training_rows(file, MINIBATCH)
+
+
+def training_rows(file: File, family: str) -> list[Row]:
+    """The rows of a `family` of TRAINING that have a result, by size of the network."""
+    rows = [row for row in file.rows if row.family == family and row.failure is None]
     return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
 
 

@@ -69,9 +69,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared: of an epoch, `steps` of its `steps_of` steps; of the results of one
-    operation, `entries` of their `entries_of`. The updates of `undetermined_updates` of the steps
-    hang on rounding, and were not compared."""
+    """What was compared: of an epoch, `steps` of its `steps_of` steps; of a training step, `steps`
+    steps at `batch` samples, which may be fewer than the row's; of the results of one operation,
+    `entries` of their `entries_of`. The updates of `undetermined_updates` of the steps hang on
+    rounding, and were not compared."""
 
     reference: str
     tolerance: float
@@ -79,6 +80,7 @@ class Verification:
     steps: int | None = None
     steps_of: int | None = None
     undetermined_updates: int | None = None
+    batch: int | None = None
     entries: int | None = None
     entries_of: int | None = None
 
@@ -130,8 +132,8 @@ class Row:
     the repetitions, in the unit their names give; those of plots/derived.py are among them.
     `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
     optimizer, rows and data, None in older files; those have a `bound` in place of a
-    `minimum_work`. `optimizer` is that of an Epoch row in words, empty where the file does not
-    say. `axes` are the file's.
+    `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file
+    does not say. `axes` are the file's.
     """
 
     name: str

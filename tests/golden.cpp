@@ -211,7 +211,6 @@ void expect_verified(const Golden& golden, Form form, const Backend& backend,
   // Of the large networks two steps all the same, which the reference takes seconds for.
   const double flops_to_spend = test_all() ? 2e10 : 1e9;
   const std::int64_t steps = steps_to_verify(training.workload, flops_to_spend);
-  program->enqueue(0, steps);
   const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
   try {
     const Verification result = verify(*program, training.workload, expected, options.precision);

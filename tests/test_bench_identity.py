@@ -98,7 +98,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert values["execution"] == ["eager", "graph", "graph-epoch"]
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
     assert values["products"] == ["heuristic", "autotuned"]
-    assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch"]
+    assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]
     assert values["model"] is None
     for row in samples(document):
         keys = list(row["configuration"])

@@ -31,7 +31,6 @@ std::string verdict(const Training& wrong) {
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
   const auto backend = make_cpu_backend();
   const auto program = started(*backend, wrong, 1);
-  program->enqueue(0, 10);
   try {
     const Verification result = verify(*program, wrong.workload, trajectory);
     EXPECT_EQ(result.steps, 10);
@@ -55,19 +54,6 @@ TEST(Verify, FindsAWrongLabel) {
   Training wrong = heart();
   wrong.data.labels[94] = 1 - wrong.data.labels[94];  // in the short last batch only
   EXPECT_TRUE(verdict(wrong).starts_with("the loss of step 10 differs")) << verdict(wrong);
-}
-
-TEST(Verify, FindsAChangedParameterThatNoLossShows) {
-  const Training right = heart();
-  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
-  const auto backend = make_cpu_backend();
-  const auto program = started(*backend, right, 1);
-  program->enqueue(0, 10);
-  const Id bias = find(right.workload, "layer 4 bias");
-  std::vector<double> values = download(*program, right.workload, bias);
-  values[1] += 0.01;
-  upload(*program, right.workload, bias, values);
-  EXPECT_THROW(verify(*program, right.workload, trajectory), Mismatch);
 }
 
 /// A right program whose update of one step goes astray.
@@ -102,6 +88,47 @@ class Astray : public Program {
   std::int64_t step_;
   Arithmetic arithmetic_;
 };
+
+TEST(Verify, FindsAChangedParameterThatNoLossShows) {
+  const Training right = heart();
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
+  constexpr std::int64_t last = 9;
+  Astray program(started(*make_cpu_backend(), right, 1), right.workload, last);
+  try {
+    verify(program, right.workload, trajectory);
+    FAIL() << "accepted";
+  } catch (const Mismatch& mismatch) {
+    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'layer 0 bias' after 10 steps"))
+        << mismatch.what();
+  }
+}
+
+/// A data set of one batch, trained on twice.
+TEST(Verify, BeginsAnEpochOfOneStepAnew) {
+  const Training one{training_epoch(mlp("m", {3, 8, 2}, Activation::relu), {.rows = 4, .batch = 4}),
+                     uniform_rows({3}, 4, 2)};
+  EXPECT_EQ(steps_to_verify(one.workload, 1e12), 2);
+  const Trajectory trajectory = reference_trajectory(one.workload, one.data, 2);
+  EXPECT_LT(trajectory.losses[1], trajectory.losses[0]);
+  const auto backend = make_cpu_backend();
+  const Verification result = verify(*started(*backend, one, 1), one.workload, trajectory);
+  EXPECT_EQ(result.steps, 2);
+  EXPECT_EQ(result.steps_of, 2);
+  Trajectory wrong = trajectory;
+  wrong.losses[1] *= 1.001;
+  EXPECT_THROW(verify(*started(*backend, one, 1), one.workload, wrong), Mismatch);
+}
+
+TEST(VerifyFirstLoss, NeedsNoGradient) {
+  const Training training = heart();
+  const Workload forward = forward_part(training.workload);
+  EXPECT_LT(reference_bytes(forward), reference_bytes(training.workload));
+  const double loss = reference_first_loss(training.workload, training.data);
+  EXPECT_DOUBLE_EQ(loss, reference_trajectory(training.workload, training.data, 1).losses[0]);
+  const auto program = started(*make_cpu_backend(), training, 1);
+  EXPECT_LE(verify_first_loss(*program, training.workload, loss).loss_error, 1e-5);
+  EXPECT_THROW(verify_first_loss(*program, training.workload, 1.001 * loss), Mismatch);
+}
 
 /// What verify_between_kinks() says of three steps, of which those in `kinks` have an input of a
 /// ReLU within rounding of zero, by a program that goes astray in the update of step `astray`.

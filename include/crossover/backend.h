@@ -63,6 +63,8 @@ struct CompileOptions {
   ProductChoice products = ProductChoice::heuristic;
   bool loss_every_step =
       false;  ///< wait for each step's loss on the host, as training loops that print it do
+  bool keep_activations =
+      false;  ///< they share no memory: after a step each can be downloaded (verify_operations())
 };
 
 /// Seconds of one pass over the whole order, by category.

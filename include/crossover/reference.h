@@ -16,15 +16,21 @@ class Reference {
   explicit Reference(Workload workload);
 
   /// The values of a tensor. Labels and other whole numbers are stored as doubles, too.
-  /// A view (Role::input) has none of its own: write its source.
+  /// A view (Role::input) has none of its own: write its source. Nor has an activation or a
+  /// gradient that no operation uses.
   [[nodiscard]] std::span<double> operator[](Id id);
 
   /// Runs positions [first, first + count) of the order.
   void run(std::int64_t first, std::int64_t count);
 
+  /// Runs one operation of the step at a position of the order.
+  void run_operation(std::int64_t position, std::size_t operation);
+
   [[nodiscard]] const Workload& workload() const { return workload_; }
 
  private:
+  [[nodiscard]] const std::vector<Op>& operations(std::int64_t position) const;
+
   Workload workload_;
   std::vector<std::vector<double>> values_;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -14,19 +15,27 @@
 
 namespace crossover {
 
-/// The reference's results for the first steps of an epoch.
+/// The reference's results for the first steps of a training, which begins the epoch anew where it
+/// has fewer.
 struct Trajectory {
   std::vector<double> losses;                                  ///< one for each step computed
   std::vector<std::pair<Id, std::vector<double>>> parameters;  ///< after those steps
 };
 
-/// How many steps of the epoch to verify: all, or as many as `flops` operations of the reference
-/// pay for, at least two, because only a second step sees the first one's gradients and update.
+/// How many steps to verify: all of the epoch, or as many as `flops` operations of the reference
+/// pay for; at least two, because only a second step sees the first one's gradients and update.
 std::int64_t steps_to_verify(const Workload& workload, double flops);
 
 /// Throws std::runtime_error where the training diverges (a loss that is not finite).
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
                                 std::int64_t steps);
+
+/// The first step up to its loss, and nothing else.
+Workload forward_part(const Workload& workload);
+
+/// The reference's loss of the first step, for which it computes no gradient. Throws as
+/// reference_trajectory() does.
+double reference_first_loss(const Workload& workload, const Dataset& dataset);
 
 /// Each step's loss, relative; each parameter tensor, by the norm of the difference over its norm.
 struct Tolerance {
@@ -47,7 +56,7 @@ double unit_roundoff(Precision precision, const Arithmetic& arithmetic = {});
 
 struct Verification {
   std::int64_t steps = 0;     ///< verified
-  std::int64_t steps_of = 0;  ///< of the epoch
+  std::int64_t steps_of = 0;  ///< of the epoch; `steps` where it has fewer
   Tolerance tolerance;
   double loss_error = 0;          ///< largest of all steps
   double parameter_error = 0;     ///< largest of all tensors
@@ -59,10 +68,18 @@ struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Compares the state of a program that has just run the trajectory's steps from the start. Whole
-/// tensors. `precision` as in tolerance_for(); the program's arithmetic() counts.
+/// Runs the trajectory's steps from the start, and compares whole tensors. `precision` as in
+/// tolerance_for(); the program's arithmetic() counts.
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
+
+/// The same of a program that has just run them, in whatever pieces, each position at most once.
+Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
+                          Precision precision = Precision::f32);
+
+/// Runs the first step from the start, and compares its loss.
+Verification verify_first_loss(Program& program, const Workload& workload, double expected,
+                               Precision precision = Precision::f32);
 
 /// For training that verify() rejects although every operation is right: where an input of a ReLU
 /// lies within rounding of zero, float32 may see it on the other side, take another gradient, and
@@ -75,6 +92,32 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
 /// fuse()d).
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision = Precision::f32);
+
+struct OperationVerification {
+  std::int64_t operations = 0;  ///< of one step
+  double tolerance = 0;         ///< largest of all tensors
+  double error = 0;             ///< largest of all tensors, as verify_operations() takes it
+};
+
+/// Compares whatever each operation of the first steps wrote with what the reference makes of the
+/// very tensors that the operation read in the program. So an error does not grow from operation to
+/// operation, masks and places of maxima are those of the program, and a wrong gradient shows
+/// where it is made, in every precision, however deep the network and however small the learning
+/// rate. The program, compiled with keep_activations, has its data, as the reference has, whose
+/// Workload is the one that was compiled. The error is the norm of the difference over the norm of
+/// the result; of a tensor that is updated in place, over the norm of its change, to which the
+/// rounding of what is stored is added. Whole numbers must be equal. Throws Mismatch that names
+/// operation and tensor.
+OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
+                                        Precision precision);
+
+/// What verify_operations() allows: 1e-4 for sums in float32, and what the precision's own rounding
+/// of factors and results adds to it.
+double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic = {});
+
+/// Of a tensor that was updated in place: the norm of a difference that the rounding of its entries
+/// explains.
+double rounding_of_update(std::span<const double> updated);
 
 struct TensorVerification {
   std::int64_t entries = 0;  ///< of the tensors compared, all of them

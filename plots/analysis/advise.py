@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from plots.analysis.cost import Cost, Work, work_of
+from plots.analysis.cost import Cost, Work, convolves, work_of
+from plots.families import TRAINING
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
@@ -79,14 +80,17 @@ class Prediction:
 
 
 def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
-    """Every series of `file` that computes as `cost` does (precision, accumulation), fitted.
+    """Every series of `file` that computes as `cost` does (precision, accumulation), fitted to the
+    networks of its kind: with convolutions, or without.
 
     Also one sentence for each that can't be.
     """
     rows = [row for row in file.rows if _is_alike(row, cost)]
     if not rows:
         precision = printable(cost.precision, 40)
-        return [], [f"the file has no Epoch row in the precision of the network, {precision}"]
+        what = "no row of a network with convolutions" if cost.convolves else "no Epoch row"
+        remedy = f"; {_itself(cost)}" if cost.convolves else ""
+        return [], [f"the file has {what} in the precision of the network, {precision}{remedy}"]
     found, problems = [], []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]
@@ -100,10 +104,7 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
         counted = [(row, work) for row in own if (work := work_of(row))]
         networks = {row.configuration["model"] for row, _ in counted}
         if len(networks) < FEWEST_NETWORKS:
-            problems.append(
-                f"{label}: {len(networks)} networks have the counters for a fit, which needs "
-                f"{FEWEST_NETWORKS}; measure more networks"
-            )
+            problems.append(_too_few(label, len(networks), cost))
             continue
         works = [work for _, work in counted]
         if any(work.bytes_to_device is None for work in works):
@@ -115,11 +116,30 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
     return found, problems
 
 
+def _too_few(label: str, networks: int, cost: Cost) -> str:
+    if not cost.convolves:
+        return (
+            f"{label}: {networks} networks have the counters for a fit, which needs "
+            f"{FEWEST_NETWORKS}; measure more networks"
+        )
+    found = "1 network" if networks == 1 else f"{networks} networks"
+    return (
+        f"{label}: {found} with convolutions measured, and a fit needs {FEWEST_NETWORKS}, as rates "
+        f"of convolutions differ with their shapes more than those of products; {_itself(cost)}"
+    )
+
+
+def _itself(cost: Cost) -> str:
+    name = printable(cost.model, 60)
+    return f"measure the network itself with --family=Minibatch --model={name}"
+
+
 def _is_alike(row: Row, cost: Cost) -> bool:
     configuration = row.configuration
     return (
-        row.family == "Epoch"
+        row.family in TRAINING
         and row.failure is None
+        and convolves(row) == cost.convolves
         and configuration["precision"] == cost.precision
         and configuration.get("accumulate", "1") == str(cost.accumulate)
         and "loss" not in configuration  # which waits behind each step

@@ -11,16 +11,21 @@ import numpy as np
 from plots import units
 from plots.analysis.bounds import Ceilings
 from plots.analysis.crossover import Comparison, size_range
-from plots.analysis.headline import Answer, headline, unusual, way
+from plots.analysis.headline import Answer, headline, over_batches, unusual, way
 from plots.analysis.speed_up import SpeedUp, speed_ups
-from plots.network import best, epoch_rows, on_device
-from plots.rows import File
+from plots.families import FAMILIES, MINIBATCH
+from plots.network import best, epoch_rows, on_device, step_rows
+from plots.rows import File, Row
 from plots.series import device_label
 from plots.text import printable, whole
 
 LONGEST = 900  # characters that a sentence may have, with what it says of disagreement
-_MOST = 3  # other batches, or networks on no curve, that a sentence names
+_MOST = 3  # other batches, or networks, that a sentence names
 _NAME = 60  # characters of a name from the file
+_NOTHING_ALIKE = (
+    "CPU and GPU were measured, but no network on both with the same batch size and precision, so "
+    "there is nothing to compare."
+)
 _DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}
 
 
@@ -28,15 +33,27 @@ def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
     """What `file` says about the GPU, or without one about the CPU: the answer, then more.
 
     `compared` are its comparisons(). The first holds for what it names, and names what in the file
-    disagrees with it.
+    disagrees with it. It is about epochs; about training steps where the file has no epoch.
     """
-    rows = epoch_rows(file)
-    if not rows:
+    epochs, steps = epoch_rows(file), step_rows(file)
+    if not epochs and not steps:
         return ["No training epoch was measured, so there is no answer in this file."]
+    batches = _over_batches(compared)
+    if not epochs:
+        return _one_sided(file, steps) or _of_steps(file, batches)
+    return [*(_one_sided(file, epochs) or _of_epochs(file, compared)), *batches]
+
+
+def _one_sided(file: File, rows: Sequence[Row]) -> list[str]:
+    """What is said of `rows` that are all of one device; nothing where they are of both."""
     if not on_device(rows, "cpu"):
         return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
     if not on_device(rows, "cuda"):
-        return [f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file)}."]
+        return [f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file, rows)}."]
+    return []
+
+
+def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
     found = headline(file, compared)
     if found:
         said = [_paragraph(answer) for answer in found.answers]
@@ -48,10 +65,32 @@ def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
             "CPU and GPU have fewer than two disc networks in common at one batch size, so there "
             f"is no crossover. {_speed_up(_largest(ratios))}"
         ]
-    return [
-        "CPU and GPU were measured, but no network on both with the same batch size and "
-        "precision, so there is nothing to compare."
-    ]
+    return [_NOTHING_ALIKE]
+
+
+def _of_steps(file: File, batches: Sequence[str]) -> list[str]:
+    """The answer of a file without epochs; `batches` are _over_batches()."""
+    ratios = speed_ups(file, MINIBATCH)
+    if batches:
+        return [*batches, _speed_up(_largest(ratios))]
+    if ratios:
+        return [
+            "CPU and GPU have no network in common at two batch sizes, so there is no crossover. "
+            f"{_speed_up(_largest(ratios))}"
+        ]
+    return [_NOTHING_ALIKE]
+
+
+def _over_batches(compared: Sequence[Comparison]) -> list[str]:
+    """From which batch size on the GPU wins, of each network in a clause; none without any."""
+    found = over_batches(compared)
+    clauses = []
+    for one in found[:_MOST]:
+        training = ", ".join(filter(None, [_way(one), _name(unusual(one))]))
+        clauses.append(f"on {_name(one.common['model'])} ({training}) {_claim(one)}")
+    if len(found) > _MOST:
+        clauses.append(f"{len(found) - _MOST} more networks are in the table")
+    return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
 
 
 def _paragraph(answer: Answer) -> str:
@@ -130,8 +169,8 @@ def _speed_up(one: SpeedUp) -> str:
         f"{_number(one.common.get('batch', '?'))})"
     )
     times = (
-        f"{units.seconds(cpu)} an epoch on the {_name(one.cpu.label)}, {units.seconds(gpu)} on the "
-        f"{_name(one.gpu.label)}"
+        f"{units.seconds(cpu)} {FAMILIES[one.common['family']].a} on the {_name(one.cpu.label)}, "
+        f"{units.seconds(gpu)} on the {_name(one.gpu.label)}"
     )
     if one.winner:
         ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
@@ -147,12 +186,14 @@ def _speed_up(one: SpeedUp) -> str:
 
 
 def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
-    """Of the largest network, in f32 where that was measured, on the GPU's fastest way."""
+    """Of the largest network, in f32 where that was measured, on the GPU's fastest way; of training
+    steps in the largest batch."""
     return max(
         ratios,
         key=lambda one: (
             one.parameters,
             one.common.get("precision") == "f32",
+            (whole(one.common["batch"]) or 0) if one.common["family"] == MINIBATCH else 0,
             -float(np.median(one.gpu.samples[0])),
         ),
     )
@@ -172,19 +213,26 @@ def _number(text: str) -> str:
     return _name(text) if number is None else units.count(number)
 
 
-def _reach(file: File) -> str:
-    """What the largest network takes: where a GPU would matter most."""
-    rows = epoch_rows(file)
-    largest = max(row.counters["params"] for row in rows)
-    row = best([row for row in rows if row.counters["params"] == largest])
+def _reach(file: File, rows: Sequence[Row]) -> str:
+    """What the largest network of `rows` takes: where a GPU would matter most."""
+    sizes = {row.index: (row.counters["params"], _step_size(row)) for row in rows}
+    largest, size = max(sizes.values())
+    row = best([row for row in rows if sizes[row.index] == (largest, size)])
+    samples = f" of {units.count(size)} samples" if size else ""
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
     return (
         f"the CPU trains {row.configuration['model']}, the largest network measured "
-        f"({units.count(largest)} parameters), at {units.seconds(row.median)} an epoch on "
+        f"({units.count(largest)} parameters), at {units.seconds(row.median)} "
+        f"{FAMILIES[row.family].a}{samples} on "
         f"{device_label(row).removeprefix('CPU, ')}: {units.rate(rate, 'FLOP/s')}{share}"
     )
+
+
+def _step_size(row: Row) -> float:
+    """Samples in a training step; 0 for an epoch, which has steps of all sizes."""
+    return row.counters["batch"] if row.family == MINIBATCH else 0.0
 
 
 def _why_no_gpu(file: File) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plots.families import MINIBATCH
 from plots.rows import Row
 from plots.text import printable
 
@@ -19,6 +20,7 @@ BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench
 
 _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
+_CONVOLUTION = "convolution"  # as the profile and bench --cost call the kind of an operation
 _EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
 
 
@@ -28,7 +30,8 @@ class CostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one epoch asks of a device, counted: bytes in B, all else in counts per epoch.
+    """What one iteration, an epoch or a training step, asks of a device, counted: bytes in B, all
+    else in counts per iteration.
 
     `products` and `bytes_to_device` are None where a row of an older file does not say.
     `launches` are those of one device and one way to use it.
@@ -47,7 +50,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One network, batch size and precision, as `bench --cost` prints them."""
+    """One network, batch size and precision, as `bench --cost` prints them; whether it `convolves`,
+    as rates of convolutions hang on their shapes."""
 
     model: str
     precision: str
@@ -55,6 +59,7 @@ class Cost:
     params: float
     batch: float
     fields: dict[str, Any]
+    convolves: bool = False
 
     def work(self, configuration: dict[str, str]) -> Work | None:
         """The epoch as rows of that configuration would compute it; None where there is none."""
@@ -76,9 +81,16 @@ class Cost:
         )
 
 
+def convolves(row: Row) -> bool:
+    """Whether the profile of `row` has convolutions."""
+    return f"seconds_{_CONVOLUTION}" in row.counters
+
+
 def work_of(row: Row) -> Work | None:
-    """What a measured Epoch row has counted; None where it lacks what a prediction needs."""
+    """What a measured row that trains has counted; None where it lacks what a prediction needs."""
     counters = row.counters
+    if row.family == MINIBATCH:
+        counters = {**counters, "rows": counters["batch"], "steps": 1.0}
     if not {"bytes", "launches"} <= counters.keys():
         return None
     copied = row.configuration.get("data", "resident") != "resident"
@@ -139,7 +151,8 @@ def _parse(source: str, text: str) -> Cost:
         numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
         launches = epoch["device_launches"]
         numbers += [launches["cpu"]]
-        numbers += [count for modes in launches["cuda"].values() for count in modes.values()]
+        on_gpu = launches.get("cuda", {})  # which may lack an operation of the network
+        numbers += [count for modes in on_gpu.values() for count in modes.values()]
         good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
         good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
         if good:
@@ -150,6 +163,10 @@ def _parse(source: str, text: str) -> Cost:
                 params=float(fields["params"]),
                 batch=float(fields["batch"]),
                 fields=fields,
+                convolves=any(
+                    operation["kind"] == _CONVOLUTION
+                    for operation in fields.get("step", {}).get("operations", ())
+                ),
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass

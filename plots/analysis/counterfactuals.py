@@ -19,10 +19,12 @@ from plots.analysis.crossover import (
     find_crossover,
     intervals_overlap,
 )
+from plots.analysis.curves import FAMILIES
 from plots.analysis.headline import own_batch, unusual
 from plots.analysis.why import Split, splits
 from plots.axes import Axis, Items
-from plots.network import epoch_rows
+from plots.families import EPOCH
+from plots.network import training_rows
 from plots.rows import File
 from plots.series import series_key
 from plots.units import significant
@@ -80,30 +82,35 @@ class Counterfactual:
                 return f"the answer stays the same: {after.words}"
             return f"the answer is \u201c{after.words}\u201d instead of \u201c{before.words}\u201d"
         old, new = significant(before.size), significant(after.size)
-        unit = self.pair.measure
+        measure = self.pair.measure
+        prefix, suffix = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
         if old == new:
-            return f"the crossover stays at {new} {unit}"
+            return f"the crossover stays at {prefix}{new}{suffix}"
         if not self.is_sure:
-            return f"the crossover stays within its uncertainty: {new} {unit}, {old} without"
+            said = f"{prefix}{new}{suffix}, {old} without"
+            return f"the crossover stays within its uncertainty: {said}"
         verb = "falls" if after.size < before.size else "rises"
-        return f"the crossover {verb} from {old} to {new} {unit}"
+        return f"the crossover {verb} from {prefix}{old} to {new}{suffix}"
 
 
-def counterfactuals(file: File, compared: Sequence[Comparison]) -> list[Counterfactual]:
-    """What changes the crossovers `compared`, which are those of `file` (comparisons()): a step up
-    the ladder of an axis (products, data, execution, precision), CPU threads; where the file lacks
-    the other side, what the profile says of copies and launches.
+def counterfactuals(
+    file: File, compared: Sequence[Comparison], family: str = EPOCH
+) -> list[Counterfactual]:
+    """What changes the crossovers of `family`, one of TRAINING, among `compared`, which are those
+    of `file` (comparisons()): a step up the ladder of an axis (products, data, execution,
+    precision), CPU threads; where the file lacks the other side, what the profile says of copies
+    and launches.
 
     Those that matter most stand first: of each kind of change that is sure the one with the largest
     effect, then all others. Both are in order of effect; plain training at the headline's batch
     comes before any other.
     """
-    epochs = [pair for pair in compared if pair.common.get("family") == "Epoch"]
-    best = [pair for pair in epochs if pair.cpu.configuration.get("cpu_threads") == "best"]
-    pairs = best or epochs
+    own = [pair for pair in compared if pair.common.get("family") == family]
+    best = [pair for pair in own if pair.cpu.configuration.get("cpu_threads") == "best"]
+    pairs = best or own
     found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
-    found += _more_threads(epochs)
-    found += _by_profile(file, pairs)
+    found += _more_threads(own)
+    found += _by_profile(file, pairs, family)
     batch = own_batch(compared)
 
     def rank(item: Counterfactual) -> tuple[bool, bool, bool, float]:
@@ -211,14 +218,14 @@ def _threads_changed(fewest: Comparison, most: Comparison) -> Counterfactual:
     )
 
 
-def _by_profile(file: File, pairs: Sequence[Comparison]) -> list[Counterfactual]:
+def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Counterfactual]:
     """Copies and launches that cost nothing, where no row shows the crossover without them."""
     configurations = [pair.gpu.configuration for pair in pairs]
     asked = (
         ("data", "resident", ("copy_to_device",), "without copies to the GPU"),
         ("execution", "graph", ("launch",), "without the time of launches"),
     )
-    profiled = splits(epoch_rows(file))
+    profiled = splits(training_rows(file, family))
     found = []
     for key, best, parts, change in asked:
         if any(configuration.get(key) == best for configuration in configurations):
@@ -241,14 +248,15 @@ def _by_profile(file: File, pairs: Sequence[Comparison]) -> list[Counterfactual]
 
 def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
     """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
-    batch = pair.common.get("batch")
+    family = FAMILIES[pair.common["family"]]
     seconds = {}
     for split in profiled:
-        row = split.row
-        same = dict(series_key(row)) == pair.gpu.configuration
-        if same and batch in (None, row.configuration["batch"]):
+        row, size = split.row, family.size(split.row)
+        what = row.axes.what(row.configuration, family.replaces)
+        same = all(pair.common.get(key) == value for key, value in what)
+        if size and same and dict(series_key(row)) == pair.gpu.configuration:
             taken = sum(split.parts.get(part, 0.0) for part in parts)
-            seconds[row.counters["params"]] = min(taken, 0.999 * row.minimum)
+            seconds[size] = min(taken, 0.999 * row.minimum)
     taken = [seconds.get(float(size), 0.0) for size in pair.gpu.sizes]
     if not any(taken):
         return None

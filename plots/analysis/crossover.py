@@ -64,7 +64,7 @@ class Comparison:
 
     `common` is what both have in common: family, batch, precision and whatever else the family
     has. Its precision is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names the
-    sizes: "parameters", "size" (of a square product), "width".
+    sizes: "parameters", "batch", "size" (of a square product), "width".
     """
 
     common: dict[str, str]

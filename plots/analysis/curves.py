@@ -14,6 +14,7 @@ import numpy as np
 
 from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes, Items
+from plots.families import EPOCH, MINIBATCH, TRAINING
 from plots.rows import File, Row
 from plots.text import whole
 
@@ -56,7 +57,7 @@ class Family:
     repeats: str | None = None
 
     def seconds(self, row: Row) -> np.ndarray:
-        """The samples of `row`, each of one operation or one epoch."""
+        """The samples of `row`, each of one operation, one epoch or one training step."""
         return row.samples / row.counters[self.repeats] if self.repeats else row.samples
 
 
@@ -103,11 +104,13 @@ def _edge(row: Row) -> float | None:
 
 
 FAMILIES = {
-    "Epoch": Family("parameters", _disc_parameters, ("model",)),
+    EPOCH: Family("parameters", _disc_parameters, ("model",)),
+    MINIBATCH: Family("batch", lambda row: row.counters["batch"], ("batch",)),
     "Gemm": Family("size", _edge, ("m", "n", "k"), "count"),
     "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
 }
-NETWORKS = {"Epoch": Family("parameters", lambda row: row.counters["params"])}  # one at a time
+# One network in one batch size at a time.
+NETWORKS = {family: Family("parameters", lambda row: row.counters["params"]) for family in TRAINING}
 
 
 def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
@@ -130,12 +133,13 @@ def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
 
 def left_out(file: File) -> list[tuple[Row, Row]]:
     """The CPU and GPU rows of one network that are not compared, as they do other work."""
-    family = NETWORKS["Epoch"]
     return [
         pair
-        for ways in _groups(file, NETWORKS).values()
+        for what, ways in _groups(file, NETWORKS).items()
         for gpu, cpus in _sides(ways)
-        for pair in _other_work(gpu, [row for rows in cpus for row in rows], family)
+        for pair in _other_work(
+            gpu, [row for rows in cpus for row in rows], NETWORKS[dict(what)["family"]]
+        )
     ]
 
 

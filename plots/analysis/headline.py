@@ -18,6 +18,7 @@ from plots.analysis.crossover import Comparison, Crossover, intervals_overlap
 from plots.analysis.curves import is_disc, is_disc_name
 from plots.analysis.replicates import log_medians
 from plots.analysis.speed_up import SpeedUp, speed_ups
+from plots.families import EPOCH, MINIBATCH
 from plots.rows import File
 from plots.text import whole
 
@@ -83,7 +84,19 @@ def own_batch(compared: Sequence[Comparison]) -> str | None:
     return _own_batch(curves) if curves else None
 
 
-def way(one: Comparison) -> str:
+def over_batches(compared: Iterable[Comparison]) -> list[Comparison]:
+    """For each network whose training steps were compared over batch sizes the way of the GPU that
+    wins earliest, of those with the most sizes, in the plainest training that the network has."""
+    groups: dict[str, dict[str, list[Comparison]]] = {}
+    for one in compared:
+        if one.common["family"] == MINIBATCH and one.cpu.candidates:
+            trainings = groups.setdefault(one.common["model"], {})
+            trainings.setdefault(unusual(one), []).append(one)
+    own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
+    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+
+
+def way(one: Comparison | SpeedUp) -> str:
     """How the GPU computes, in words: "graph, resident"."""
     configuration = one.gpu.configuration
     return ", ".join(one.gpu.axes.words(configuration, roles=["how"], without=["device"]))
@@ -103,7 +116,7 @@ def _curves(compared: Iterable[Comparison]) -> list[Comparison]:
     first in the file where none is plain."""
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
-        if one.common["family"] != "Epoch" or not one.cpu.candidates:
+        if one.common["family"] != EPOCH or not one.cpu.candidates:
             continue
         groups.setdefault(unusual(one), []).append(one)
     return groups.get("") or next(iter(groups.values()), [])
@@ -148,11 +161,14 @@ def _data(one: Comparison) -> Literal["resident", "copied"]:
 
 def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
     """Of the ways at `batch` with the most sizes, which are the same for all, the earliest win."""
-    own = [one for one in curves if one.common.get("batch", "") == batch]
-    if not own:
+    return _earliest_of([one for one in curves if one.common.get("batch", "") == batch])
+
+
+def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
+    if not curves:
         return None
-    fullest = max(own, key=lambda one: len(one.sizes)).sizes
-    return min((one for one in own if np.array_equal(one.sizes, fullest)), key=_earliest)
+    fullest = max(curves, key=lambda one: len(one.sizes)).sizes
+    return min((one for one in curves if np.array_equal(one.sizes, fullest)), key=_earliest)
 
 
 def _earliest(one: Comparison) -> tuple[int, float]:
@@ -202,7 +218,7 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
     rows = [
         row
         for row in file.rows
-        if row.family == "Epoch"
+        if row.family == EPOCH
         and not row.failure
         and (
             not is_disc(row)

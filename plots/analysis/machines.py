@@ -27,7 +27,7 @@ from plots.text import printable
 
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
-FAMILIES = ("Epoch", "Gemm", "Layer", "Copy", "Peak")
+FAMILIES = ("Epoch", "Minibatch", "Gemm", "Layer", "Copy", "Peak")
 DEVICES = ("cpu", "cuda")
 EITHER = "either"  # in place of a device: the faster of the two, for each piece of work
 SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")

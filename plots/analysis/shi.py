@@ -1,32 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of Shi et al. 2016, seconds per mini-batch, and this project's rows in it."""
+"""The table of Shi et al. 2016, seconds per mini-batch, and this project's rows beside it.
+
+docs/method/shi.md says what is compared, and how sure it is.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from plots import units
+import numpy as np
+
+from plots.analysis import statistics
+from plots.analysis.curves import Curve
+from plots.analysis.replicates import estimate, fewest_samples
+from plots.families import EPOCH, MINIBATCH
 from plots.published import PUBLISHED_PATH
 from plots.rows import File, Row
-from plots.tables.table import NOTHING, Cell, Column, Table
-from plots.text import slug
 
 SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
+NETWORKS_PATH = PUBLISHED_PATH.with_name("shi2016_networks.csv")
+YEAR = 2016
+PRECISION = "f32"  # that of the published figures
+DEVICES: dict[str, str] = {  # in words, of the published figures
+    "desktop": "Intel i7-3820",
+    "server": "two Intel E5-2630 v3",
+    "g980": "GTX 980",
+    "g1080": "GTX 1080",
+    "k80": "Tesla K80",
+}
+CPUS = ("desktop", "server")
 
-_OURS = "Crossover"  # what stands in the column of frameworks
-_GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
-_GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
-_TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
-_PRECISION = "f32"  # that of the published figures
-# What the place of a cell says: none of the ways to compute that compete for it.
-_PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
-
-# How many mini-batches one iteration of a row trains. A family without an entry is not shown.
-_MINIBATCHES: dict[str, Callable[[Row], float]] = {"Epoch": lambda row: row.counters["steps"]}
+Side = Literal["cpu", "gpu"]
+SIDES: tuple[Side, ...] = ("cpu", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +55,58 @@ class Figure:
     text: str
 
     @property
-    def column(self) -> Column:
-        """Where the published table has the figure."""
-        if self.threads:
-            key = f"{self.device}_{self.threads}_seconds"
-            return Column(key, self.threads, True, _GROUPS[self.device])
-        return Column(f"{self.device}_seconds", _GPUS[self.device], True, "GPU")
+    def side(self) -> Side:
+        """The kind of its device."""
+        return "cpu" if self.device in CPUS else "gpu"
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit that was published, in seconds."""
+        return 0.5 * 10.0 ** -len(self.text.partition(".")[2])
 
 
-_Line = tuple[str, str]  # network and framework
-_Cells = dict[tuple[_Line, Column], Cell]
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as fast ours is as what was published: their time over ours.
+
+    [`low`, `high`] is the 95 % interval from our repetitions, widened by the rounding of what was
+    published; None with too few repetitions.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One network on one device of one machine, in one precision: `row` is the fastest way.
+
+    `against` has the fastest published figure of each side, and the ratio to it.
+    """
+
+    network: str
+    precision: str
+    row: Row
+    seconds: float
+    against: dict[Side, tuple[Figure, Ratio]]
+
+    @property
+    def side(self) -> Side:
+        """The kind of our device."""
+        return "cpu" if self.row.configuration["device"] == "cpu" else "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The geometric mean of the ratios of one of our devices to the fastest published figures of
+    one side, over `networks`; they were reached on `devices`."""
+
+    side: Side
+    of: Side
+    ratio: Ratio
+    networks: tuple[str, ...]
+    devices: tuple[str, ...]
 
 
 def load_shi(path: Path = SHI_PATH) -> list[Figure]:
@@ -74,53 +126,38 @@ def load_shi(path: Path = SHI_PATH) -> list[Figure]:
         ]
 
 
+def load_differences(path: Path = NETWORKS_PATH) -> dict[str, str]:
+    """Published network → how ours differs, a phrase, for those that do; raises OSError."""
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.DictReader(file)
+        return {line["network"]: line["difference"] for line in lines if line["difference"]}
+
+
 def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:
-    """The rows of `file` that train a network of `figures` in its batch size, failed ones too."""
+    """The rows of `file` that train a network of `figures` in its batch size, failed ones too: its
+    training steps, and the epochs of networks that have none."""
     networks = {(figure.network.lower(), figure.batch) for figure in figures}
-    return [
-        row
-        for row in file.rows
-        if row.family in _MINIBATCHES
-        and (row.configuration["model"], row.configuration["batch"]) in networks
-        and row.configuration["precision"] == _PRECISION
-    ]
+    rows = [row for row in file.rows if row.family in (EPOCH, MINIBATCH) and _key(row) in networks]
+    in_steps = {_key(row) for row in rows if row.family == MINIBATCH}
+    return [row for row in rows if row.family == MINIBATCH or _key(row) not in in_steps]
 
 
-def shi_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
-    """The published table with a line of ours below each network that `files` have rows of, and
-    columns for each of their machines: of several files from one machine, the newest with rows."""
-    notes = [_batches(figures), "Bold (in plain text *): the fastest of a group of columns."]
-    columns = list(dict.fromkeys(figure.column for figure in figures))
-    cells: _Cells = {
-        ((figure.network, figure.framework), figure.column): Cell(figure.text, figure.seconds)
-        for figure in figures
-        if figure.seconds is not None
-    }
-    published = len(cells)
-    for file, rows in _measured(figures, files):
-        if rows:
-            own = _columns(file, rows, columns)
-            columns += dict.fromkeys(own.values())
-            cells |= _own_cells(figures, rows, own, notes)
-        notes.append(_about(file, rows))
-    if len(cells) > published:
-        notes.append(
-            f"{_OURS}: seconds of an epoch over its mini-batches, the median of the repetitions, "
-            f"in {_PRECISION}; on a GPU the fastest of the ways to compute, which the mark names."
-        )
-    lines = []
-    for line in _lines(figures, cells):
-        own_cells = [cells.get((line, column), NOTHING) for column in columns]
-        names = (Cell(name, name) for name in line)
-        lines.append((*names, *_with_bold(own_cells, columns)))
-    heads = (Column("network", "Network"), Column("framework", "Framework"))
-    return Table(_TITLE, (*heads, *columns), tuple(lines), tuple(notes))
+def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]:
+    """Published network → batch sizes in which `file` trains it that the table does not have."""
+    batches = {figure.network.lower(): (figure.network, figure.batch) for figure in figures}
+    found: dict[str, set[int]] = {}
+    for row in file.rows:
+        network, batch = batches.get(row.configuration.get("model", ""), ("", ""))
+        if network and row.family == MINIBATCH and row.configuration["batch"] != batch:
+            found.setdefault(network, set()).add(int(row.configuration["batch"]))
+    return {network: sorted(sizes) for network, sizes in found.items()}
 
 
-def _measured(
+def newest_with_rows(
     figures: Sequence[Figure], files: Iterable[File]
-) -> Iterable[tuple[File, Sequence[Row]]]:
-    chosen: dict[str, tuple[File, Sequence[Row]]] = {}
+) -> list[tuple[File, list[Row]]]:
+    """Of each machine's files the newest with such rows, or the newest, with its shi_rows()."""
+    chosen: dict[str, tuple[File, list[Row]]] = {}
     for file in sorted(files, key=lambda file: (file.date, str(file.path))):
         rows = shi_rows(file, figures)
         if rows or file.machine.id not in chosen:
@@ -128,111 +165,113 @@ def _measured(
     return [chosen[machine] for machine in sorted(chosen)]
 
 
-def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[str | None, Column]:
-    """Thread count (None: the GPU) → column, whose key none of `taken` has."""
-    machine, key = file.machine, slug(file.machine.id).replace("-", "_")
-    while any(column.key.startswith(f"{key}_") for column in taken):
-        key += "_"  # machines whose names differ in signs alone
-    counts = {row.configuration.get("cpu_threads") for row in rows}
-    columns: dict[str | None, Column] = {
-        threads: Column(
-            f"{key}_cpu_{threads}_seconds", threads, True, f"{machine.id}: CPU, threads"
-        )
-        for threads in sorted(filter(None, counts), key=lambda text: (len(text), text))
-    }
-    if None in counts:
-        columns[None] = Column(
-            f"{key}_gpu_seconds", machine.gpu or "GPU", True, f"{machine.id}: GPU"
-        )
-    return columns
+def minibatches(row: Row) -> float:
+    """How many mini-batches one iteration of `row` trains."""
+    return row.counters["steps"] if row.family == EPOCH else 1.0
 
 
-def _own_cells(
-    figures: Sequence[Figure],
-    rows: Sequence[Row],
-    columns: dict[str | None, Column],
-    notes: list[str],
-) -> _Cells:
-    """The cells of `rows`; what their marks stand for is added to `notes`."""
-    networks = {figure.network.lower(): figure.network for figure in figures}
-    competing: dict[tuple[_Line, Column], list[Row]] = {}
+def seconds_of(row: Row) -> float:
+    """Median seconds of a mini-batch."""
+    return row.median / minibatches(row)
+
+
+def ours(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
+    """What `rows`, the shi_rows() of one file, reach: of each network, device and precision the
+    fastest, in the order of the table."""
+    found = []
+    for (precision, side), networks in _groups(figures, rows).items():
+        estimates = _estimated(list(networks.values()), side)
+        for place, (network, own) in enumerate(networks.items()):
+            against = {}
+            for kind in SIDES:
+                figure = _fastest(figures, network, kind)
+                if figure:
+                    against[kind] = figure, _ratio([figure], [place], estimates)
+            row = min(own, key=seconds_of)
+            found.append(Ours(network, precision, row, seconds_of(row), against))
+    order = list(dict.fromkeys(figure.network for figure in figures))
+    return sorted(found, key=lambda one: order.index(one.network))
+
+
+def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Mean]:
+    """The geometric means of the ratios in the published precision, of each of our devices to the
+    figures of each side, over the networks that both have."""
+    found = []
+    for (precision, side), networks in _groups(figures, rows).items():
+        if precision != PRECISION:
+            continue
+        estimates = _estimated(list(networks.values()), side)
+        for kind in SIDES:
+            pairs = [
+                (place, figure)
+                for place, network in enumerate(networks)
+                if (figure := _fastest(figures, network, kind))
+            ]
+            if not pairs:
+                continue
+            best = [figure for _, figure in pairs]
+            ratio = _ratio(best, [place for place, _ in pairs], estimates)
+            devices = tuple(each for each in DEVICES if each in {one.device for one in best})
+            names = tuple(figure.network for figure in best)
+            found.append(Mean(side, kind, ratio, names, devices))
+    return found
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row.configuration["model"], row.configuration["batch"]
+
+
+def _groups(
+    figures: Sequence[Figure], rows: Sequence[Row]
+) -> dict[tuple[str, Side], dict[str, list[Row]]]:
+    """Precision and device → network → the ways to compute it that have a result."""
+    names = {figure.network.lower(): figure.network for figure in figures}
+    found: dict[tuple[str, Side], dict[str, list[Row]]] = {}
     for row in rows:
-        line = networks[row.configuration["model"]], _OURS
-        column = columns[row.configuration.get("cpu_threads")]
-        competing.setdefault((line, column), []).append(row)
-    return {place: _best(candidates, notes) for place, candidates in competing.items()}
+        if row.failure is None:
+            side: Side = "cpu" if row.configuration["device"] == "cpu" else "gpu"
+            networks = found.setdefault((row.configuration["precision"], side), {})
+            networks.setdefault(names[row.configuration["model"]], []).append(row)
+    return found
 
 
-def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
-    """The fastest of `rows`; a dash with the reason where all of them failed."""
-    results = [row for row in rows if row.failure is None]
-    if not results:
-        failure = rows[0].failure
-        return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
-    best = min(results, key=_seconds)
-    how = best.axes.words(best.configuration, without=_PLACE)
-    texts = list(best.warnings)
-    if len(rows) > 1 or best.configuration["device"] != "cpu":
-        texts.insert(0, ", ".join(how))
-    seconds = _seconds(best)
-    return Cell(units.significant(seconds), seconds, marks=_marks(texts, notes))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Estimates:
+    """Natural logarithms of seconds of a mini-batch by network, and their replicates, if any."""
+
+    logs: np.ndarray
+    replicates: np.ndarray | None
 
 
-def _seconds(row: Row) -> float:
-    return row.median / _MINIBATCHES[row.family](row)
-
-
-def _marks(texts: Iterable[str], notes: list[str]) -> tuple[int, ...]:
-    for text in texts:
-        if text not in notes:
-            notes.append(text)
-    return tuple(notes.index(text) + 1 for text in texts)
-
-
-def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
-    own = {line for line, _ in cells if line[1] == _OURS}
-    lines: dict[str, list[_Line]] = {}
-    for figure in figures:
-        line = figure.network, figure.framework
-        members = lines.setdefault(figure.network, [])
-        if line not in members:
-            members.append(line)
-    for network, members in lines.items():
-        if (network, _OURS) in own:
-            members.append((network, _OURS))
-    return [line for members in lines.values() for line in members]
-
-
-def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
-    """`cells` of one line with the fastest of each group of several columns in bold, ties too."""
-    sizes = Counter(column.group for column in columns)
-    fastest: dict[str, float] = {}
-    for cell, column in zip(cells, columns, strict=True):
-        if cell.value is not None:
-            fastest[column.group] = min(cell.value, fastest.get(column.group, cell.value))
-    return [
-        replace(cell, bold=sizes[column.group] > 1 and cell.value == fastest.get(column.group, ""))
-        for cell, column in zip(cells, columns, strict=True)
-    ]
-
-
-def _batches(figures: Iterable[Figure]) -> str:
-    batches = {figure.network: figure.batch for figure in figures}
-    sizes = ", ".join(f"{network} {batch}" for network, batch in batches.items())
-    return (
-        f"Samples in a mini-batch: {sizes}. Desktop: Intel i7-3820, 4 cores; server: two Intel "
-        "E5-2630 v3, 16 cores. Published (arXiv:1608.07249), not measured with this project."
+def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
+    """The fastest way of each of `networks` without the favour of choice (estimate())."""
+    candidates = tuple(tuple(row.samples / minibatches(row) for row in rows) for rows in networks)
+    curve = Curve(
+        label="",
+        configuration={},
+        sizes=np.arange(1.0, len(networks) + 1),
+        samples=tuple(min(samples, key=np.median) for samples in candidates),
+        candidates=candidates,
     )
+    found = estimate(curve, SIDES.index(side))
+    enough = fewest_samples(curve) >= statistics.FEWEST_SAMPLES
+    return _Estimates(found.logs, found.replicates if enough else None)
 
 
-def _about(file: File, rows: Sequence[Row]) -> str:
-    machine, commit = file.machine, file.software.commit[:7] or "unknown"
-    if not rows:
-        return (
-            f"{machine.id}: no row of these networks was measured; measure with --model=fcn-r,fcn-s"
-        )
-    gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
-    return (
-        f"{machine.id}: {machine.cpu.model}, {machine.cpu.cores} cores; {gpu}; measured "
-        f"{file.date:%Y-%m-%d}, commit {commit}"
-    )
+def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimates) -> Ratio:
+    """The geometric mean of the times of `figures` over those at `places`."""
+
+    def mean(rounding: int) -> float:
+        times = [(figure.seconds or 0.0) + rounding * figure.rounding for figure in figures]
+        return float(np.mean(np.log(np.maximum(times, 1e-9))))
+
+    ratio = math.exp(mean(0) - float(np.mean(estimates.logs[places])))
+    if estimates.replicates is None:
+        return Ratio(ratio, None, None)
+    low, high = statistics.interval(np.mean(estimates.replicates[:, places], axis=1))
+    return Ratio(ratio, math.exp(mean(-1) - high), math.exp(mean(+1) - low))
+
+
+def _fastest(figures: Iterable[Figure], network: str, side: Side) -> Figure | None:
+    own = [one for one in figures if one.network == network and one.side == side and one.seconds]
+    return min(own, key=lambda one: one.seconds or math.inf, default=None)

@@ -14,6 +14,7 @@ from plots.analysis.crossover import Comparison
 from plots.analysis.curves import NETWORKS, Curve, pairings
 from plots.analysis.replicates import estimate, fewest_samples, log_medians
 from plots.axes import BUILT_IN, Axes
+from plots.families import EPOCH
 from plots.rows import File
 
 
@@ -60,14 +61,15 @@ class Grid:
     axes: Axes = BUILT_IN
 
 
-def speed_ups(file: File) -> list[SpeedUp]:
-    """The speedup of every network of `file` on every GPU configuration, in the file's order.
+def speed_ups(file: File, family: str = EPOCH) -> list[SpeedUp]:
+    """The speedup of every network of `file` on every GPU configuration, in the file's order: of
+    the rows of `family`, which is one of TRAINING.
 
     The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
     best, which is a little slower where several are about equally fast (estimate()).
     """
     found = []
-    for pairing in pairings(file, NETWORKS):
+    for pairing in pairings(file, {family: NETWORKS[family]}):
         best, gpu = pairing.best, pairing.gpu
         chosen = min(pairing.cpus, key=lambda curve: float(np.median(curve.samples[0])))
         cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from plots.analysis.work import work
 from plots.axes import Items
-from plots.network import epoch_rows
+from plots.network import epoch_rows, step_rows
 from plots.rows import File, Row
 
 # What the counters seconds_* of a row are called, in the order of a step.
@@ -23,7 +23,11 @@ PARTS: dict[str, str] = {
     "copy_to_device": "copy to GPU",
     "copy_from_device": "copy from GPU",
     "product": "products",
+    "convolution": "convolution",
+    "normalization": "normalization",
+    "pooling": "pooling",
     "elementwise": "elementwise",
+    "reorder": "reorders",
     "loss": "loss",
     "update": "update",
     "synchronization": "wait",
@@ -33,10 +37,11 @@ UNATTRIBUTED = "unattributed"
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Where an epoch of `row` goes: part → seconds, only the parts that were profiled.
+    """Where an iteration of `row` goes, an epoch or a training step: part → seconds, only the parts
+    that were profiled.
 
     A part is the median over the profiles of the repetitions. `unattributed` is what they do not
-    sum up to of the median epoch; negative if the profiled epochs were slower than the timed.
+    sum up to of the median; negative if the profiled iterations were slower than the timed.
     """
 
     row: Row
@@ -44,26 +49,26 @@ class Split:
 
     @property
     def unattributed(self) -> float:
-        """Seconds of an epoch that no part explains."""
+        """Seconds that no part explains."""
         return self.total - sum(self.parts.values())
 
     @property
     def total(self) -> float:
-        """Seconds of the median epoch: all parts and what is unattributed, the whole of shares."""
+        """Seconds of the median: all parts and what is unattributed, the whole of shares."""
         return self.row.median
 
 
 @dataclass(frozen=True, slots=True)
 class Repayment:
-    """After how many epochs the GPU's start-up is repaid.
+    """After how many iterations, epochs or training steps, the GPU's start-up is repaid.
 
-    `epochs` is the smallest number after which `gpu`, its first call included, has taken less time
-    than `cpu`, which has the shortest median epoch of the CPU's rows; None: never.
+    `iterations` is the smallest number after which `gpu`, its first call included, has taken less
+    time than `cpu`, which has the shortest median of the CPU's rows; None: never.
     """
 
     cpu: Row
     gpu: Row
-    epochs: int | None
+    iterations: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ def repayments(rows: Sequence[Row]) -> list[Repayment]:
             if key not in best or row.median < best[key].median:
                 best[key] = row
     return [
-        Repayment(best[_network(row)], row, _epochs(best[_network(row)], row))
+        Repayment(best[_network(row)], row, _iterations(best[_network(row)], row))
         for row in rows
         if row.configuration["device"] != "cpu" and _network(row) in best
     ]
@@ -138,8 +143,8 @@ def _network(row: Row) -> Items:
     return (*row.axes.what(row.configuration), *work(row))
 
 
-def _epochs(cpu: Row, gpu: Row) -> int | None:
-    """Smallest n with gpu_first + (n - 1) gpu_epoch < cpu_first + (n - 1) cpu_epoch."""
+def _iterations(cpu: Row, gpu: Row) -> int | None:
+    """Smallest n with gpu_first + (n - 1) gpu_median < cpu_first + (n - 1) cpu_median."""
     # Exact: in floating point the quotient may fall on the wrong side of a whole number.
     first = [Fraction(row.counters["first_call_seconds"]) for row in (cpu, gpu)]
     saved = Fraction(cpu.median) - Fraction(gpu.median)
@@ -151,12 +156,12 @@ def _epochs(cpu: Row, gpu: Row) -> int | None:
 
 def missing_gpu(file: File) -> str:
     """What a GPU would add to a file without one, as a sentence; empty where it has GPU rows."""
-    rows = epoch_rows(file)
+    rows = [*epoch_rows(file), *step_rows(file)]
     if any(row.configuration["device"] != "cpu" for row in rows):
         return ""
     reason = file.machine.gpu_reason or "no GPU row has a result"
     return (
         f"There is no GPU row here: {reason}. A file with both sides would add the time of "
         "launches, copies and waits, the crossover, what resident data, CUDA graphs or more CPU "
-        "threads do to it, and the number of epochs that repay the GPU's start-up."
+        "threads do to it, and the number of epochs or steps that repay the GPU's start-up."
     )

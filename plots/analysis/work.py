@@ -33,7 +33,8 @@ def difference(one: Row, other: Row) -> str:
 
 def work(row: Row) -> Items:
     """What difference() looks at beside the network, for groups of the rows of one file."""
-    rows, steps = (f"{row.counters[key]:.0f}" for key in ("rows", "steps"))
+    # A training step may leave out what it has one of.
+    rows, steps = (f"{row.counters.get(key, 1.0):.0f}" for key in ("rows", "steps"))
     return tuple(zip(WORK, (rows, steps, row.optimizer, row.workload or ""), strict=True))
 
 
@@ -42,7 +43,7 @@ def per_iteration(row: Row) -> float:
     commit, may do more of in one iteration; the names of rows fix all else.
 
     That is operations; of probes, whose arrays grow with the caches, bytes or floating-point
-    operations; of an epoch 1.
+    operations; of an epoch or a training step 1.
     """
     count = row.counters.get("count", 1.0)
     if row.family == "Peak":

@@ -29,6 +29,7 @@ from plots.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
+from plots.families import FAMILIES
 from plots.rows import File
 from plots.tables.crossover import what
 from plots.text import printable, slug
@@ -36,10 +37,10 @@ from plots.text import printable, slug
 MOST_GPUS = 5  # curves; of more the faster execution alone is drawn
 _SIZES = {
     "parameters": "trainable parameters",
+    "batch": "samples in a batch",
     "size": "rows and columns of the square matrices",
     "width": "width of the layer",
 }
-TITLES = {"Epoch": "Epochs", "Gemm": "Matrix products", "Layer": "Layers"}
 
 
 def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
@@ -84,7 +85,7 @@ def _draw(
     decisive = [each for each in comparisons if each.cpu.candidates]
     finish(
         figure,
-        f"{TITLES.get(comparisons[0].common['family'], 'Times')}: where the GPU overtakes the CPU",
+        f"{FAMILIES[comparisons[0].common['family']].title}: where the GPU overtakes the CPU",
         _lines(file, comparisons, len(decisive) - len(drawn)),
         handles,
     )

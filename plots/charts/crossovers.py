@@ -13,29 +13,30 @@ from plots.charts.crossover import draw_crossovers
 from plots.charts.files import stems, write_pictures
 from plots.charts.heat_map import draw_heat_map
 from plots.charts.style import Chart
+from plots.families import TRAINING
 from plots.rows import File
 
 
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
-    """A chart of time for each thing that both devices compute, epochs first, then the heat maps of
-    speedup."""
+    """A chart of time for each thing that both devices compute, training first, then the heat
+    maps of speedup."""
     charts = [draw_crossovers(file, group) for group in by_work(comparisons)]
     return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
 
 
 def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """`comparisons` by what is computed: epochs first, those at the headline's batch before others;
-    else in their order."""
+    """`comparisons` by what is computed: epochs first, those at the headline's batch before others,
+    then training steps; else in their order."""
     groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
     for comparison in comparisons:
         groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
     batch = own_batch(comparisons)
 
-    def place(group: list[Comparison]) -> int:
+    def place(group: list[Comparison]) -> tuple[int, bool]:
         common = group[0].common
-        if common["family"] != "Epoch":
-            return 2
-        return 0 if common.get("batch") == batch else 1
+        if common["family"] not in TRAINING:
+            return len(TRAINING), False
+        return TRAINING.index(common["family"]), common.get("batch", batch) != batch
 
     return sorted(groups.values(), key=place)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws where the time of an epoch goes: a panel for each way to compute, a bar for a network."""
+"""Draws where the time of an epoch or a training step goes: a panel for each way to compute, a bar
+for a network."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from plots.charts.style import (
     text_width,
     write_above,
 )
-from plots.network import epoch_rows
+from plots.families import EPOCH, FAMILIES, MINIBATCH
+from plots.network import training_rows
 from plots.rows import File
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
@@ -40,25 +42,30 @@ COLOURS = {
     "copy_to_device": "#59BAF1",
     "copy_from_device": "#298CD8",
     "product": "#00009F",
+    "convolution": "#6048FC",
+    "normalization": "#54E4FC",
+    "pooling": "#C0F0A8",
     "elementwise": "#476A00",
+    "reorder": "#FCD818",
     "loss": "#C87C57",
     "update": "#6C0048",
     "synchronization": "#916885",
     UNATTRIBUTED: "#D9D9D9",
 }
+CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
 MOST_PANELS = 4  # more ways are in the table alone
 _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
 
 
-def draw_why(file: File) -> Pictures | None:
-    """The chart of `file`; None where no Epoch row was profiled.
+def draw_why(file: File, family: str = EPOCH) -> Pictures | None:
+    """The chart of the rows of `family`, one of TRAINING; None where none was profiled.
 
-    A bar has the parts of an epoch in percent of their total. What is unattributed stands at its
-    end where it is positive and left of zero where it is negative, so that the bar then ends beyond
-    100. A diamond is the row's bound.
+    A bar has the parts of an iteration in percent of their total. What is unattributed stands at
+    its end where it is positive and left of zero where it is negative, so that the bar then ends
+    beyond 100. A diamond is the row's bound.
     """
-    found = splits(epoch_rows(file))
+    found = splits(training_rows(file, family))
     return render(partial(_draw, file, found)) if found else None
 
 
@@ -97,6 +104,7 @@ def _fastest(keys: Sequence[SeriesKey], found: Sequence[Split]) -> SeriesKey:
 
 
 def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
+    family = found[0].row.family
     labels = series_labels(split.row for split in found)
     keys = chosen(found)
     shown = [split for split in found if series_key(split.row) in keys]
@@ -118,11 +126,11 @@ def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
     _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
     for place, axes in enumerate(list(grid.flat)[: len(keys)]):
         if place + columns >= len(keys):
-            axes.set_xlabel("% of the epoch")
+            axes.set_xlabel(f"% of the {FAMILIES[family].short}")
             axes.tick_params(labelbottom=True)
     finish(
         figure,
-        "Epochs: where the time goes",
+        f"{FAMILIES[family].title}: where the time goes",
         [devices(file), *_notes(shown, len(labels) - len(keys), bound)],
         _legend(shown, bound),
     )
@@ -222,7 +230,7 @@ def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) ->
     if any(split.row.index in percents for split in shown):
         notes[0] += "; diamond: what the bound alone would take"
     if any(split.unattributed < 0 for split in shown):
-        notes.append("left of 0: the profiled epochs were that much slower")
+        notes.append("left of 0: the profiled ones were that much slower")
     if left_out:
         notes.append(f"{left_out} more ways to compute are in the table")
     return notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from plots import loading
 from plots.analysis.crossover import Comparison, comparisons
@@ -23,6 +23,7 @@ from plots.commands.shared import (
     print_tables,
     tell_written,
 )
+from plots.families import FAMILIES, TRAINING
 from plots.file_order import newest_per_machine
 from plots.rows import File
 from plots.tables.crossover import crossover_tables, other_work, speed_up_table
@@ -67,19 +68,19 @@ def run(options: argparse.Namespace) -> int:
     if options.summary:
         return _summarize(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
-    ratios = [(file, speed_ups(file)) for file in files]
+    ratios = [{family: speed_ups(file, family) for family in TRAINING} for file in files]
     if options.format == "text" and not options.all:
         texts = [
-            crossover_text(file, found, networks)
-            for (file, found), (_, networks) in zip(crossovers, ratios, strict=True)
-            if found or networks
+            crossover_text(file, found, *own.values())
+            for (file, found), own in zip(crossovers, ratios, strict=True)
+            if found or any(own.values())
         ]
         sys.stdout.write("\n".join(texts))
     else:
         print_tables(_tables(crossovers, ratios), options)
-    for (file, found), (_, networks) in zip(crossovers, ratios, strict=True):
+    for (file, found), own in zip(crossovers, ratios, strict=True):
         if not found:
-            print(_nothing_to_compare(file, bool(networks)), file=sys.stderr)
+            print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.charts.crossovers import write_charts  # noqa: PLC0415
@@ -93,16 +94,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _tables(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]],
-    ratios: Sequence[tuple[File, Sequence[SpeedUp]]],
+    ratios: Sequence[Mapping[str, Sequence[SpeedUp]]],
 ) -> list[Table]:
-    """Epochs first: their crossovers and speedups; then what products and layers do."""
-    tables = crossover_tables([pair for pair in crossovers if pair[1]])
-    with_ratios = [pair for pair in ratios if pair[1]]
-    if with_ratios:
-        has_epochs = any(
-            one.common["family"] == "Epoch" for _, found in crossovers for one in found
-        )
-        tables.insert(1 if has_epochs else 0, speed_up_table(with_ratios))
+    """Epochs first: their crossovers and speedups; then those of training steps, then what products
+    and layers do."""
+    found = crossover_tables([pair for pair in crossovers if pair[1]])
+    tables: list[Table] = []
+    for family in FAMILIES:
+        if family in found:
+            tables.append(found[family])
+        own = [
+            (file, each[family])
+            for (file, _), each in zip(crossovers, ratios, strict=True)
+            if each.get(family)
+        ]
+        if own:
+            tables.append(speed_up_table(own))
     return tables
 
 
@@ -113,7 +120,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
     if has_networks:
         return (
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
-            "on both (./run without --model does)"
+            "on both (./run without --model does), or one network at several batch sizes "
+            "(--family=Minibatch --batch=8,64,512)"
         )
     if other := other_work(file):
         return f"{place} {other}; measure both in one run"

@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from plots import loading
-from plots.analysis.shi import SHI_PATH, load_shi, shi_table
+from plots.analysis.shi import load_shi
 from plots.commands.shared import add_format, complain, named_path, print_tables
-from plots.published import RESTORE
+from plots.published import PUBLISHED_PATH, RESTORE
+from plots.tables.plain import wrapped
+from plots.tables.shi import brought, ratio_table, shi_table
 from plots.text import printable
 
 NAME = "shi"
 HELP = "print the table of Shi et al. 2016 with your own rows in it"
 DESCRIPTION = (
     "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
-    "frameworks, with your rows of the same networks (bench --model=fcn-r,fcn-s). Without a file, "
-    "prints the published table alone."
+    "frameworks, with your rows of the same networks and batch sizes (bench --family=Minibatch), "
+    "and how many times as fast they are as the fastest published CPU and GPU, in f32 and in a "
+    "sentence. Without a file, prints the published table alone."
 )
 EXAMPLE = "shi results --format=latex"
 
@@ -38,8 +42,15 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()
+        tables = [shi_table(figures, files)]
+        ratios = ratio_table(figures, files)
+        sentences = brought(figures, files)
     except OSError as error:
-        fault = f"{printable(str(SHI_PATH))}: {error.strerror}; {RESTORE}"
-        return complain([*problems, fault])
-    print_tables([shi_table(figures, files)], options)
+        place = error.filename or PUBLISHED_PATH.parent
+        return complain([*problems, f"{printable(str(place))}: {error.strerror}; {RESTORE}"])
+    if ratios.lines:
+        tables.insert(0, ratios)
+    if options.format == "text":
+        sys.stdout.writelines(f"{wrapped(printable(each, 900))}\n\n" for each in sentences)
+    print_tables(tables, options)
     return complain(problems)

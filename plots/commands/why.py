@@ -22,10 +22,10 @@ from plots.text import printable
 NAME = "why"
 HELP = "say where the time goes and what would change the crossover"
 DESCRIPTION = (
-    "Splits the time of each Epoch row into launches, copies, computation by kind, update and "
-    "waits; names its bound; says what more CPU threads bring, what would change the crossover, "
-    "and after how many epochs the GPU's start-up is repaid. As text it shows the fastest way of "
-    "each device and what matters most; --all shows every row."
+    "Splits the time of each Epoch and Minibatch row into launches, copies, computation by kind, "
+    "update and waits; names its bound; says what more CPU threads bring, what would change the "
+    "crossover, and after how long the GPU's start-up is repaid. As text it shows the fastest way "
+    "of each device and what matters most; --all shows every row."
 )
 EXAMPLE = "why results --charts report"
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         compared = comparisons(file)
         own = [why_text(file, compared)] if short else why_tables(file, compared)
         if not any(own):
-            problems.append(f"{printable(str(file.path))}: no Epoch row has a result")
+            problems.append(f"{printable(str(file.path))}: no Epoch or Minibatch row has a result")
         elif short:
             texts += own
         else:
@@ -71,16 +71,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
-    """Writes a chart of each file that has one; returns what went wrong."""
+    """Writes the charts of each file that has any; returns what went wrong."""
     # Imported here because matplotlib takes long to load.
     from plots.charts.files import stems, write_pictures  # noqa: PLC0415
-    from plots.charts.why import draw_why  # noqa: PLC0415
+    from plots.charts.why import CHARTS, draw_why  # noqa: PLC0415
 
     try:
         for file, stem in zip(files, stems(files), strict=True):
-            pictures = draw_why(file)
-            if pictures is not None:
-                write_pictures(pictures, folder, f"{stem}.why")
+            for family, name in CHARTS.items():
+                pictures = draw_why(file, family)
+                if pictures is not None:
+                    write_pictures(pictures, folder, f"{stem}.{name}")
     except OSError as error:
         return [charts_missing(error, folder)]
     return []

@@ -11,7 +11,8 @@ from pathlib import Path
 from plots.analysis.crossover import comparisons
 from plots.analysis.machines import SORTS, side_by_side
 from plots.charts.files import stems
-from plots.network import epoch_rows
+from plots.families import TRAINING
+from plots.network import training_rows
 from plots.page.page import render_page
 from plots.page.section import Context, Section
 from plots.page.sections import SECTIONS
@@ -92,13 +93,13 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
 
 def summary(file: File) -> str:
     """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
-    rows = epoch_rows(file)
     parts = [
         answer_text(file, comparisons(file)),
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
-    if rows:
-        parts += ["", as_text(best_table(rows)).rstrip()]
+    for family in TRAINING:
+        if rows := training_rows(file, family):
+            parts += ["", as_text(best_table(rows)).rstrip()]
     missing = missing_table(file)
     if missing.lines:
         parts += ["", as_text(missing).rstrip()]

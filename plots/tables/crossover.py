@@ -13,6 +13,7 @@ from plots.analysis.curves import Curve, left_out
 from plots.analysis.speed_up import SpeedUp
 from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes
+from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import printable, whole
@@ -29,9 +30,9 @@ _INTERVAL = (
     Column("low", "from", numeric=True, group="95 %"),
     Column("high", "to", numeric=True, group="95 %"),
 )
-_NAMES = {"Epoch": "epoch", "Gemm": "product", "Layer": "layer"}
 _TITLES = {
-    "Epoch": "Crossover of training epochs",
+    EPOCH: "Crossover of training epochs",
+    MINIBATCH: "Crossover of training steps over batch size",
     "Gemm": "Crossover of square matrix products",
     "Layer": "Crossover of layers",
 }
@@ -78,27 +79,28 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     )
     families = {one.common["family"] for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
-    notes = (*flags, *_left_out(file for file, own in found if _has_epochs(own)))
+    notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
 
 
-def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
-    """A crossover_table() of each family that is there: epochs, then products, then layers."""
-    tables = []
+def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
+    """Family → crossover_table() of each that is there."""
+    tables = {}
     for family in _TITLES:
         own = [
             (file, [one for one in compared if one.common["family"] == family])
             for file, compared in found
         ]
         if any(compared for _, compared in own):
-            tables.append(crossover_table(own))
+            tables[family] = crossover_table(own)
     return tables
 
 
 def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     """One line for each network and GPU configuration; the CPU is at its best thread count.
 
-    The faster device's time is bold where the interval of the speedup does not hold 1.
+    All are of one family. The faster device's time is bold where the interval of the speedup does
+    not hold 1.
     """
     flags: dict[str, int] = {}
     lines = []
@@ -134,13 +136,14 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         Column("speed_up", "SPEEDUP", numeric=True),
         *_INTERVAL,
     )
-    title = f"SPEEDUP = CPU time / GPU time of one epoch{_on(found)}"
+    families = {one.common["family"] for _, own in found for one in own} or {EPOCH}
+    title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
     notes = (*flags, *_left_out(file for file, _ in found))
     return Table(title, columns, tuple(lines), notes)
 
 
-def _has_epochs(compared: Sequence[Comparison]) -> bool:
-    return any(one.common["family"] == "Epoch" for one in compared)
+def _trains(compared: Sequence[Comparison]) -> bool:
+    return any(one.common["family"] in TRAINING for one in compared)
 
 
 def other_work(file: File) -> str:
@@ -165,9 +168,11 @@ def _left_out(files: Iterable[File]) -> list[str]:
 
 
 def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
-    """What is timed, in words: "epoch", "product, nn, warm", "layer, relu, forward, fused"."""
+    """What is timed, in words: "epoch", "training step of alexnet-r", "product, nn, warm"."""
     family = common["family"]
-    return ", ".join([_NAMES.get(family, family), *axes.words(common, without=_SAID)])
+    name = FAMILIES[family].one if family in FAMILIES else family
+    model = f" of {common['model']}" if "model" in common else ""
+    return ", ".join([f"{name}{model}", *axes.words(common, without=_SAID)])
 
 
 def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:

@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from plots import units
 from plots.analysis.answer import LONGEST, sentences
 from plots.analysis.crossover import Comparison
 from plots.analysis.headline import foremost, way
 from plots.analysis.speed_up import SpeedUp
+from plots.families import EPOCH, MINIBATCH
 from plots.rows import File
 from plots.tables.crossover import is_best_of_one, other_work, speed_up_table, what
 from plots.tables.plain import as_text, wrapped
@@ -20,19 +23,26 @@ from plots.text import printable, whole
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
 _TITLES = {
-    "Epoch": "From which size the GPU trains disc networks faster",
+    EPOCH: "From which size the GPU trains disc networks faster",
+    MINIBATCH: "From which batch size the GPU trains step by step faster",
     "Gemm": "From which size the GPU multiplies square matrices faster",
     "Layer": "From which width the GPU computes layers faster",
 }
 _ALL = "--all shows each precision and each number of CPU threads"
 
 
-def crossover_text(file: File, compared: Sequence[Comparison], ratios: Sequence[SpeedUp]) -> str:
+def crossover_text(
+    file: File,
+    compared: Sequence[Comparison],
+    ratios: Sequence[SpeedUp],
+    steps: Sequence[SpeedUp] = (),
+) -> str:
     """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
-    is, and the same of products and layers. `compared` are its comparisons(), `ratios` its
-    speed_ups()."""
+    is, and the same of training steps, products and layers. `compared` are its comparisons(),
+    `ratios` and `steps` its speed_ups() of epochs and of training steps."""
     blocks = [answer_text(file, compared)]
-    tables = [_where(compared, "Epoch"), _how_much(file, foremost(compared), ratios)]
+    tables = [_where(compared, EPOCH), _how_much(file, foremost(compared), ratios)]
+    tables += [_where(compared, MINIBATCH, _MOST), _of_steps(file, steps)]
     tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
     blocks += [as_text(table).rstrip() for table in tables if table]
     if left_out := other_work(file):
@@ -107,16 +117,48 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
     table = speed_up_table([(file, shown)])
     if not first:
         return table
+    title = f"How much faster the GPU trains, {way(first)}: SPEEDUP = CPU time / GPU time"
+    return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
+
+
+def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
+    """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
+    fastest: dict[tuple[str, str], SpeedUp] = {}
+    plain = [one for one in ratios if one.common.get("precision") == _PLAIN] or ratios
+    for one in plain:
+        place = one.common["model"], one.common["batch"]
+        if place not in fastest or _gpu_seconds(one) < _gpu_seconds(fastest[place]):
+            fastest[place] = one
+    if not fastest:
+        return None
+    shown = list(fastest.values())
+    table = speed_up_table([(file, shown)])
+    ways = {(way(one), one.common.get("precision")) for one in shown}
+    if ways == {(how := way(shown[0]), _PLAIN)}:
+        title = f"How much faster the GPU trains a step, {how}: SPEEDUP = CPU time / GPU time"
+        table = _said(table, title)
+    return _more(table, len(ratios) - len(shown), "ways of the GPU")
+
+
+def _said(table: Table, title: str) -> Table:
+    """`table` without the columns that `title` speaks for."""
     kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
-    left = len(ratios) - len(shown)
-    more = (f"{left} more: --all shows other batches, ways of the GPU and precisions.",)
     return replace(
         table,
-        title=f"How much faster the GPU trains, {way(first)}: SPEEDUP = CPU time / GPU time",
+        title=title,
         columns=tuple(table.columns[place] for place in kept),
         lines=tuple(tuple(line[place] for place in kept) for line in table.lines),
-        notes=(*table.notes, *(more if left else ())),
     )
+
+
+def _more(table: Table, left: int, what: str) -> Table:
+    """`table` with a note on `left` speedups that it leaves out."""
+    more = (f"{left} more: --all shows other {what} and precisions.",) if left else ()
+    return replace(table, notes=(*table.notes, *more))
+
+
+def _gpu_seconds(one: SpeedUp) -> float:
+    return float(np.median(one.gpu.samples[0]))
 
 
 _SAID = {"precision", "execution", "data"}  # columns that the title speaks for

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Epoch rows of one file as tables: the best of each device, and every row."""
+"""The rows of one file that train as tables: the best of each device, and every row.
+
+Those that are given together are of one family.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from plots import units
+from plots.derived import PER_ITERATION, SAMPLES
+from plots.families import FAMILIES
 from plots.network import NetworkKey, best, network_label, networks, on_device
 from plots.rows import Row
 from plots.series import device_label
@@ -23,17 +28,17 @@ _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
 def best_table(rows: Sequence[Row]) -> Table:
     """A line for each network: the fastest way on each device, and how many times faster the GPU.
 
-    `rows` are Epoch rows with a result. Times are medians with the range of all repetitions;
-    the faster device's is bold.
+    `rows`, one at least, are of epochs or of training steps, with a result. Times are medians with
+    the range of all repetitions; the faster device's is bold.
     """
-    groups = networks(rows)
+    groups, family = networks(rows), rows[0].family
     devices = [device for device in _GROUPS if on_device(rows, device)]
     several = len(devices) > 1
     columns = [*_NETWORK]
     if several:
         columns.append(Column("speed_up", "speedup", numeric=True))
     for device in devices:
-        columns += _device_columns(device, several)
+        columns += _device_columns(device, several, family)
     flags: dict[str, int] = {}
     lines = []
     for key, members in groups.items():
@@ -46,20 +51,20 @@ def best_table(rows: Sequence[Row]) -> Table:
         for device in devices:
             row = chosen.get(device)
             cells = _best_cells(row, row is fastest, several, flags) if row else []
-            line += cells or [NOTHING] * len(_device_columns(device, several))
+            line += cells or [NOTHING] * len(_device_columns(device, several, family))
         lines.append(tuple(line))
-    title = "Time of one epoch, the best thread count and mode of each device"
+    title = f"Time of one {FAMILIES[family].one}, the best thread count and mode of each device"
     return Table(title, tuple(columns), tuple(lines), (*flags,))
 
 
 def every_table(rows: Sequence[Row]) -> Table:
     """A line for each network and way to compute it, the fastest first. `rows` as above."""
-    groups = networks(rows)
+    groups, family = networks(rows), rows[0].family
     flags: dict[str, int] = {}
     columns = (
         *_NETWORK,
         Column("on", "on"),
-        Column("seconds_per_epoch", "median", numeric=True),
+        Column(PER_ITERATION[family], "median", numeric=True),
         Column("range", "range", numeric=True),
         Column("samples_per_second", "samples/s", numeric=True),
         Column("flops_per_second", "operations", numeric=True),
@@ -81,14 +86,14 @@ def every_table(rows: Sequence[Row]) -> Table:
                     Cell(units.seconds(first), first),
                 )
             )
-    return Table("Time of one epoch, every row", columns, tuple(lines), (*flags,))
+    return Table(f"Time of one {FAMILIES[family].one}, every row", columns, tuple(lines), (*flags,))
 
 
-def _device_columns(device: str, several: bool) -> list[Column]:
+def _device_columns(device: str, several: bool, family: str) -> list[Column]:
     """Beside a second device there is no room for what every_table() has as well."""
     group, prefix = _GROUPS[device] if several else "", _PREFIXES[device]
     columns = [
-        Column(f"{prefix}_seconds_per_epoch", "median", numeric=True, group=group),
+        Column(f"{prefix}_{PER_ITERATION[family]}", "median", numeric=True, group=group),
         Column(f"{prefix}_range", "range", numeric=True, group=group),
         Column(f"{prefix}_samples_per_second", "samples/s", numeric=True, group=group),
         Column(f"{prefix}_on", "how", group=group),
@@ -121,7 +126,7 @@ def _range(row: Row) -> Cell:
 
 
 def _samples(row: Row) -> Cell:
-    rate = row.counters["rows"] / row.median
+    rate = row.counters[SAMPLES[row.family]] / row.median
     return Cell(units.significant(rate), rate)
 
 

@@ -20,6 +20,7 @@ from plots.analysis.machines import (
     crossover_number,
     sizes,
 )
+from plots.families import TRAINING
 from plots.file_order import has_gpu
 from plots.hardware import short_gpu, short_processor
 from plots.rows import File, Row
@@ -55,7 +56,7 @@ def machines_table(side: SideBySide) -> Table:
         (family, place)
         for family in FAMILIES
         for place in _PLACES
-        if (place != EITHER or (both and family == "Epoch"))
+        if (place != EITHER or (both and family in TRAINING))
         and any((family, place) in standing.ratios for standing in side.standings)
     ]
     columns = (

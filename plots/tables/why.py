@@ -18,7 +18,8 @@ from plots.analysis.why import (
     splits,
     threads,
 )
-from plots.network import epoch_rows
+from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.network import training_rows
 from plots.rows import Bound, File, Row
 from plots.series import series_key, series_labels
 from plots.tables.table import NOTHING, Cell, Column, Table
@@ -28,23 +29,30 @@ _NETWORK = (
     Column("params", "parameters", numeric=True),
     Column("batch", "batch", numeric=True),
 )
+# What titles of tables on training steps have, so that no two titles are the same.
+_IN_STEPS = {EPOCH: "", MINIBATCH: " in training steps"}
+_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 
 
 def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
     """All that `why` says of `file`; `compared` are its comparisons(). Tables without a line are
     left out."""
-    rows = epoch_rows(file)
-    tables = [
-        split_table(file, rows),
-        thread_table(file, rows),
-        counterfactual_table(file, compared),
-        repayment_table(file, rows),
-    ]
+    tables = []
+    for family in TRAINING:
+        rows = training_rows(file, family)
+        tables += [
+            split_table(file, rows),
+            thread_table(file, rows),
+            counterfactual_table(file, compared, family),
+            repayment_table(file, rows),
+        ]
     return [table for table in tables if table.lines]
 
 
 def split_table(file: File, rows: Sequence[Row]) -> Table:
-    """Where the time of each of `rows` goes, in percent, and what bounds it."""
+    """Where the time of each of `rows` goes, in percent, and what bounds it. The rows of this table
+    and of those below are of one family."""
+    words = FAMILIES[_family(rows)]
     found = {split.row.index: split for split in splits(rows)}
     bound = bounds(file)
     used = [part for part in PARTS if any(part in split.parts for split in found.values())]
@@ -53,7 +61,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
     columns = (
         *_NETWORK,
         Column("on", "on"),
-        Column("epoch_seconds", "epoch", numeric=True),
+        Column(f"{words.short}_seconds", words.short, numeric=True),
         *(
             Column(f"{part}_percent", PARTS.get(part, part), numeric=True, group="%")
             for part in shares
@@ -75,7 +83,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
     ]
     closing = [missing] if (missing := missing_gpu(file)) else []
     return Table(
-        title=f"Where the time of an epoch goes, on {file.machine.id}",
+        title=f"Where the time of {words.a} goes, on {file.machine.id}",
         columns=columns,
         lines=tuple(lines),
         notes=(*notes, *closing),
@@ -116,16 +124,16 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
     unsure = any(item.unsure for item in found)
     note = "The repetitions of both thread counts overlap: the difference may be chance."
     return Table(
-        title=f"What more threads bring, on {file.machine.id}",
+        title=f"What more threads bring{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
         columns=columns,
         lines=tuple(lines),
         notes=(note,) if unsure else (),
     )
 
 
-def counterfactual_table(file: File, compared: Sequence[Comparison]) -> Table:
-    """What would change the crossover; each line's note says it as a sentence."""
-    found = counterfactuals(file, compared)
+def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
+    """What would change the crossovers of `family`; each line's note says it as a sentence."""
+    found = counterfactuals(file, compared, family)
     columns = (
         Column("change", "change"),
         Column("held", "all else"),
@@ -144,7 +152,7 @@ def counterfactual_table(file: File, compared: Sequence[Comparison]) -> Table:
         for number, item in enumerate(found, 1)
     )
     return Table(
-        title=f"What changes the crossover, on {file.machine.id}",
+        title=f"What changes the crossover{_OVER[family]}, on {file.machine.id}",
         columns=columns,
         lines=lines,
         notes=tuple(item.sentence[0].upper() + item.sentence[1:] + "." for item in found),
@@ -152,7 +160,8 @@ def counterfactual_table(file: File, compared: Sequence[Comparison]) -> Table:
 
 
 def repayment_table(file: File, rows: Sequence[Row]) -> Table:
-    """After how many epochs the start-up of each GPU row is repaid."""
+    """After how many iterations the start-up of each GPU row is repaid."""
+    one = FAMILIES[_family(rows)].short
     labels = series_labels(rows)
     columns = (
         *_NETWORK,
@@ -160,9 +169,9 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
         Column("cpu", "against"),
         Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
         Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
-        Column("gpu_epoch_seconds", "GPU", numeric=True, group="epoch"),
-        Column("cpu_epoch_seconds", "CPU", numeric=True, group="epoch"),
-        Column("epochs", "repaid after epochs", numeric=True),
+        Column(f"gpu_{one}_seconds", "GPU", numeric=True, group=one),
+        Column(f"cpu_{one}_seconds", "CPU", numeric=True, group=one),
+        Column(f"{one}s", f"repaid after {one}s", numeric=True),
     )
     lines = tuple(
         (
@@ -173,15 +182,23 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
             _seconds(item.cpu.counters["first_call_seconds"]),
             _seconds(item.gpu.median),
             _seconds(item.cpu.median),
-            Cell("never") if item.epochs is None else Cell(units.count(item.epochs), item.epochs),
+            _repaid(item.iterations),
         )
         for item in repayments(rows)
     )
     return Table(
-        title=f"When the GPU's start-up is repaid, on {file.machine.id}",
+        title=f"When the GPU's start-up is repaid{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
         columns=columns,
         lines=lines,
     )
+
+
+def _family(rows: Sequence[Row]) -> str:
+    return rows[0].family if rows else EPOCH
+
+
+def _repaid(iterations: int | None) -> Cell:
+    return Cell("never") if iterations is None else Cell(units.count(iterations), iterations)
 
 
 def _network_cells(row: Row) -> tuple[Cell, Cell, Cell]:

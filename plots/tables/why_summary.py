@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `why` prints for people: a block for each question, of the networks at their own batch."""
+"""What `why` prints for people: a block for each question, of each network in one batch size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from plots.analysis.why import (
     threads,
 )
 from plots.axes import BUILT_IN
-from plots.network import best, epoch_rows, network_label, networks, on_device
+from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.network import best, network_label, networks, on_device, training_rows
 from plots.rows import Bound, File, Row
 from plots.series import device_name
 from plots.tables.plain import as_text, wrapped
@@ -33,23 +34,26 @@ from plots.text import printable
 _MOST_PARTS = 2
 _MOST_CHANGES = 3
 _PLAIN = BUILT_IN["precision"].plainest
+_TO = {EPOCH: "", MINIBATCH: " to training steps"}
+_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 _NETWORK = (Column("model", "network"), Column("batch", "batch", numeric=True))
 
 
 def why_text(file: File, compared: Sequence[Comparison]) -> str:
-    """Where the time of an epoch goes on the fastest way of each device, what more threads bring,
-    what would change the crossover, when a start-up is repaid. Empty without a training epoch."""
-    rows = _own_rows(file, compared)
-    if not rows:
+    """Where the time of an epoch and of a training step goes on the fastest way of each device,
+    what more threads bring, what would change the crossover, when a start-up is repaid. Empty
+    without a row that trains."""
+    shown = {family: _own_rows(file, compared, family) for family in TRAINING}
+    shown = {family: rows for family, rows in shown.items() if rows}
+    if not shown:
         return ""
-    blocks = [_block(_split_table(file, rows)), _changes(counterfactuals(file, compared))]
-    repaid = {item.gpu.index: item for item in repayments(rows)}
-    fastest = [row.index for row in _fastest(rows)]
-    blocks.append(_block(_thread_table(threads(rows))))
-    blocks.append(_block(_repayment_table([repaid[i] for i in fastest if i in repaid])))
+    blocks = []
+    left = 0
+    for family, rows in shown.items():
+        blocks += _family(file, compared, rows)
+        left += len(training_rows(file, family)) - len(_fastest(rows))
     if missing := missing_gpu(file):
         blocks.append(wrapped(printable(missing, 400)))
-    left = len(epoch_rows(file)) - len(fastest)
     if left:
         blocks.append(
             wrapped(
@@ -57,18 +61,39 @@ def why_text(file: File, compared: Sequence[Comparison]) -> str:
                 "of their time, and every change of the crossover."
             )
         )
-    head = f"{printable(file.machine.id)}: why the epochs take the time they take"
+    timed = " and ".join(f"the {FAMILIES[family].one}s" for family in shown)
+    head = f"{printable(file.machine.id)}: why {timed} take the time they take"
     return "\n\n".join([wrapped(head), *filter(None, blocks)]) + "\n"
+
+
+def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> list[str]:
+    """The blocks on `rows`, which are of one family."""
+    family = rows[0].family
+    repaid = {item.gpu.index: item for item in repayments(rows)}
+    own = [repaid[row.index] for row in _fastest(rows) if row.index in repaid]
+    return [
+        _block(_split_table(file, rows)),
+        _changes(counterfactuals(file, compared, family), _OVER[family]),
+        _block(_thread_table(threads(rows), family)),
+        _block(_repayment_table(own, FAMILIES[family].one)),
+    ]
 
 
 def _block(table: Table) -> str:
     return as_text(table).rstrip() if table.lines else ""
 
 
-def _own_rows(file: File, compared: Sequence[Comparison]) -> list[Row]:
-    """The Epoch rows in f32, of the disc networks those at the batch of the headline."""
-    rows = epoch_rows(file)
+def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
+    """The rows of `family` in f32: of the disc networks' epochs those at the batch of the headline,
+    of each network's training steps those in its largest batch."""
+    rows = training_rows(file, family)
     rows = [row for row in rows if row.configuration["precision"] == _PLAIN] or rows
+    if family == MINIBATCH:
+        largest: dict[str, float] = {}
+        for row in rows:
+            model, batch = row.configuration["model"], row.counters["batch"]
+            largest[model] = max(batch, largest.get(model, batch))
+        return [row for row in rows if row.counters["batch"] == largest[row.configuration["model"]]]
     batch = own_batch(compared) or str(OWN_BATCH)
     own = [row for row in rows if not is_disc(row) or row.configuration["batch"] == batch]
     return own if any(map(is_disc, own)) else rows
@@ -103,12 +128,13 @@ def _split_table(file: File, rows: Sequence[Row]) -> Table:
         )
         for row in _fastest(rows)
     )
+    words = FAMILIES[rows[0].family]
     return Table(
-        "Where the time of an epoch goes",
+        f"Where the time of {words.a} goes",
         (
             *_NETWORK,
             Column("on", "on"),
-            Column("epoch_seconds", "epoch", numeric=True),
+            Column(f"{words.short}_seconds", words.short, numeric=True),
             Column("bound", "of its bound", numeric=True),
             Column("parts", "largest parts"),
         ),
@@ -117,7 +143,7 @@ def _split_table(file: File, rows: Sequence[Row]) -> Table:
 
 
 def _shares(split: Split) -> str:
-    """The largest parts of an epoch in percent of it: "products 62 %, launch 30 %"."""
+    """The largest parts in percent of the whole: "products 62 %, launch 30 %"."""
     seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
     largest = sorted(seconds, key=lambda part: -abs(seconds[part]))[:_MOST_PARTS]
     shares = ((PARTS.get(part, part), 100 * seconds[part] / split.total) for part in largest)
@@ -131,9 +157,9 @@ def _bound(bound: Bound | None) -> Cell:
     return Cell(text, bound.percent)
 
 
-def _thread_table(found: Sequence[Threads]) -> Table:
+def _thread_table(found: Sequence[Threads], family: str) -> Table:
     """For each network the fewest threads and the fastest number of them."""
-    lines = []
+    one, lines = FAMILIES[family].short, []
     for item in found:
         fewest = next(iter(item.rows))
         fastest = max(item.speed_ups, key=lambda count: item.speed_ups[count])
@@ -156,13 +182,13 @@ def _thread_table(found: Sequence[Threads]) -> Table:
     unsure = any(line[-1].marks for line in lines)
     note = "The repetitions of both thread counts overlap: the difference may be chance."
     return Table(
-        "What more CPU threads bring",
+        f"What more CPU threads bring{_TO[family]}",
         (
             *_NETWORK,
             Column("fewest", "threads", numeric=True, group="fewest"),
-            Column("fewest_seconds", "epoch", numeric=True, group="fewest"),
+            Column("fewest_seconds", one, numeric=True, group="fewest"),
             Column("fastest", "threads", numeric=True, group="fastest"),
-            Column("fastest_seconds", "epoch", numeric=True, group="fastest"),
+            Column("fastest_seconds", one, numeric=True, group="fastest"),
             Column("speed_up", "speedup", numeric=True),
         ),
         tuple(lines),
@@ -170,13 +196,13 @@ def _thread_table(found: Sequence[Threads]) -> Table:
     )
 
 
-def _changes(found: Sequence[Counterfactual]) -> str:
+def _changes(found: Sequence[Counterfactual], over: str) -> str:
     """The changes that matter most, a sentence each."""
     sentences = [item.sentence for item in found[:_MOST_CHANGES]]
     if not sentences:
         return ""
     left = len(found) - len(sentences)
-    lines = ["What would change the crossover", ""]
+    lines = [f"What would change the crossover{over}", ""]
     for text in sentences:
         said = printable(f"{text[0].upper()}{text[1:]}.", 400)
         lines.append(wrapped(said, "  ", "- "))
@@ -185,7 +211,7 @@ def _changes(found: Sequence[Counterfactual]) -> str:
     return "\n".join(lines)
 
 
-def _repayment_table(found: Sequence[Repayment]) -> Table:
+def _repayment_table(found: Sequence[Repayment], one: str) -> Table:
     lines = tuple(
         (
             _text(item.gpu.configuration["model"]),
@@ -193,18 +219,18 @@ def _repayment_table(found: Sequence[Repayment]) -> Table:
             _text(", ".join(_way(item.gpu))),
             _seconds(item.gpu.counters["first_call_seconds"]),
             _seconds(item.cpu.counters["first_call_seconds"]),
-            Cell("never") if item.epochs is None else _count(item.epochs),
+            Cell("never") if item.iterations is None else _count(item.iterations),
         )
         for item in found
     )
     return Table(
-        "After how many epochs the GPU's start-up is repaid, against the fastest CPU row",
+        f"After how many {one}s the GPU's start-up is repaid, against the fastest CPU row",
         (
             *_NETWORK,
             Column("gpu", "GPU"),
             Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
             Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
-            Column("epochs", "epochs", numeric=True),
+            Column("iterations", f"{one}s", numeric=True),
         ),
         lines,
     )

@@ -80,8 +80,8 @@ def samples(
     operations over rate with 3 % noise. `changes` replace or add fields in every entry.
     """
     model = configuration["model"]
-    params, batch = MODELS[model][0], int(configuration["batch"])
-    rows = ROWS[model.split("-")[0]]
+    params, batch = changes.get("params") or MODELS[model][0], int(configuration["batch"])
+    rows = changes.get("rows") or ROWS[model.split("-")[0]]
     steps = -(-rows // batch)
     flops = 6.0 * params * rows
     if seconds is None:

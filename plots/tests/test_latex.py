@@ -12,11 +12,12 @@ import pytest
 from plots import loading
 from plots.analysis.compare import compare
 from plots.analysis.crossover import comparisons
-from plots.analysis.shi import load_shi, shi_table
+from plots.analysis.shi import load_shi
 from plots.analysis.speed_up import speed_ups
 from plots.tables.compare import compare_tables
 from plots.tables.crossover import crossover_table, speed_up_table
 from plots.tables.formats import as_latex
+from plots.tables.shi import shi_table
 from plots.tables.table import NOTHING, Cell, Column, Table
 from plots.tests import synthetic, synthetic_sweep
 from plots.text import latex

@@ -28,9 +28,16 @@ from plots.charts.heat_map import draw_heat_map
 from plots.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.charts.style import NARROW, WIDE, thinned
 from plots.charts.why import chosen, draw_why
+from plots.families import MINIBATCH
 from plots.network import epoch_rows
 from plots.published import load_published
-from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
+from plots.tests import (
+    synthetic,
+    synthetic_machine,
+    synthetic_probes,
+    synthetic_steps,
+    synthetic_sweep,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -124,6 +131,15 @@ def test_crossovers_of_epochs(write, drawn):
     file = loading.load_file(write(synthetic_sweep.wide_sweep((100,))))
     group = next(iter(by_work(comparisons(file))))
     check(drawn(draw_crossovers, file, group))
+
+
+def test_crossovers_over_batch_size(write, drawn):
+    entries = synthetic_steps.steps(["alexnet-r"], batches=(2, 3, 4, 8, 16, 100, 128, 512))
+    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    figures = drawn(draw_crossovers, file, comparisons(file))
+    check(figures)
+    shown = {name.partition(" ")[2] for name in figures[0].texts}
+    assert {"2", "1,024", "samples in a batch"} <= shown
 
 
 EDGES = (32, 33, 64, 65, 127, 128, 256, 512, 1000, 1023, 1024, 2048)
@@ -225,6 +241,15 @@ def test_where_the_time_goes(machine, drawn):
     assert wide.get_figheight() < 7
     for one in figures:
         assert all(text.get_rotation() == 0 for text in one.figure.findobj(Text) if text.get_text())
+
+
+def test_where_the_time_of_steps_goes(write, drawn):
+    file = loading.load_file(write(synthetic_steps.machine(epochs=False)))
+    figures = drawn(draw_why, file, MINIBATCH)
+    check(figures)
+    for one in figures:
+        shown = [name.partition(" ")[2] for name in one.texts]
+        assert {"convolution", "normalization", "pooling", "reorders"} <= set(shown)
 
 
 def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):

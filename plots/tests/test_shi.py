@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from plots import loading
-from plots.analysis import shi
-from plots.analysis.shi import load_shi, shi_table
+from plots.analysis import statistics
+from plots.analysis.shi import load_differences, load_shi, means, newest_with_rows, ours
 from plots.cli import main
+from plots.page.section import Context
+from plots.page.sections import shi_table as section
 from plots.tables.formats import FORMATS, render
+from plots.tables.shi import brought, ratio_table, shi_table
 from plots.tables.table import Table
-from plots.tests import synthetic
+from plots.tests import synthetic, synthetic_steps
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +52,9 @@ def test_every_published_cell_is_there(figures):
     assert len(table.columns) == 2 + 13 and len(table.lines) == 7 * 5
     assert len(figures) == 455
     for figure in figures:
-        shown = cell(table, figure.network, figure.framework, figure.column.key)
+        threads = f"_{figure.threads}" if figure.threads else ""
+        key = f"{figure.device}{threads}_seconds"
+        shown = cell(table, figure.network, figure.framework, key)
         assert shown.value == figure.seconds
         assert shown.text == (figure.text if figure.seconds else "–")
     assert "FCN-R 1024" in table.notes[0]
@@ -88,11 +93,163 @@ def test_an_epoch_is_divided_by_its_batches(figures, write):
     assert len(table.lines) == 36
 
 
-def test_another_family_is_one_entry(figures, write, monkeypatch):
-    monkeypatch.setitem(shi._MINIBATCHES, "Epoch", lambda row: 1)
-    file = loaded(write, synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [8.0] * 5))
+def step(network: str, on: int | str, seconds: list[float], **changes) -> list[dict]:
+    """A row of training steps on a number of threads, or on a GPU in a way."""
+    if isinstance(on, int):
+        configuration = synthetic_steps.cpu_configuration(network, on)
+    else:
+        configuration = synthetic_steps.gpu_configuration(network, None, *on.split(","))
+    return synthetic_steps.samples({**configuration, **changes}, seconds)
+
+
+def test_training_steps_come_before_epochs(figures, write):
+    epoch = synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [8.0] * 5)
+    file = loaded(write, epoch, step("fcn-r", 1, [1.5] * 5), step("lstm", 2, [0.3] * 5))
     table = shi_table(figures, [file])
-    assert cell(table, "FCN-R", "Crossover", "synthetic_machine_cpu_1_seconds").value == 8.0
+    key = "synthetic_machine_cpu_1_seconds"
+    assert cell(table, "FCN-R", "Crossover", key).value == 1.5  # not 8 s over 4 mini-batches
+    assert cell(table, "LSTM", "Crossover", "synthetic_machine_cpu_2_seconds").value == 0.3
+    assert any("seconds of a training step, the median" in note for note in table.notes)
+    assert len(table.lines) == 35 + 2
+
+
+def test_other_precisions_have_lines_of_their_own(figures, write):
+    file = loaded(
+        write,
+        step("alexnet-r", 2, [0.2] * 5),
+        step("alexnet-r", 2, [0.05] * 5, precision="bf16"),
+    )
+    table, key = shi_table(figures, [file]), "synthetic_machine_cpu_2_seconds"
+    assert cell(table, "AlexNet-R", "Crossover", key).value == 0.2
+    assert cell(table, "AlexNet-R", "Crossover, bf16", key).value == 0.05
+    assert [line.against["cpu"][1].ratio for line in ours(figures, file.rows)] == [
+        pytest.approx(0.971 / 0.2),
+        pytest.approx(0.971 / 0.05),
+    ]
+    assert [one.networks for one in means(figures, file.rows)] == [("AlexNet-R",)] * 2  # f32 alone
+
+
+def test_ratios_are_to_the_fastest_published_figures(figures, write):
+    file = loaded(
+        write,
+        step("alexnet-r", 1, [0.5] * 9),
+        step("alexnet-r", 2, [0.25] * 9),
+        step("alexnet-r", "graph,resident", [0.009] * 9),
+        gpu="synthetic GPU",
+    )
+    table = ratio_table(figures, [file])
+    cpu, gpu = (line for line in table.records() if line["network"] == "AlexNet-R")
+    assert cpu["on"] == "CPU, 2 threads" and gpu["on"] == "GPU, graph, resident"
+    assert cpu["published_cpu"] == "TF, two Intel E5-2630 v3, 32 threads"
+    assert (cpu["published_cpu_seconds"], cpu["published_gpu_seconds"]) == (0.971, 0.027)
+    assert cpu["cpu_ratio"] == pytest.approx(0.971 / 0.25)
+    assert cpu["gpu_ratio"] == pytest.approx(0.027 / 0.25)
+    assert gpu["gpu_ratio"] == pytest.approx(0.027 / 0.009)
+    # Equal repetitions: what is left is half a unit of the last published digit.
+    assert cpu["gpu_low"] == pytest.approx(0.0265 / 0.25)
+    assert cpu["gpu_high"] == pytest.approx(0.0275 / 0.25)
+    for side in ("cpu", "gpu"):
+        best = min(
+            one.seconds
+            for one in figures
+            if one.network == "AlexNet-R" and one.side == side and one.seconds
+        )
+        assert cpu[f"published_{side}_seconds"] == best
+
+
+def test_the_interval_is_that_of_the_repetitions(figures, write):
+    times = [0.20, 0.21, 0.22, 0.23, 0.24, 0.25, 0.26, 0.27, 0.28]
+    file = loaded(write, step("fcn-s", 1, times))
+    (one,) = ours(figures, file.rows)
+    ratio = one.against["cpu"][1]
+    assert one.seconds == pytest.approx(0.24) and ratio.ratio == pytest.approx(0.382 / 0.24)
+    assert 0.382 / 0.28 < ratio.low < ratio.ratio < ratio.high < 0.382 / 0.20
+    few = loaded(write, step("fcn-s", 1, [0.2] * (statistics.FEWEST_SAMPLES - 1)))
+    assert ours(figures, few.rows)[0].against["cpu"][1].low is None
+    assert "too few repetitions for an interval" in brought(figures, [few])[0]
+
+
+def test_the_sentence_says_which_device_against_which_and_over_what(figures, write):
+    file = loaded(
+        write,
+        step("fcn-r", 2, [0.126] * 9),
+        step("lstm", 2, [0.045] * 9),
+        step("fcn-r", "graph,resident", [0.004] * 9),
+        gpu="synthetic GPU",
+        date="2025-03-01T00:00:00+00:00",
+    )
+    (sentence,) = brought(figures, [file])
+    assert sentence.startswith("What 9 years brought in f32: the CPU of synthetic machine (")
+    assert "synthetic CPU, 2 cores) is 2.00 times (" in sentence
+    assert (
+        "as fast as the fastest published CPU (Intel i7-3820 or two Intel E5-2630 v3)" in sentence
+    )
+    assert "geometric means over 2 of 7 networks (FCN-R, LSTM)" in sentence
+    assert "the GPU of synthetic machine (synthetic GPU) is 63.0 times (" in sentence
+    assert "4.00 times (3.87 to 4.12) as fast as the fastest published GPU (GTX 1080)" in sentence
+    assert "on FCN-R alone, the only one of 7 networks measured here" in sentence
+    table = ratio_table(figures, [file])
+    mean = next(line for line in table.records() if line["network"] == "geometric mean of 2")
+    assert mean["cpu_ratio"] == pytest.approx(2.0) and mean["seconds"] is None
+
+
+def test_nothing_is_claimed_without_a_row(figures, write):
+    heart = synthetic.samples(synthetic.cpu_configuration("heart", 1))
+    failed = [
+        synthetic.failure(synthetic_steps.cpu_configuration("lstm", 1), "no memory", "skipped")
+    ]
+    file = loaded(write, heart, failed)
+    assert brought(figures, [file]) == []
+    assert ratio_table(figures, [file]).lines == ()
+    assert not any(note.startswith("LSTM: ") for note in ratio_table(figures, [file]).notes)
+    # A published dash is no figure.
+    assert "Caffe" not in str(ours(figures, loaded(write, step("lstm", 1, [1.0] * 5)).rows))
+
+
+def test_what_differs_from_the_published_networks_is_said(figures, write):
+    known = load_differences()
+    assert set(known) < {figure.network for figure in figures} and "FCN-R" not in known
+    own = loaded(write, step("fcn-r", 1, [1.0] * 5), step("alexnet-r", 1, [1.0] * 5))
+    for table in (shi_table(figures, [own]), ratio_table(figures, [own])):
+        assert [note for note in table.notes if "LRN" in note] == [
+            f"AlexNet-R: {known['AlexNet-R']}."
+        ]
+        assert not any(note.startswith("ResNet") for note in table.notes)
+
+
+def test_other_batches_are_named(figures, write):
+    rows = [step("alexnet-r", 1, [1.0] * 5, batch=str(batch)) for batch in (64, 8, 1024)]
+    file = loaded(write, *rows)
+    for table in (shi_table(figures, [file]), ratio_table(figures, [file])):
+        assert any(note.endswith("not in it: AlexNet-R 8, 64.") for note in table.notes)
+    assert len(newest_with_rows(figures, [file])[0][1]) == 1
+
+
+def test_the_page_has_the_sentence_and_the_ratios_first(figures, write):
+    document = synthetic_steps.machine(epochs=False)
+    file = loading.load_file(write(document))
+    built = section.build([file], Context())
+    (block,) = built.blocks
+    assert list(block.points) == brought(figures, [file])
+    (ratios,) = block.tables
+    assert [column.key for column in ratios.columns][:4] == [
+        "network",
+        "on",
+        "seconds",
+        "cpu_ratio",
+    ]
+    assert len(ratios.lines) == 7 * 2 + 2
+    assert "Crossover" in [line[1].text for line in block.folds[0].tables[0].lines]
+
+
+def test_text_begins_with_the_sentence(write, capsys):
+    path = write(synthetic.document(step("fcn-r", 1, [1.0] * 5)))
+    assert main(["shi", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("What 4 years brought in f32: the CPU of synthetic machine")
+    assert printed.index("How many times as fast") < printed.index("Seconds per mini-batch, beside")
+    assert main(["shi", str(path), "--format=json"]) == 0
+    assert [len(table["rows"]) for table in json.loads(capsys.readouterr().out)] == [1, 36]
 
 
 def test_the_fastest_way_of_a_gpu_is_named(figures, write):

@@ -152,7 +152,7 @@ def test_repayment_is_the_first_epoch_that_is_ahead(
         n for n in range(1, 1000) if gpu_start + (n - 1) * gpu_each < cpu_start + (n - 1) * cpu_each
     ]
     (item,) = why.repayments(file.rows)
-    assert item.epochs == (ahead[0] if ahead else None)
+    assert item.iterations == (ahead[0] if ahead else None)
 
 
 def test_repayment_is_against_the_fastest_cpu_row(load):
@@ -219,7 +219,7 @@ def test_text_has_a_line_for_each_network_and_device(gpu_path, capsys):
         assert f"products {share:.0f} %" in line
     assert f"{units.seconds(cpu.median)}  " in threads
     (repayment,) = why.repayments([cpu, gpu])
-    assert repaid.split()[-1] == str(repayment.epochs)
+    assert repaid.split()[-1] == str(repayment.iterations)
 
 
 def test_text_of_all_rows(gpu_path, capsys):
@@ -314,4 +314,4 @@ def test_a_file_without_epochs_is_told(write, capsys):
     document = synthetic.document(synthetic_machine.peaks((1,), gpu=False))
     path = write(document)
     assert main(["why", str(path)]) == 2
-    assert f"{path}: no Epoch row has a result" in capsys.readouterr().err
+    assert f"{path}: no Epoch or Minibatch row has a result" in capsys.readouterr().err

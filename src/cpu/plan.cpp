@@ -44,7 +44,8 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
     lowered_ = lower(workload_, threads_, engine_, settled);
-    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts));
+    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts),
+                          options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;
     scratch_.workspace_bytes = lowered_.workspace_bytes;
     describe_primitives();

@@ -4,9 +4,11 @@
 namespace crossover::cuda {
 
 RunMode choose_run_mode(const CompileOptions& options) {
-  RunMode mode{.execution = options.execution,
-               .placement = options.placement,
-               .loss_every_step = options.loss_every_step};
+  RunMode mode{
+      .execution = options.execution,
+      .placement = options.placement,
+      .loss_every_step = options.loss_every_step,
+      .activations = options.keep_activations ? Activations::kept : Activations::share_memory};
   if (mode.execution == Execution::graph_epoch && (!mode.is_resident() || mode.loss_every_step)) {
     mode.execution = Execution::graph;  // see Execution
   }

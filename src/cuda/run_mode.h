@@ -4,6 +4,7 @@
 #pragma once
 
 #include "crossover/backend.h"
+#include "crossover/memory.h"
 
 namespace crossover::cuda {
 
@@ -11,6 +12,7 @@ struct RunMode {
   Execution execution = Execution::eager;  ///< graph_epoch only where the whole order is one graph
   Placement placement = Placement::resident;
   bool loss_every_step = false;
+  Activations activations = Activations::share_memory;
 
   /// A pass over the whole order reads the rows where the data set lies on the device; where not,
   /// each step's rows are copied into a staging buffer first.

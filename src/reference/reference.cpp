@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/reference.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -9,19 +11,36 @@
 namespace crossover {
 namespace {
 
-bool has_values(const Workload& workload, std::size_t i) {
-  return workload.tensors[i].role != Role::input;
+/// By tensor: of those of activations only what an operation uses, and no views.
+std::vector<std::int64_t> counts(const Workload& workload) {
+  std::vector<std::int64_t> all(workload.tensors.size());
+  const auto count = [&](Id id) {
+    const auto i = static_cast<std::size_t>(id);
+    const Tensor& tensor = workload.tensors[i];
+    all[i] = tensor.role == Role::input ? 0 : elements(tensor.shape);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (workload.tensors[i].role != Role::activation &&
+        workload.tensors[i].role != Role::gradient) {
+      count(static_cast<Id>(i));
+    }
+  }
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      const Operands used = operands(op);
+      std::for_each(used.reads.begin(), used.reads.end(), count);
+      std::for_each(used.writes.begin(), used.writes.end(), count);
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
 Reference::Reference(Workload workload) : workload_(std::move(workload)) {
   check(workload_);
-  values_.resize(workload_.tensors.size());
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (has_values(workload_, i)) {
-      values_[i].resize(static_cast<std::size_t>(elements(workload_.tensors[i].shape)));
-    }
+  for (const std::int64_t count : counts(workload_)) {
+    values_.emplace_back(static_cast<std::size_t>(count));
   }
 }
 
@@ -29,23 +48,28 @@ std::span<double> Reference::operator[](Id id) { return values_.at(static_cast<s
 
 void Reference::run(std::int64_t first, std::int64_t count) {
   for (std::int64_t position = first; position < first + count; ++position) {
-    ReferenceRun run(workload_, values_, position);
-    const int step = workload_.order[static_cast<std::size_t>(position)].step;
-    for (const Op& op : workload_.steps[static_cast<std::size_t>(step)].ops) {
-      std::visit([&](const auto& operation) { operation.execute(run); }, op);
-      run.store(op);
+    for (std::size_t i = 0; i < operations(position).size(); ++i) {
+      run_operation(position, i);
     }
   }
 }
 
+void Reference::run_operation(std::int64_t position, std::size_t operation) {
+  ReferenceRun run(workload_, values_, position);
+  const Op& op = operations(position)[operation];
+  std::visit([&](const auto& one) { one.execute(run); }, op);
+  run.store(op);
+}
+
+const std::vector<Op>& Reference::operations(std::int64_t position) const {
+  const int step = workload_.order[static_cast<std::size_t>(position)].step;
+  return workload_.steps[static_cast<std::size_t>(step)].ops;
+}
+
 std::int64_t reference_bytes(const Workload& workload) {
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (has_values(workload, i)) {
-      count += elements(workload.tensors[i].shape);
-    }
-  }
-  return count * static_cast<std::int64_t>(sizeof(double));
+  const std::vector<std::int64_t> all = counts(workload);
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0}) *
+         static_cast<std::int64_t>(sizeof(double));
 }
 
 }  // namespace crossover

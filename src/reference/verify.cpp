@@ -12,56 +12,66 @@
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
+#include "differences.h"
 
 namespace crossover {
 namespace {
 
-std::string scientific(double value) {
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
-}
-
-double norm(const std::vector<double>& values) {
-  double squares = 0;
-  for (const double v : values) {
-    squares += v * v;
+void compare_loss(double got, double expected, std::int64_t step, Verification& result) {
+  const std::string what = "the loss of step " + std::to_string(step + 1);
+  if (!std::isfinite(got)) {
+    throw Mismatch(what +
+                   " is not finite here, but in float64 it is: the training diverges, or leaves "
+                   "the range of the precision; a smaller --lr may help");
   }
-  return std::sqrt(squares);
+  // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
+  take(std::abs(got - expected) / std::max(std::abs(expected), 0.1), result.tolerance.loss, what,
+       result.loss_error);
 }
 
-/// |got - expected| / |expected|, where NaN anywhere gives NaN.
-double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
-  std::vector<double> difference(got.size());
-  std::transform(got.begin(), got.end(), expected.begin(), difference.begin(), std::minus<>());
-  return norm(difference) / std::max(norm(expected), 1e-30);
-}
+std::int64_t steps_of_epoch(const Workload& workload) { return std::ssize(workload.order); }
 
-/// Keeps the larger error; throws where it is over the tolerance, or no number at all.
-void take(double error, double tolerance, const std::string& what, double& largest) {
-  if (!(error <= tolerance)) {
-    throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
-                   " (relative; tolerance " + scientific(tolerance) + ")");
-  }
-  largest = std::max(largest, error);
-}
-
-/// The losses of steps [first, expected.size()).
-void compare_losses(Program& program, const Workload& workload, const std::vector<double>& expected,
-                    std::int64_t first, Verification& result) {
-  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
-  for (auto i = static_cast<std::size_t>(first); i < expected.size(); ++i) {
-    if (!std::isfinite(losses[i])) {
-      throw Mismatch("the loss of step " + std::to_string(i + 1) +
-                     " is not finite here, but in float64 it is: the training diverges, or leaves "
-                     "the range of "
-                     "the precision; a smaller --lr may help");
+/// Runs steps [first, last) of a training that begins the order anew after its last step, in pieces
+/// as long as they can be, because a graph of a whole epoch runs no less; and compares their
+/// losses.
+void run_and_compare_losses(Program& program, const Workload& workload,
+                            const std::vector<double>& expected, std::int64_t first,
+                            std::int64_t last, Verification& result) {
+  const std::int64_t all = steps_of_epoch(workload);
+  while (first < last) {
+    const std::int64_t position = first % all;
+    const std::int64_t count = std::min(last - first, all - position);
+    program.enqueue(position, count);
+    program.wait();
+    const std::vector<double> losses = download(program, workload, find(workload, "loss"));
+    for (std::int64_t i = 0; i < count; ++i) {
+      compare_loss(losses[static_cast<std::size_t>(position + i)],
+                   expected[static_cast<std::size_t>(first + i)], first + i, result);
     }
-    // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
-    take(std::abs(losses[i] - expected[i]) / std::max(std::abs(expected[i]), 0.1),
-         result.tolerance.loss, "the loss of step " + std::to_string(i + 1), result.loss_error);
+    first += count;
   }
+}
+
+/// Runs one more step of such a training, and returns its loss.
+double run_step(Reference& reference, std::int64_t step) {
+  const Workload& workload = reference.workload();
+  const std::int64_t position = step % steps_of_epoch(workload);
+  reference.run(position, 1);
+  return reference[find(workload, "loss")][static_cast<std::size_t>(position)];
+}
+
+void require_finite_loss(double loss, std::int64_t step) {
+  if (!std::isfinite(loss)) {
+    throw std::runtime_error("the training diverges: the loss of step " + std::to_string(step + 1) +
+                             " is not finite in the reference either; a smaller --lr may help");
+  }
+}
+
+Verification verification_of(const Program& program, const Workload& workload, std::int64_t steps,
+                             Precision precision) {
+  return {.steps = steps,
+          .steps_of = std::max(steps, steps_of_epoch(workload)),
+          .tolerance = tolerance_for(workload, precision, program.arithmetic())};
 }
 
 void compare_parameter(Program& program, const Workload& workload, Id id,
@@ -69,6 +79,13 @@ void compare_parameter(Program& program, const Workload& workload, Id id,
   take(relative_error(download(program, workload, id), expected), result.tolerance.parameters,
        "tensor '" + workload[id].name + "' after " + std::to_string(result.steps) + " steps",
        result.parameter_error);
+}
+
+void compare_parameters(Program& program, const Workload& workload, const Trajectory& trajectory,
+                        Verification& result) {
+  for (const auto& [id, expected] : trajectory.parameters) {
+    compare_parameter(program, workload, id, expected, result);
+  }
 }
 
 /// Whether rounding may put an input of a ReLU on the other side of zero in the step that the
@@ -79,7 +96,7 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
   constexpr double roundings = 8;  // of a sum of products, of the largest of them
   const double reach = roundings * unit_roundoff(precision, arithmetic);
   const Workload& workload = reference.workload();
-  const Run& run = workload.order[static_cast<std::size_t>(step)];
+  const Run& run = workload.order[static_cast<std::size_t>(step % steps_of_epoch(workload))];
   const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(run.step)].ops;
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     const auto* activate = std::get_if<Activate>(&op);
@@ -119,11 +136,11 @@ std::int64_t steps_to_verify(const Workload& workload, double flops) {
   constexpr std::int64_t fewest = 2;
   constexpr std::int64_t most =
       256;  // rounding grows with the steps, and more of them prove no more
-  const auto all = static_cast<std::int64_t>(workload.order.size());
+  const std::int64_t all = steps_of_epoch(workload);
   const double of_step = cost(workload).flops / static_cast<double>(all);
   const auto affordable =
       static_cast<std::int64_t>(std::min(flops / of_step, static_cast<double>(most)));
-  return std::min(all, std::max(fewest, affordable));
+  return std::max(fewest, std::min(all, affordable));
 }
 
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
@@ -131,20 +148,39 @@ Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset
   Reference reference(workload);
   set_data(reference, dataset);
   restart(reference);
-  reference.run(0, steps);
-  const auto losses = reference[find(workload, "loss")].first(static_cast<std::size_t>(steps));
-  Trajectory trajectory{.losses = {losses.begin(), losses.end()}, .parameters = {}};
-  for (std::size_t i = 0; i < trajectory.losses.size(); ++i) {
-    if (!std::isfinite(trajectory.losses[i])) {
-      throw std::runtime_error("the training diverges: the loss of step " + std::to_string(i + 1) +
-                               " is not finite in the reference either; a smaller --lr may help");
-    }
+  Trajectory trajectory;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    trajectory.losses.push_back(run_step(reference, step));
+    require_finite_loss(trajectory.losses.back(), step);
   }
   for (const Id id : tensors_of(workload, Role::parameter)) {
     const auto values = reference[id];
     trajectory.parameters.emplace_back(id, std::vector<double>(values.begin(), values.end()));
   }
   return trajectory;
+}
+
+Workload forward_part(const Workload& workload) {
+  Workload forward = workload;
+  forward.order.resize(1);
+  std::vector<Op>& ops = forward.steps[static_cast<std::size_t>(forward.order[0].step)].ops;
+  const auto loss = std::find_if(ops.begin(), ops.end(), [](const Op& op) {
+    return std::holds_alternative<SoftmaxCrossEntropy>(op);
+  });
+  if (loss == ops.end()) {
+    throw std::invalid_argument("a step without a loss has no forward part");
+  }
+  ops.erase(loss + 1, ops.end());
+  return forward;
+}
+
+double reference_first_loss(const Workload& workload, const Dataset& dataset) {
+  Reference reference(forward_part(workload));
+  set_data(reference, dataset);
+  restart(reference);
+  const double loss = run_step(reference, 0);
+  require_finite_loss(loss, 0);
+  return loss;
 }
 
 double unit_roundoff(Precision precision, const Arithmetic& arithmetic) {
@@ -179,34 +215,49 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
 
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision) {
-  Verification result{.steps = static_cast<std::int64_t>(trajectory.losses.size()),
-                      .steps_of = static_cast<std::int64_t>(workload.order.size()),
-                      .tolerance = tolerance_for(workload, precision, program.arithmetic())};
-  compare_losses(program, workload, trajectory.losses, 0, result);
-  for (const auto& [id, expected] : trajectory.parameters) {
-    compare_parameter(program, workload, id, expected, result);
+  const std::int64_t steps = std::ssize(trajectory.losses);
+  Verification result = verification_of(program, workload, steps, precision);
+  restart(program, workload);
+  run_and_compare_losses(program, workload, trajectory.losses, 0, steps, result);
+  compare_parameters(program, workload, trajectory, result);
+  return result;
+}
+
+Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
+                          Precision precision) {
+  const std::int64_t steps = std::ssize(trajectory.losses);
+  Verification result = verification_of(program, workload, steps, precision);
+  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto i = static_cast<std::size_t>(step);
+    compare_loss(losses.at(i), trajectory.losses[i], step, result);
   }
+  compare_parameters(program, workload, trajectory, result);
+  return result;
+}
+
+Verification verify_first_loss(Program& program, const Workload& workload, double expected,
+                               Precision precision) {
+  Verification result = verification_of(program, workload, 1, precision);
+  restart(program, workload);
+  run_and_compare_losses(program, workload, {expected}, 0, 1, result);
   return result;
 }
 
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision) {
-  Verification result{.steps = steps,
-                      .steps_of = static_cast<std::int64_t>(workload.order.size()),
-                      .tolerance = tolerance_for(workload, precision, program.arithmetic())};
+  Verification result = verification_of(program, workload, steps, precision);
   restart(reference);
   restart(program, workload);
+  std::vector<double> losses;
   std::int64_t first = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
-    reference.run(step, 1);
+    losses.push_back(run_step(reference, step));
     const bool kink = is_kink(reference, step, precision, program.arithmetic());
     if (!kink && step + 1 < steps) {
       continue;
     }
-    program.enqueue(first, step + 1 - first);
-    program.wait();
-    const auto losses = reference[find(workload, "loss")];
-    compare_losses(program, workload, {losses.begin(), losses.begin() + step + 1}, first, result);
+    run_and_compare_losses(program, workload, losses, first, step + 1, result);
     if (kink) {
       ++result.undetermined;
       adopt(program, workload, reference);
@@ -247,8 +298,8 @@ TensorVerification verify_results(Program& program, Reference& reference, Precis
     const double tolerance =
         tolerance_of_result(workload[id].type, precision, program.arithmetic());
     result.tolerance = std::max(result.tolerance, tolerance);
-    take(relative_error(download(program, workload, id), {expected.begin(), expected.end()}),
-         tolerance, "tensor '" + workload[id].name + "'", result.error);
+    take(relative_error(download(program, workload, id), expected), tolerance,
+         "tensor '" + workload[id].name + "'", result.error);
     result.entries += std::ssize(expected);
   }
   return result;

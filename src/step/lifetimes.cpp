@@ -6,9 +6,9 @@
 
 namespace crossover {
 
-Lifetimes::Lifetimes(const Workload& workload) : spans_(workload.tensors.size()) {
+Lifetimes::Lifetimes(const Workload& workload, bool kept) : spans_(workload.tensors.size()) {
   for (std::size_t step = 0; step < workload.steps.size(); ++step) {
-    add_step(workload, static_cast<int>(step));
+    add_step(workload, static_cast<int>(step), kept);
   }
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     if (!spans_[i].empty()) {
@@ -17,7 +17,7 @@ Lifetimes::Lifetimes(const Workload& workload) : spans_(workload.tensors.size())
   }
 }
 
-void Lifetimes::add_step(const Workload& workload, int step) {
+void Lifetimes::add_step(const Workload& workload, int step, bool kept) {
   struct Use {
     std::size_t first = 0, last = 0;
     bool from_outside = false;  ///< read before it was written
@@ -43,8 +43,8 @@ void Lifetimes::add_step(const Workload& workload, int step) {
     if (workload[id].role == Role::activation) {
       spans_[static_cast<std::size_t>(id)].push_back(
           {.step = step,
-           .first = use.from_outside ? 0 : use.first,
-           .last = use.from_outside || use.is_result ? end : use.last});
+           .first = kept || use.from_outside ? 0 : use.first,
+           .last = kept || use.from_outside || use.is_result ? end : use.last});
     }
   }
 }

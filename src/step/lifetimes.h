@@ -11,7 +11,8 @@ namespace crossover {
 
 class Lifetimes {
  public:
-  explicit Lifetimes(const Workload& workload);
+  /// `kept`: what a step writes lives to its end, read or not.
+  Lifetimes(const Workload& workload, bool kept);
 
   /// The activations that any step uses, in the order of their numbers.
   [[nodiscard]] const std::vector<Id>& activations() const { return activations_; }
@@ -28,7 +29,7 @@ class Lifetimes {
     std::size_t first = 0, last = 0;
   };
 
-  void add_step(const Workload& workload, int step);
+  void add_step(const Workload& workload, int step, bool kept);
 
   std::vector<Id> activations_;
   std::vector<std::vector<Span>> spans_;  ///< by tensor, in the order of the steps

@@ -57,7 +57,7 @@ void place_activations(const Lifetimes& lifetimes, const Size& size, MemoryPlan&
 
 /// Fills the block from `plan.bytes` on; what has a place already keeps it.
 void place_rest(const Workload& workload, const std::vector<Role>& roles, MemoryPlan& plan,
-                std::span<const std::int64_t> physical_bytes = {}) {
+                Activations activations, std::span<const std::int64_t> physical_bytes = {}) {
   const auto size = [&](Id id) {
     return aligned(physical_bytes.empty() ? bytes(workload[id])
                                           : physical_bytes[static_cast<std::size_t>(id)]);
@@ -75,7 +75,7 @@ void place_rest(const Workload& workload, const std::vector<Role>& roles, Memory
     }
   }
 
-  place_activations(Lifetimes(workload), size, plan);
+  place_activations(Lifetimes(workload, activations == Activations::kept), size, plan);
 }
 
 MemoryPlan nothing_placed(const Workload& workload) {
@@ -84,14 +84,16 @@ MemoryPlan nothing_placed(const Workload& workload) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes) {
+MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> physical_bytes,
+                       Activations activations) {
   MemoryPlan plan = nothing_placed(workload);
   place_rest(workload, {Role::data, Role::parameter, Role::gradient, Role::state, Role::loss}, plan,
-             physical_bytes);
+             activations, physical_bytes);
   return plan;
 }
 
-StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers) {
+StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
+                                        Activations activations) {
   StreamedMemoryPlan streamed{.plan = nothing_placed(workload)};
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (workload.tensors[i].role == Role::input) {
@@ -102,7 +104,8 @@ StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers) {
   for (int buffer = 0; buffer < buffers; ++buffer) {
     streamed.plan.bytes = add(streamed.plan.bytes, streamed.input_bytes);
   }
-  place_rest(workload, {Role::parameter, Role::gradient, Role::state, Role::loss}, streamed.plan);
+  place_rest(workload, {Role::parameter, Role::gradient, Role::state, Role::loss}, streamed.plan,
+             activations);
   return streamed;
 }
 

@@ -105,7 +105,7 @@ TEST(EmulatedAutotune, IsVerifiedInEveryModeAndPrecision) {
       const auto program = started(*gpu(), {workload, data}, mode.options);
       const std::int64_t events = cuda_host::calls_of("cudaEventElapsedTime");
       program->enqueue(0, 5);
-      EXPECT_NO_THROW(verify(*program, workload, expected, precision)) << mode.name;
+      EXPECT_NO_THROW(verify_state(*program, workload, expected, precision)) << mode.name;
       EXPECT_EQ(cuda_host::calls_of("cudaEventElapsedTime"), events) << "timed in the loop";
     }
   }

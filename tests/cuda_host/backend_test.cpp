@@ -140,12 +140,12 @@ TEST_P(EmulatedTf32Factors, AreMeasuredAndAnEpochIsVerifiedByThem) {
   const auto program = started(*backend, {workload, data}, {.precision = Precision::tf32});
   EXPECT_EQ(program->arithmetic().tf32, expected);
   program->enqueue(0, steps);
-  EXPECT_NO_THROW(verify(*program, workload, trajectory, Precision::tf32));
+  EXPECT_NO_THROW(verify_state(*program, workload, trajectory, Precision::tf32));
   const Id weight = find(workload, "layer 8 weight");
   std::vector<double> values = download(*program, workload, weight);
   std::transform(values.begin(), values.end(), values.begin(), [](double v) { return v * 1.004; });
   upload(*program, workload, weight, values);
-  EXPECT_THROW(verify(*program, workload, trajectory, Precision::tf32), Mismatch);
+  EXPECT_THROW(verify_state(*program, workload, trajectory, Precision::tf32), Mismatch);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTf32Factors,
@@ -224,7 +224,7 @@ TEST(EmulatedProgram, FindsAWrongGradientFactor) {
   const Trajectory expected = reference_trajectory(right, wrong.data, 5);
   const auto program = started(*gpu(), wrong, {.precision = Precision::f16});
   program->enqueue(0, 5);
-  EXPECT_THROW(verify(*program, right, expected), Mismatch);
+  EXPECT_THROW(verify_state(*program, right, expected), Mismatch);
 }
 
 // ---- every mode
@@ -264,7 +264,7 @@ TEST_P(EmulatedMode, MatchesTheReferenceInWhateverOrder) {
       if (epoch != 1) {
         program->wait();
       }
-      EXPECT_NO_THROW(verify(*program, training.workload, expected))
+      EXPECT_NO_THROW(verify_state(*program, training.workload, expected))
           << "seed " << seed << ", epoch " << epoch;
     }
     program->enqueue(0, steps);  // and is destroyed with work in flight
@@ -317,8 +317,8 @@ TEST_P(EmulatedMode, ProfilesEveryKindAndCanGoOn) {
                           [](const auto& part) { return part.second >= 0; }));
   restart(*program, training.workload);
   program->enqueue(0, steps);
-  EXPECT_NO_THROW(verify(*program, training.workload,
-                         reference_trajectory(training.workload, training.data, steps)));
+  EXPECT_NO_THROW(verify_state(*program, training.workload,
+                               reference_trajectory(training.workload, training.data, steps)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedMode,
@@ -357,7 +357,7 @@ TEST(EmulatedProgram, RunsInEveryModeIn16Bits) {
       mode.options.precision = precision;
       const auto program = started(*gpu(), {workload, data}, mode.options);
       program->enqueue(0, 5);
-      EXPECT_NO_THROW(verify(*program, workload, expected)) << mode.name;
+      EXPECT_NO_THROW(verify_state(*program, workload, expected)) << mode.name;
     }
   }
 }

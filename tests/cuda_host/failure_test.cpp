@@ -32,8 +32,8 @@ void live_a_life(const Training& training, const CompileOptions& options) {
   restart(*program, training.workload);
   program->enqueue(0, steps);
   program->wait();
-  verify(*program, training.workload,
-         reference_trajectory(training.workload, training.data, steps));
+  verify_state(*program, training.workload,
+               reference_trajectory(training.workload, training.data, steps));
 }
 
 enum class Kind { out_of_memory, other, launch_failure, device_lost };

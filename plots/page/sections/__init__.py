@@ -21,6 +21,7 @@ from plots.page.sections import (
     reasons,
     record,
     shi_table,
+    steps,
     verdict,
 )
 
@@ -29,6 +30,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     verdict,
     crossovers,
     epochs,
+    steps,
     reasons,
     shi_table,
     ceilings,

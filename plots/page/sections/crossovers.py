@@ -7,17 +7,26 @@ from collections.abc import Sequence
 
 from plots.analysis.crossover import Comparison
 from plots.analysis.speed_up import grids, speed_ups
-from plots.charts.crossover import TITLES, draw_crossovers
+from plots.charts.crossover import draw_crossovers
 from plots.charts.crossovers import by_work
 from plots.charts.heat_map import draw_heat_map
 from plots.charts.style import Chart
+from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File
 from plots.tables.crossover import crossover_table, speed_up_table
+from plots.tables.table import Table
 
 _MOST_HEAT_MAPS = 2  # of a machine; `python -m plots crossover --charts` draws all
-_ANSWER = ("execution", "data", "crossover", "kind", "low", "high")
+_QUESTIONS = {
+    EPOCH: "from how many parameters on the GPU wins",
+    MINIBATCH: "from which batch size on the GPU wins",
+}
+_FIRST = {  # columns
+    EPOCH: ("execution", "data", "crossover", "kind", "low", "high"),
+    MINIBATCH: ("what", "crossover", "kind", "low", "high", "execution", "data"),
+}
 _ANSWER_OF_WORK = ("what", "crossover", "kind", "low", "high", "execution")
 _RATIO = ("model", "speed_up", "low", "high", "cpu_seconds", "gpu_seconds", "execution", "data")
 _NOTES = (
@@ -49,17 +58,16 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[tuple[str, Chart]]:
-    """A chart of each family of rows, of what comes first in by_work(), and the heat maps of
-    epochs; each with its family. Epochs come first."""
+    """A chart of each family of rows, of what comes first in by_work(), of training steps one of
+    each network, and the heat maps of epochs; each with its family. Epochs come first."""
     file, found = pair
-    first: dict[str, list[Comparison]] = {}
+    first: dict[tuple[str, str], list[Comparison]] = {}
     for group in by_work(found):
-        first.setdefault(group[0].common["family"], group)
-    charts = [(family, draw_crossovers(file, own)) for family, own in first.items()]
-    if "Epoch" in first:
-        maps = [draw_heat_map(file, grid) for grid in grids(found)[:_MOST_HEAT_MAPS]]
-        charts += [("Epoch", chart) for chart in maps]
-    return charts
+        common = group[0].common
+        first.setdefault((common["family"], common.get("model", "")), group)
+    charts = [(family, draw_crossovers(file, own)) for (family, _), own in first.items()]
+    maps = [draw_heat_map(file, grid) for grid in grids(found)[:_MOST_HEAT_MAPS]]
+    return charts + [(EPOCH, chart) for chart in maps]
 
 
 def _block(
@@ -69,36 +77,52 @@ def _block(
     context: Context,
 ) -> Block:
     found = [one for group in by_work(found) for one in group]
-    epochs = _of_family(found, "Epoch")
-    every = crossover_table([(file, epochs)])
-    decisive = [one for one in epochs if one.cpu.candidates]
-    best = crossover_table([(file, _plainest(decisive) or decisive)])
-    summary = best if best.lines else every
     pictures: dict[str, list[Picture]] = {}
     for family, chart in charts:
         stem = context.stem(file, chart.name)
         pictures.setdefault(family, []).append(Picture(chart.pictures, stem, alt=chart.alt))
-    title = "Epochs: from how many parameters on the GPU wins"
-    folds = []
-    if best.lines:
-        name = "Epochs: against each number of threads, in every precision"
-        table = on_page(every, ("cpu_threads", *_ANSWER), name)
-        folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
-    ratios = speed_ups(file)
-    if ratios:
-        table = on_page(speed_up_table([(file, ratios)]), _RATIO)
-        folds.append(Fold(f"Epochs: speedup of every network ({len(ratios)})", (table,)))
+    shown = list(pictures.get(EPOCH, ()))
+    first, *rest = pictures.get(MINIBATCH) or [None]
+    shown += [first] if first else []
+    tables, folds = [], []
+    for family in TRAINING:
+        own, more = _training(file, _of_family(found, family), family)
+        tables += own
+        folds += more
+    if rest:
+        name = f"{FAMILIES[MINIBATCH].title}: charts of the other networks"
+        folds.append(Fold(f"{name} ({len(rest)})", pictures=tuple(rest)))
     folds += [
         _fold(file, _of_family(found, family), pictures.get(family, ()), family)
         for family in dict.fromkeys(one.common["family"] for one in found)
-        if family != "Epoch"
+        if family not in TRAINING
     ]
     return Block(
-        machine=file.machine.id,
-        pictures=tuple(pictures.get("Epoch", ())),
-        tables=(on_page(summary, _ANSWER, title),) if epochs else (),
-        folds=tuple(folds),
+        machine=file.machine.id, pictures=tuple(shown), tables=tuple(tables), folds=tuple(folds)
     )
+
+
+def _training(
+    file: File, found: Sequence[Comparison], family: str
+) -> tuple[list[Table], list[Fold]]:
+    """The crossovers of a family that trains with the best number of threads, and folded those with
+    each number of them and the speedups."""
+    every = crossover_table([(file, found)])
+    decisive = [one for one in found if one.cpu.candidates]
+    best = crossover_table([(file, _plainest(decisive) or decisive)])
+    summary = best if best.lines else every
+    first, folds = _FIRST[family], []
+    title = FAMILIES[family].title
+    if best.lines:
+        name = f"{title}: against each number of threads, in every precision"
+        table = on_page(every, ("cpu_threads", *first), name)
+        folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
+    ratios = speed_ups(file, family)
+    if ratios:
+        table = on_page(speed_up_table([(file, ratios)]), _RATIO)
+        folds.append(Fold(f"{title}: speedup of every network ({len(ratios)})", (table,)))
+    name = f"{title}: {_QUESTIONS[family]}"
+    return [on_page(summary, first, name)] if found else [], folds
 
 
 def _plainest(found: Sequence[Comparison]) -> list[Comparison]:
@@ -111,8 +135,7 @@ def _plainest(found: Sequence[Comparison]) -> list[Comparison]:
 def _fold(
     file: File, found: Sequence[Comparison], pictures: Sequence[Picture], family: str
 ) -> Fold:
-    name = TITLES.get(family, family)
-    title = f"{name}: the size from which the GPU wins"
+    title = f"{FAMILIES[family].title}: the size from which the GPU wins"
     table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
     return Fold(f"{title} ({len(table.lines)})", (table,), pictures=tuple(pictures))
 

@@ -1,87 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why: where the time of an epoch goes, what bounds it, what would change the crossover."""
+"""Why: where the time of an epoch or a training step goes, what bounds it, what would change the
+crossover."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from plots.analysis.counterfactuals import Counterfactual, counterfactuals
-from plots.analysis.crossover import Comparison
 from plots.analysis.why import splits
 from plots.charts.style import Pictures
-from plots.charts.why import draw_why
-from plots.network import best, epoch_rows, networks, on_device
+from plots.charts.why import CHARTS, draw_why
+from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.network import best, networks, on_device, training_rows
 from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File, Row
 from plots.tables.why import repayment_table, split_table, thread_table
 
 _NOTES = (
-    "The parts were measured apart from the timed epochs; what they do not sum up to is called "
-    "unattributed, and negative where the profiled epochs were the slower ones.",
+    "The parts were measured apart from the timed epochs and steps; what they do not sum up to is "
+    "called unattributed, and negative where the profiled ones were the slower ones.",
     "The bound is the longest of the times that arithmetic, memory, copies and launches would take "
     "at the ceilings measured in the same file; its percentage is what was reached of it.",
 )
 _MOST = 3  # counterfactuals that are not folded
-_REPAID = ("model", "epochs", "gpu", "gpu_first_seconds", "gpu_epoch_seconds", "cpu_epoch_seconds")
-_SPLIT = ("model", "on", "epoch_seconds")
+_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where no row of theirs has a profile."""
-    shown = [file for file in files[: context.detailed] if splits(epoch_rows(file))]
-    if not shown:
+    shown = {
+        file.path: (file, [family for family in TRAINING if splits(training_rows(file, family))])
+        for file in files[: context.detailed]
+    }
+    charts = [(file, family) for file, families in shown.values() for family in families]
+    if not charts:
         return None
-    drawn = context.map(draw_why, shown)
+    parts: dict[Path, list[Block]] = {}
+    for (file, family), pictures in zip(charts, context.map(_draw, charts), strict=True):
+        parts.setdefault(file.path, []).append(_part(file, family, pictures, context))
+    timed = [FAMILIES[each].a for each in TRAINING if any(each == family for _, family in charts)]
     return Section(
         title="Why",
         anchor="why",
-        lead="Where the time of an epoch goes on each device, and what would change the answer.",
-        blocks=tuple(
-            _block(file, context.comparisons(file), pictures, context)
-            for file, pictures in zip(shown, drawn, strict=True)
-        ),
+        lead=f"Where the time of {' and '.join(timed)} goes on each device, and what would change "
+        "the answer.",
+        blocks=tuple(_joined(shown[path][0], own) for path, own in parts.items()),
         notes=_NOTES,
     )
 
 
-def _block(
-    file: File, compared: Sequence[Comparison], pictures: Pictures | None, context: Context
-) -> Block:
-    rows = epoch_rows(file)
-    found = counterfactuals(file, compared)
+def _draw(pair: tuple[File, str]) -> Pictures | None:
+    return draw_why(*pair)
+
+
+def _joined(file: File, parts: Sequence[Block]) -> Block:
+    """All `parts` as one block on `file`."""
+    return Block(
+        machine=file.machine.id,
+        points=tuple(point for part in parts for point in part.points),
+        pictures=tuple(picture for part in parts for picture in part.pictures),
+        tables=tuple(table for part in parts for table in part.tables),
+        folds=tuple(fold for part in parts for fold in part.folds),
+    )
+
+
+def _part(file: File, family: str, pictures: Pictures | None, context: Context) -> Block:
+    """What is said of the rows of one family."""
+    rows, words = training_rows(file, family), FAMILIES[family]
+    found = counterfactuals(file, context.comparisons(file), family)
     first = [item for item in found if item.is_sure][:_MOST]
     rest = [item for item in found if item not in first]
     threads, repaid = thread_table(file, rows), repayment_table(file, rows)
     fastest = repayment_table(file, _fastest(rows))
+    times = (f"gpu_{words.short}_seconds", f"cpu_{words.short}_seconds")
+    columns = ("model", f"{words.short}s", "gpu", "gpu_first_seconds", *times)
+    to, of = ("", "") if family == EPOCH else (f" to {words.one}s", f" of {words.one}s")
     folds = []
     if rest:
-        summary = f"What else would change the crossover, or not ({len(rest)})"
+        summary = f"What else would change the crossover{_OVER[family]}, or not ({len(rest)})"
         folds.append(Fold(summary, points=tuple(map(_sentence, rest))))
     if threads.lines:
         table = on_page(threads, ("model",))
-        folds.append(Fold(f"What more threads bring ({len(threads.lines)})", (table,)))
-    split = on_page(split_table(file, rows), _SPLIT)
-    folds.append(Fold(f"The split and the bound of every row ({len(rows)})", (split,)))
+        folds.append(Fold(f"What more threads bring{to} ({len(threads.lines)})", (table,)))
+    split = on_page(split_table(file, rows), ("model", "on", f"{words.short}_seconds"))
+    folds.append(Fold(f"The split and the bound of every row{of} ({len(rows)})", (split,)))
     if len(repaid.lines) > len(fastest.lines):
-        summary = f"When every way of the GPU has repaid its start-up ({len(repaid.lines)})"
-        folds.append(Fold(summary, (on_page(repaid, _REPAID),)))
+        summary = f"When every way of the GPU has repaid its start-up, in {words.one}s"
+        folds.append(Fold(f"{summary} ({len(repaid.lines)})", (on_page(repaid, columns),)))
+    title = f"When the GPU's fastest way has repaid its start-up, in {words.one}s"
     return Block(
-        machine=file.machine.id,
         points=tuple(map(_sentence, first)),
         pictures=(
             Picture(
                 pictures,
-                context.stem(file, "why"),
-                alt="Share of each part in the time of an epoch, one bar for each network, one "
+                context.stem(file, CHARTS[family]),
+                alt=f"Share of each part in the time of {words.a}, one bar for each network, one "
                 "panel for each way to compute. The table below has the same figures.",
             ),
         )
         if pictures
         else (),
-        tables=(on_page(fastest, _REPAID, "When the GPU's fastest way has repaid its start-up"),)
-        if fastest.lines
-        else (),
+        tables=(on_page(fastest, columns, title),) if fastest.lines else (),
         folds=tuple(folds),
     )
 

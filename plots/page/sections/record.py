@@ -19,6 +19,11 @@ _METHOD = (
         "data, creating primitives, allocating memory, and the first epoch.",
     ),
     (
+        "Minibatch",
+        "One training step on one batch, by the wall clock: forward pass, loss, backward pass and "
+        "update, with the batch in memory. Not timed: what an epoch does not time, either.",
+    ),
+    (
         "Peak",
         "The highest rates of a device, one probe for each ceiling. The best repetition counts.",
     ),
@@ -142,6 +147,8 @@ def _verified(row: Row) -> Cell:
         (checked.entries, checked.entries_of, "entries"),
     )
     counted = [f"{some:,} of {every:,} {what}, " for some, every, what in amounts if some and every]
+    if checked.batch:
+        counted.append(f"batch {checked.batch:,}, ")
     if checked.undetermined_updates:
         counted.append(f"updates of {checked.undetermined_updates:,} undetermined, ")
     text = f"{''.join(counted)}error {checked.relative_error:.1e} ≤ {checked.tolerance:.1e}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.analysis.answer import sentences
-from plots.network import epoch_rows, on_device
+from plots.network import epoch_rows, on_device, step_rows
 from plots.page.section import Block, Context, Fold, Section
 from plots.rows import File
 from plots.tables.table import NOTHING, Cell, Column, Table
@@ -21,6 +21,10 @@ _COMPARED = (
     "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
     "earliest. The 95 % interval is in brackets. Disc networks grow in depth and width together, "
     "so they form a curve. docs/method/crossover.md says how batch and mode are chosen."
+)
+_STEPS = (
+    "A network that was trained step by step at several batch sizes forms a curve over them: the "
+    "batch size from which the GPU wins is found, and its interval, as the number of parameters is."
 )
 
 
@@ -37,11 +41,12 @@ def build(files: Sequence[File], context: Context) -> Section:
         )
         for file, (first, *more) in zip(files[: context.detailed], answers, strict=False)
     ]
-    any_gpu = any(on_device(epoch_rows(file), "cuda") for file in files)
-    if not any_gpu:
+    epochs = any(on_device(epoch_rows(file), "cuda") for file in files)
+    steps = any(on_device(step_rows(file), "cuda") for file in files)
+    if not epochs and not steps:
         blocks.append(Block(lead=_WITHOUT_GPU))
     rest = list(zip(files, answers, strict=True))[context.detailed :]
-    notes = [_COMPARED] if any_gpu else []
+    notes = [text for text, has in ((_COMPARED, epochs), (_STEPS, steps)) if has]
     if rest:
         blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
         notes.append(
@@ -56,7 +61,9 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(
         title="The answer",
         anchor="answer",
-        lead="From what network size is a GPU worth it?",
+        lead="From what network size or batch size is a GPU worth it?"
+        if steps
+        else "From what network size is a GPU worth it?",
         blocks=tuple(blocks),
         notes=tuple(notes),
     )

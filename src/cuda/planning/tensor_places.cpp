@@ -22,8 +22,10 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
       staged_(workload.tensors.size(), -1),
       row_gcd_(workload.steps.size(), 0) {
   const bool resident = plan.mode.is_resident();
-  const StreamedMemoryPlan streamed = plan_streamed_memory(workload, plan.mode.buffers);
-  const MemoryPlan memory = resident ? plan_memory(workload) : streamed.plan;
+  const StreamedMemoryPlan streamed =
+      plan_streamed_memory(workload, plan.mode.buffers, plan.mode.activations);
+  const MemoryPlan memory =
+      resident ? plan_memory(workload, {}, plan.mode.activations) : streamed.plan;
   plan.bytes = memory.bytes;
   plan.buffer_bytes = streamed.input_bytes;
   // A streamed data set's plan has the staging buffers among the tensors.

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the family Minibatch wherever rows are read, compared, explained and shown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from plots import loading
+from plots.analysis.advise import Prediction, fit_series, predict
+from plots.analysis.answer import sentences
+from plots.analysis.bounds import bounds
+from plots.analysis.compare import compare
+from plots.analysis.cost import CostError, convolves, load_cost
+from plots.analysis.counterfactuals import counterfactuals
+from plots.analysis.crossover import comparisons
+from plots.analysis.headline import headline, over_batches
+from plots.analysis.machines import side_by_side
+from plots.analysis.speed_up import speed_ups
+from plots.analysis.why import PARTS, splits
+from plots.charts.crossovers import draw_charts
+from plots.charts.why import COLOURS, draw_why
+from plots.cli import main
+from plots.families import EPOCH, MINIBATCH
+from plots.network import epoch_rows, step_rows
+from plots.page import report
+from plots.page.section import Context
+from plots.page.sections import crossovers, reasons, record, steps, verdict
+from plots.published import load_published
+from plots.tables.machines import machines_table
+from plots.tables.why import why_tables
+from plots.tests import synthetic, synthetic_machine, synthetic_steps
+from plots.upgrade import upgraded
+
+MODES = (("eager", "pageable"), ("graph", "resident"))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file with epochs and training steps on CPU and GPU."""
+    folder = tmp_path_factory.mktemp("steps")
+    return synthetic.write(folder / "file.json", synthetic_steps.machine())
+
+
+@pytest.fixture(scope="module")
+def file(path):
+    return loading.load_file(path)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A file whose only rows that train are training steps."""
+    folder = tmp_path_factory.mktemp("alone")
+    return loading.load_file(
+        synthetic.write(folder / "file.json", synthetic_steps.machine(epochs=False))
+    )
+
+
+@pytest.fixture
+def load(write):
+    """A file of some entries, loaded."""
+    return lambda entries, **options: loading.load_file(
+        write(synthetic.document(entries, **options))
+    )
+
+
+def newest(entries) -> dict:
+    """A document with `entries` in the newest schema version."""
+    document = json.loads(json.dumps(synthetic.document(entries)))
+    return upgraded(None, document)
+
+
+# --- the file
+
+
+def test_a_row_is_read_with_all_it_counts(load):
+    (row,) = load(
+        synthetic_steps.samples(synthetic_steps.cpu_configuration("alexnet-r", 2), [0.2, 0.3, 0.25])
+    ).rows
+    assert (row.median, row.optimizer) == (0.25, "sgd")
+    assert row.verification.batch == 4
+    assert row.counters["seconds_per_step"] == 0.25
+    assert row.counters["samples_per_second"] == pytest.approx(1024 / 0.25)
+    profile = sum(value for key, value in row.counters.items() if key[8:] in PARTS)
+    assert row.counters["seconds_unattributed"] == pytest.approx(0.25 - profile)
+    assert "seconds_per_epoch" not in row.counters
+
+
+def test_the_schema_asks_for_what_a_row_needs(write):
+    configuration = synthetic_steps.cpu_configuration("lstm", 1)
+    document = newest(synthetic_steps.samples(configuration, [0.3] * 3))
+    assert loading.load_file(write(document)).rows
+    needed = ("verification", "params", "batch", "flops", "loss_first_step", "cpu_threads")
+    for key in needed:
+        kept = document["rows"][0].pop(key)
+        with pytest.raises(loading.BadFileError, match=f'field "{key}": is missing'):
+            loading.load_file(write(document))
+        document["rows"][0][key] = kept
+    for key in ("rows", "steps", "peak_bytes", "reorders"):
+        document["rows"][0].pop(key)
+    assert loading.load_file(write(document)).rows[0].counters["seconds_per_step"] == 0.3
+    for key in ("model", "batch", "precision", "execution", "cpu_threads"):
+        fewer = {k: v for k, v in configuration.items() if k != key}
+        document["rows"][0]["configuration"] = fewer
+        with pytest.raises(loading.BadFileError, match=f"configuration.{key}"):
+            loading.load_file(write(document))
+
+
+def test_a_time_that_contradicts_the_clock_is_refused(write):
+    configuration = synthetic_steps.cpu_configuration("lstm", 1)
+    document = newest(synthetic_steps.samples(configuration, [0.3] * 3))
+    document["benchmarks"][0]["seconds_per_step"] = 0.4
+    with pytest.raises(loading.BadFileError, match="wall-clock time of one training step"):
+        loading.load_file(write(document))
+
+
+def test_convert_keeps_every_row(path, tmp_path, capsys):
+    assert main(["convert", str(path), "-o", str(tmp_path)]) == 0
+    (converted,) = tmp_path.glob("**/*.json")
+    assert main(["validate", str(path), str(converted)]) == 0
+    assert capsys.readouterr().out.count("valid, 127 rows") == 2
+
+
+# --- crossovers over batch size
+
+
+def test_a_network_is_a_curve_over_its_batches(file):
+    found = [one for one in comparisons(file) if one.common["family"] == MINIBATCH]
+    assert {one.common["model"] for one in found} == {"alexnet-r", "fcn-r"}
+    assert all(one.measure == "batch" and "batch" not in one.common for one in found)
+    assert {tuple(one.sizes) for one in found} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
+    # Two thread counts and the best of them against two ways of the GPU.
+    assert len(found) == 2 * 3 * 2
+
+
+def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
+    network = synthetic_steps.NETWORKS["alexnet-r"]
+    (one,) = [one for one in over_batches(comparisons(file)) if one.common["model"] == "alexnet-r"]
+    assert one.gpu.configuration["data"] == "resident"  # which wins earlier
+    # 10 ms and flops / 5e12 on the GPU against flops / (3e10 * 2 ** 0.9).
+    known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
+    assert one.crossover.kind == "once"
+    assert one.crossover.low * 0.97 < known < one.crossover.high * 1.03
+    assert one.crossover.words.startswith("from batch ")
+
+
+def test_the_headline_stays_the_one_over_parameters(file, alone):
+    first, *more = sentences(file, comparisons(file))
+    assert first.startswith("On disc networks at batch 100")
+    assert more[-1].startswith("Over batch size, step by step: on fcn-r (graph, resident) the GPU")
+    assert headline(alone, comparisons(alone)) is None
+    first, second = sentences(alone, comparisons(alone))
+    assert first == more[-1]
+    assert re.match(
+        r"At 118,007,936 parameters \(fcn-s, batch 64\) the GPU is 4\d\.\d times", second
+    )
+    assert "a training step on the CPU, 2 threads" in second
+
+
+def test_without_curves_or_a_gpu_it_says_what_there_is(load):
+    both = load(synthetic_steps.steps(["lstm", "resnet-56"]), gpu="synthetic GPU")
+    (only,) = sentences(both, comparisons(both))
+    assert only.startswith("CPU and GPU have no network in common at two batch sizes")
+    assert "lstm, batch 128) the GPU is" in only
+    cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
+    (only,) = sentences(cpu, comparisons(cpu))
+    assert only.startswith("No GPU's times yet (synthetic)")
+    assert "lstm, the largest network measured (6,182,672 parameters), at 2.6" in only
+    assert "s a training step of 128 samples on 2 threads" in only
+
+
+def test_speed_ups_of_epochs_and_steps_are_apart(file):
+    epochs, own = speed_ups(file), speed_ups(file, MINIBATCH)
+    assert {one.common["family"] for one in epochs} == {EPOCH}
+    assert {one.common["family"] for one in own} == {MINIBATCH}
+    assert len(own) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
+
+
+def test_rows_that_do_other_work_are_not_compared(load):
+    entries = synthetic_steps.steps(["lstm"], threads=(1,), batches=(8,))
+    for entry in entries:
+        if entry["configuration"]["device"] != "cpu" and entry["configuration"]["batch"] == "8":
+            entry["workload"] = "0123456789abcdef"
+    file = load(entries, gpu="synthetic GPU")
+    assert {one.common["batch"] for one in speed_ups(file, MINIBATCH)} == {"128"}
+    assert comparisons(file) == []
+
+
+def test_crossover_prints_both(path, capsys):
+    assert main(["crossover", str(path)]) == 0
+    text = capsys.readouterr().out
+    titles = [
+        "From which size the GPU trains disc networks faster",
+        "How much faster the GPU trains, graph, resident",
+        "From which batch size the GPU trains step by step faster",
+        "How much faster the GPU trains a step, graph, resident",
+    ]
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+    assert "training step of alexnet-r  graph, resident  from batch 7." in text
+    assert main(["crossover", str(path), "--format=json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["title"].partition(" on ")[0] for table in tables] == [
+        "Crossover of training epochs",
+        "SPEEDUP = CPU time / GPU time of one epoch",
+        "Crossover of training steps over batch size",
+        "SPEEDUP = CPU time / GPU time of one training step",
+    ]
+    (line, *_) = tables[2]["rows"]
+    assert line["what"] == "training step of fcn-r" and line["measure"] == "batch"
+    assert line["batch"] is None
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_each_network_has_a_chart(file):
+    charts = draw_charts(file, comparisons(file))
+    names = [chart.name for chart in charts]
+    assert names[0] == "crossover-epoch-100-f32"
+    assert {"crossover-minibatch-fcn-r-f32", "crossover-minibatch-alexnet-r-f32"} < set(names)
+    alt = charts[names.index("crossover-minibatch-fcn-r-f32")].alt
+    assert "against samples in a batch" in alt
+
+
+# --- why
+
+
+def test_every_part_of_a_profile_has_a_share_and_a_colour(file):
+    assert {f"seconds_{part}" for part in PARTS} >= {
+        key
+        for row in step_rows(file)
+        for key in row.counters
+        if key.startswith("seconds_") and key not in ("seconds_per_step", "seconds_unattributed")
+    }
+    assert PARTS.keys() <= COLOURS.keys()
+    for split in splits(step_rows(file)):
+        total = sum(split.parts.values()) + split.unattributed
+        assert total == pytest.approx(split.row.median)
+
+
+def test_why_has_tables_of_both(file):
+    tables = why_tables(file, comparisons(file))
+    titles = [table.title for table in tables]
+    assert len(titles) == len(set(titles)) == 8
+    split = next(table for table in tables if "of a training step goes" in table.title)
+    line = next(
+        line
+        for line in split.records()
+        if (line["model"], line["on"], line["batch"]) == ("alexnet-r", "CPU, 2 threads", 1024)
+    )
+    assert line["convolution_percent"] == pytest.approx(97 * 0.6, rel=0.01)
+    assert line["reorder_percent"] == pytest.approx(97 * 0.02, rel=0.01)
+    assert line["bound"] == "compute" and line["step_seconds"] > 0
+    repaid = next(table for table in tables if "repaid in training steps" in table.title)
+    assert "steps" in repaid.records()[0] and "gpu_step_seconds" in repaid.records()[0]
+
+
+def test_bounds_are_at_the_ceilings_of_the_file(file):
+    found = bounds(file)
+    for row in step_rows(file):
+        if row.configuration["device"] == "cpu":
+            rate = synthetic_machine.CPU_FLOPS * int(row.configuration["cpu_threads"])
+            assert found[row.index].name == "compute"
+            assert found[row.index].seconds == pytest.approx(row.counters["flops"] / rate)
+
+
+def test_why_text_is_of_the_largest_batch_of_a_network(path, capsys):
+    assert main(["why", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("synthetic machine: why the epochs and the training steps take the time")
+    own = text[text.index("Where the time of a training step goes") :]
+    assert re.search(r"alexnet-r +1,024  CPU, 2 threads.*convolution 58 %", own)
+    assert not re.search(r"alexnet-r +(2|8|32|128) ", own)
+    assert "What would change the crossover over batch size" in own
+    assert "the crossover rises from batch 3.5" in own
+    assert "After how many training steps the GPU's start-up is repaid" in own
+
+
+def test_what_changes_the_crossover_is_of_one_family(file):
+    compared = comparisons(file)
+    for family in (EPOCH, MINIBATCH):
+        found = counterfactuals(file, compared, family)
+        assert found and {item.pair.common["family"] for item in found} == {family}
+    assert all("parameters" not in item.sentence for item in found)
+
+
+def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
+    ways = (("graph", "pageable"),)
+    entries = synthetic_steps.steps(["alexnet-r"], ways=ways, batches=(2, 8, 32, 128))
+    file = load(entries, gpu="synthetic GPU")
+    found = [
+        item for item in counterfactuals(file, comparisons(file), MINIBATCH) if not item.measured
+    ]
+    (item,) = found  # 5 % of each step are copies
+    assert item.change == "without copies to the GPU"
+    assert item.after.size / item.before.size == pytest.approx(0.95, rel=0.03)
+
+
+def test_the_chart_names_networks_by_batch(file):
+    drawn = draw_why(file, MINIBATCH).svg.decode()
+    for text in ("alexnet-r ×1024, 90k", "convolution", "normalization", "pooling", "reorders"):
+        assert f">{text}<" in drawn
+    assert "% of the step" in drawn
+    assert "convolution" not in draw_why(file).svg.decode()
+
+
+# --- compare, side by side, advise
+
+
+def test_compare_finds_the_step_that_is_slower(write):
+    configuration = synthetic_steps.cpu_configuration("resnet-56", 2)
+    other = synthetic_steps.cpu_configuration("lstm", 2)
+    files = [
+        loading.load_file(
+            write(
+                synthetic.document(
+                    [
+                        *synthetic_steps.samples(configuration, [one * slow for one in TIMES]),
+                        *synthetic_steps.samples(other, TIMES),
+                    ]
+                ),
+                f"{slow}.json",
+            )
+        )
+        for slow in (1.0, 1.2)
+    ]
+    found = compare(*files)
+    assert {pair.baseline.configuration["model"]: pair.verdict for pair in found.pairs} == {
+        "resnet-56": "slower",
+        "lstm": "same",
+    }
+
+
+TIMES = [0.300, 0.301, 0.302, 0.299, 0.298, 0.300, 0.301, 0.299, 0.300]
+
+
+def test_machines_have_a_ratio_of_steps(write):
+    files = []
+    for name, slow in (("a", 1.0), ("b", 2.0)):
+        entries = []
+        for model in ("lstm", "fcn-r"):
+            for on in (1, 2):
+                times = [slow * one / on for one in TIMES]
+                own = synthetic_steps.cpu_configuration(model, on)
+                entries += synthetic_steps.samples(own, times)
+        files.append(loading.load_file(write(synthetic.document(entries, name), f"{name}.json")))
+    side = side_by_side(files, baseline=files[0])
+    ratio = side.standings[1].ratios[MINIBATCH, "cpu"]
+    assert ratio.mean == pytest.approx(2.0) and ratio.works == 2
+    assert "minibatch_cpu_ratio" in machines_table(side).records()[1]
+
+
+def cost_with(write, kind: str):
+    what = synthetic_machine.counts("mlp-784-512-10")
+    content = synthetic_machine.cost("own-net", what)
+    content["step"] = {"operations": [{"kind": "product"}, {"kind": kind}]}
+    return write(content, f"{kind}.json")
+
+
+def test_networks_with_convolutions_are_refused_with_the_reason(path, write, capsys):
+    cost = cost_with(write, "convolution")
+    assert load_cost(cost).convolves
+    assert main(["advise", str(path), "--cost", str(cost)]) == 2
+    error = capsys.readouterr().err
+    assert "CPU, 1 thread: 4 networks with convolutions measured, and a fit needs 6" in error
+    assert "measure the network itself with --family=Minibatch --model=own-net" in error
+    content = json.loads(cost.read_text())
+    del content["epoch"]["device_launches"]["cuda"]  # a GPU lacks one of the operations
+    assert load_cost(write(content, "cpu.json")).convolves
+    content["step"]["operations"] = [3]
+    with pytest.raises(CostError, match="not the output of bench --cost"):
+        load_cost(write(content, "bad.json"))
+
+
+def test_networks_with_convolutions_are_predicted_from_their_like(write, monkeypatch):
+    own = {
+        f"net-{place}": synthetic_steps.Network(
+            10_000 * 3**place, 64, 1e7 * 2.5**place, synthetic_steps._CONVOLUTIONS
+        )
+        for place in range(7)
+    }
+    monkeypatch.setattr(synthetic_steps, "NETWORKS", own)
+    document = synthetic_machine.machine(modes=())
+    document["benchmarks"] += synthetic_steps.steps(ways=(), models=own)
+    file = loading.load_file(write(document))
+    cost = load_cost(cost_with(write, "convolution"))
+    series, problems = fit_series(file, cost)
+    assert problems == [] and [len(one.residuals) for one in series] == [7, 7]
+    assert all(set(one.residuals) == set(own) for one in series)  # no network without convolutions
+    assert isinstance(predict(series[0], cost), Prediction)
+    plain = load_cost(cost_with(write, "elementwise"))
+    series, _ = fit_series(file, plain)
+    assert all(not set(one.residuals) & set(own) for one in series)
+
+
+def test_steps_of_networks_without_convolutions_join_the_fit(file, write):
+    series, _ = fit_series(file, load_cost(cost_with(write, "elementwise")))
+    cpu = next(one for one in series if one.label == "CPU, 1 thread")
+    assert {"lstm", "fcn-s", "disc-2"} < set(cpu.residuals)
+    assert "alexnet-r" not in cpu.residuals
+    assert {convolves(row) for row in step_rows(file)} == {True, False}
+
+
+# --- the page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_sections_show_epochs_then_steps(file):
+    context = Context(compared={file.path: comparisons(file)})
+    (block,) = crossovers.build([file], context).blocks
+    assert [table.title.partition(" (")[0] for table in block.tables] == [
+        "Epochs: from how many parameters on the GPU wins",
+        "Training steps: from which batch size on the GPU wins",
+    ]
+    assert "minibatch-fcn-r" in block.pictures[-1].stem and "epoch" in block.pictures[0].stem
+    others = next(fold for fold in block.folds if "charts of the other networks" in fold.summary)
+    assert [picture.stem for picture in others.pictures] == [
+        "machine.crossover-minibatch-alexnet-r-f32"
+    ]
+    (block,) = reasons.build([file], context).blocks
+    assert [picture.stem for picture in block.pictures] == ["machine.why", "machine.why-steps"]
+    summaries = [fold.summary for fold in block.folds]
+    assert len(set(summaries)) == len(summaries)
+    (block,) = steps.build([file], context).blocks
+    best = block.tables[0].records()
+    assert len(best) == len(synthetic_steps.NETWORKS) + 2 * 4
+    assert all(line["speed_up"] for line in best)
+    memory = block.folds[1].tables[0].records()
+    assert memory[0].keys() >= {"network", "batch", "on", "peak_bytes"}
+    assert "batch size" in verdict.build([file], context).lead
+    rows = record.build([file], context).blocks[0].folds[0].tables[0]
+    assert any("2 of 2 steps, batch 4, error" in line[3].text for line in rows.lines)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_file_without_steps_has_no_section_of_them(write):
+    file = loading.load_file(write(synthetic.sweep()))
+    assert steps.build([file], Context()) is None
+    assert epoch_rows(file) and not step_rows(file)
+
+
+@pytest.mark.slow
+def test_the_page_and_the_summary_have_steps_alone(alone):
+    contents = report.build_report([alone], load_published())
+    page = contents[report.PAGE].decode()
+    assert "Over batch size, step by step" in page and "What 4 years brought" in page
+    assert "synthetic-machine.why-steps.svg" in contents
+    assert "synthetic-machine.why.svg" not in contents
+    assert "Time of one training step, the best thread count" in report.summary(alone)
+    assert "Time of one epoch" not in report.summary(alone)

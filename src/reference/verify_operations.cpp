@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "crossover/product.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+#include "crossover/verify.h"
+#include "differences.h"
+
+namespace crossover {
+namespace {
+
+bool is_whole(Type type) { return type == Type::i32 || type == Type::u8; }
+
+std::map<Id, std::size_t> last_writers(const std::vector<Op>& ops) {
+  std::map<Id, std::size_t> last;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const Id id : operands(ops[i]).writes) {
+      last[id] = i;
+    }
+  }
+  return last;
+}
+
+class Comparison {
+ public:
+  Comparison(Program& program, Reference& reference, Precision precision)
+      : program_(program), reference_(reference), precision_(precision) {}
+
+  void step(std::int64_t position, const std::string& when) {
+    program_.enqueue(position, 1);
+    program_.wait();
+    const Workload& workload = reference_.workload();
+    const int step = workload.order[static_cast<std::size_t>(position)].step;
+    const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(step)].ops;
+    const std::map<Id, std::size_t> last = last_writers(ops);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Operands used = operands(ops[i]);
+      const std::set<Id> read(used.reads.begin(), used.reads.end());
+      std::map<Id, std::vector<double>> before;
+      const std::set<Id> written(used.writes.begin(), used.writes.end());
+      for (const Id id : written) {
+        if (read.contains(id)) {
+          before[id] = {reference_[id].begin(), reference_[id].end()};
+        }
+      }
+      reference_.run_operation(position, i);
+      for (const Id id : written) {
+        if (last.at(id) == i) {  // else the program has it no more
+          const auto old = before.find(id);
+          compare(id, old != before.end() ? &old->second : nullptr,
+                  "tensor '" + workload[id].name + "' that " + name(ops[i]) + " wrote in " + when);
+        }
+      }
+    }
+    result_.operations = std::ssize(ops);
+  }
+
+  [[nodiscard]] const OperationVerification& result() const { return result_; }
+
+ private:
+  /// And goes on with what the program has.
+  void compare(Id id, const std::vector<double>* before, const std::string& what) {
+    const Type type = reference_.workload()[id].type;
+    const std::span<double> expected = reference_[id];
+    const std::vector<double> got = download(program_, reference_.workload(), id);
+    const double tolerance =
+        is_whole(type) ? 0 : tolerance_of_operation(type, precision_, program_.arithmetic());
+    double scale = norm(expected);
+    if (before != nullptr && !is_whole(type)) {
+      scale = distance(expected, *before) + rounding_of_update(expected) / tolerance;
+    }
+    const double difference = distance(got, expected);
+    result_.tolerance = std::max(result_.tolerance, tolerance);
+    take(difference == 0 ? 0 : difference / std::max(scale, 1e-30), tolerance, what, result_.error);
+    std::copy(got.begin(), got.end(), expected.begin());
+  }
+
+  Program& program_;
+  Reference& reference_;
+  const Precision precision_;
+  OperationVerification result_;
+};
+
+}  // namespace
+
+double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic) {
+  constexpr double of_sums = 1e-4;
+  const Rounding rounding = rounding_of(precision, arithmetic);
+  return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
+}
+
+double rounding_of_update(std::span<const double> updated) {
+  constexpr double roundings = 2;  // of a product that is added, and of the sum
+  return roundings * unit_roundoff(Precision::f32) * norm(updated);
+}
+
+OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
+                                        Precision precision) {
+  const Workload& workload = reference.workload();
+  restart(reference);
+  restart(program, workload);
+  for (const Id id : tensors_of(workload, Role::parameter)) {  // as the program's type rounds them
+    const std::vector<double> values = download(program, workload, id);
+    std::copy(values.begin(), values.end(), reference[id].begin());
+  }
+  Comparison comparison(program, reference, precision);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    comparison.step(step % std::ssize(workload.order), "step " + std::to_string(step + 1));
+  }
+  return comparison.result();
+}
+
+}  // namespace crossover

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the family Minibatch: one training step."""
+
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    HEART,
+    SHORT,
+    Document,
+    bench,
+    measure,
+    needs_bench,
+    refused,
+    samples,
+    strict,
+)
+
+pytestmark = needs_bench
+
+STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
+SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")
+
+
+def step_name(model: str, batch: int, threads: int) -> str:
+    device = f"device:cpu/execution:eager/cpu_threads:{threads}"
+    return f"Minibatch/model:{model}/batch:{batch}/precision:f32/{device}"
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    folder = tmp_path_factory.mktemp("steps")
+    networks = ("--mlp=20,30,5", "--model=disc-2", "--batch=2,8", "--accumulate=3")
+    return measure(folder, *STEPS, *networks, *SHORT)
+
+
+def test_a_row_is_one_step_of_one_batch(steps: Document) -> None:
+    models = ("mlp-20-30-5", "disc-2")
+    names = [row["name"] for row in steps["rows"]]
+    assert names == [step_name(model, batch, 1) for model in models for batch in (2, 8)]
+    first = {row["name"]: row for row in samples(steps)}[names[0]]
+    weights = 20 * 30 + 30 * 5
+    assert first["params"] == weights + 30 + 5
+    assert first["batch"] == 2
+    assert 3 * 2 * 2 * weights > first["flops"] > 2 * 2 * 2 * weights  # no gradient of the input
+    assert first["peak_bytes"] >= 4 * first["params"]
+    assert first["loss_first_step"] == pytest.approx(1.6, abs=0.5)  # about log 5
+    assert "rows" not in first and "steps" not in first
+
+
+def test_each_step_and_each_operation_is_verified(steps: Document) -> None:
+    for row in steps["rows"]:
+        checked = row["verification"]
+        assert (checked["steps"], checked["steps_of"]) == (2, 2)
+        assert checked["parameter_error"] <= checked["parameter_tolerance"]
+        assert 0 < checked["operation_error"] <= checked["operation_tolerance"]
+        assert "batch" not in checked  # the row's own
+
+
+@pytest.mark.slow
+def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path: Path) -> None:
+    large = ("--mlp=1000,1500,10", "--batch=16384", "--benchmark_repetitions=1")
+    document = measure(tmp_path, *STEPS, *large, "--benchmark_min_time=0.001")
+    (row,) = document["rows"]
+    batch = row["verification"]["batch"]
+    assert 2 <= batch < 16384 and batch & (batch - 1) == 0
+    assert row["verification"]["steps"] == 2
+
+
+def listed(*arguments: str) -> list[str]:
+    done = bench("--benchmark_list_tests=true", "--cuda=off", "--family=Minibatch", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_sweeps_measure_the_networks_of_shi() -> None:
+    cores = strict(bench("--machine").stdout)["cpu"]["cores"]
+    sizes = {"fcn-r": 1024, "alexnet-r": 1024, "resnet-56": 128, "lstm": 128, "fcn-s": 64}
+    sizes |= {"alexnet-s": 16, "resnet-50": 16}
+    assert listed("--sweep=quick") == [step_name(m, sizes[m], cores) for m in SEVEN[:2]]
+    threads = sorted({1, cores})
+    assert listed() == [step_name(m, sizes[m], t) for m in SEVEN[:4] for t in threads]
+    full = listed("--sweep=full", "--threads=1")
+    assert full == [step_name(m, sizes[m], 1) for m in SEVEN]
+
+
+def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path: Path) -> None:
+    document = measure(tmp_path, *STEPS, "--model=resnet-56", "--memory-limit=1000000", code=1)
+    (row,) = document["rows"]
+    assert row["outcome"] == "skipped"
+    assert "needed to train and verify resnet-56, 1000000 bytes available" in row["error_message"]
+
+
+def test_data_takes_the_first_batch(tmp_path: Path) -> None:
+    document = measure(
+        tmp_path, *STEPS, "--model=heart", f"--data={HEART}", "--batch=7,100000", *SHORT
+    )
+    batches = [int(row["configuration"]["batch"]) for row in document["rows"]]
+    rows = len(HEART.read_text("utf-8").splitlines()) - 1
+    assert batches == [7, rows]
+
+
+@pytest.mark.parametrize("model", ["alexnet-r", "lstm"])
+def test_data_of_images_or_tokens_is_refused(tmp_path: Path, model: str) -> None:
+    words = ("--data", model, "does not read rows of plain numbers")
+    refused(tmp_path, words, *STEPS, f"--model={model}", f"--data={HEART}")
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "kinds"),
+    [
+        ("alexnet-r", 89578, {"convolution", "pooling", "elementwise", "product", "loss"}),
+        ("lstm", 6182672, {"elementwise", "product", "loss", "update"}),
+    ],
+)
+def test_the_cost_of_images_and_tokens(model: str, params: int, kinds: set[str]) -> None:
+    cost = strict(bench("--cost", f"--model={model}", "--batch=2", "--rows=2").stdout)
+    assert (cost["params"], cost["steps"]) == (params, 1)
+    assert kinds <= {operation["kind"] for operation in cost["step"]["operations"]}
+    assert cost["epoch"]["device_launches"]["cpu"] > 0
