@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "../image.h"
 #include "../vector.h"
@@ -217,6 +218,12 @@ Floats gradient(Part part, const Backward<T>& op, std::int64_t at) {
   return dz;
 }
 
+/// Whether the second pass finds dz in daddend, unrounded, where the first one left it.
+template <class T>
+bool keeps_gradient(const Backward<T>& op) {
+  return std::is_same_v<T, float> && op.daddend != nullptr;
+}
+
 template <bool has_more, bool relu, class T>
 void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t first,
                         std::int64_t channel, std::int64_t rows, double* sum, double* products) {
@@ -226,6 +233,9 @@ void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t 
     const auto [dz, product] = sum_of_rows<2>(rows, [&](std::int64_t r) {
       const std::int64_t at = first + r * channels + c;
       const Floats term = gradient<has_more, relu>(part, op, at);
+      if (keeps_gradient(op)) {
+        store(part, term, op.daddend + at);
+      }
       return std::array{term, term * (load(part, op.x + at) - mean)};
     });
     add_in_double(part, dz, sum + c);
@@ -246,9 +256,10 @@ void differentiate_strip(const Division& of, const Backward<T>& op, std::int64_t
     const Floats slope = load(part, op.dscale + channel + c) * inverse * per_pixel;
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t at = first + r * channels + c;
-      const Floats dz = gradient<has_more, relu>(part, op, at);
+      const Floats dz =
+          keeps_gradient(op) ? load(part, op.daddend + at) : gradient<has_more, relu>(part, op, at);
       const Floats x = load(part, op.x + at) - mean;
-      if (op.daddend != nullptr) {
+      if (op.daddend != nullptr && !keeps_gradient(op)) {
         store(part, dz, op.daddend + at);
       }
       store(part, factor * (dz - shift - x * slope), op.dx + at);
