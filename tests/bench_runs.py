@@ -4,12 +4,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from plots import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
@@ -96,9 +97,7 @@ def repetitions(document: Document, name: str) -> list[Document]:
 
 
 def validate(path: Path) -> None:
-    command = [sys.executable, "-m", "plots", "validate", path]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert cli.main(["validate", str(path)]) == 0
 
 
 def measure(folder: Path, *arguments: str | Path, code: int = 0) -> Document:

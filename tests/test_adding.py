@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds an operation and a layer: this does what it says, to the letter."""
+"""docs/adding.md adds a network, an operation and a layer: this does what it says, to the letter."""
 
 import re
 import shutil
@@ -74,12 +74,17 @@ def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_operation_takes_one_file_in_each_of_three_folders():
     files = [block.path for block in blocks() if block.language != "diff"]
-    assert [path for path in files if "layer" not in path] == [
+    assert [path for path in files if "layer" not in path and "models" not in path] == [
         "include/crossover/operations/scale.h",
         "src/operations/scale.cpp",
         "src/cpu/operations/scale.cpp",
         "src/cuda/operations/scale.cpp",
     ]
+
+
+def test_a_network_takes_one_file():
+    files = [block.path for block in blocks() if block.language != "diff"]
+    assert [path for path in files if "models" in path] == ["src/models/lenet.cpp"]
 
 
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
@@ -131,7 +136,7 @@ def succeeds(command, folder):
 
 
 @pytest.mark.slow
-def test_the_added_operation_and_layer_work(added):
+def test_what_is_added_works(added):
     tests = added / "tests"
     (tests / "CMakeLists.txt").write_text(
         "find_package(GTest 1.11 REQUIRED)\n"
@@ -153,4 +158,4 @@ def test_the_added_operation_and_layer_work(added):
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
     done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[  PASSED  ] 5 tests." in done.stdout
+    assert "[  PASSED  ] 6 tests." in done.stdout

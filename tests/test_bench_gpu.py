@@ -50,20 +50,32 @@ def emulated(
     return strict(path), done
 
 
+@pytest.fixture(scope="module")
+def epochs_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An epoch on the CPU and in every way on the GPU."""
+    folder = tmp_path_factory.mktemp("epochs")
+    emulated(folder, *EPOCH)
+    return folder / "gpu.json"
+
+
+@pytest.fixture
+def epochs(epochs_path: Path) -> Document:
+    return strict(epochs_path)
+
+
 def on(device: str, document: Document) -> list[Document]:
     return [row for row in samples(document) if row["configuration"]["device"] == device]
 
 
-def test_every_way_to_run_an_epoch_has_its_row(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH)
+def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
     ways = {
-        (r["configuration"]["execution"], r["configuration"]["data"]) for r in on("cuda", document)
+        (r["configuration"]["execution"], r["configuration"]["data"]) for r in on("cuda", epochs)
     }
     placements = {"resident", "pageable", "pinned", "pinned-async"}
     assert ways == {(e, p) for e in ("eager", "graph") for p in placements} | {
         ("graph-epoch", "resident")
     }
-    gpu = document["context"]["crossover"]["machine"]["gpu"]
+    gpu = epochs["context"]["crossover"]["machine"]["gpu"]
     assert gpu.pop("start_seconds") > 0
     assert gpu == {
         "name": "Emulated GPU",
@@ -71,22 +83,21 @@ def test_every_way_to_run_an_epoch_has_its_row(tmp_path: Path) -> None:
         "memory_bytes": 2**30,
         "cache_bytes": 2**20,
     }
-    assert all(not row["warnings"] for row in on("cuda", document))
-    assert not any("sm_clock_mhz_before" in row for row in samples(document))
+    assert all(not row["warnings"] for row in on("cuda", epochs))
+    assert not any("sm_clock_mhz_before" in row for row in samples(epochs))
 
 
 def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH, "--placement=pinned")
+    document, _ = emulated(tmp_path, *EPOCH, "--placement=pinned", "--execution=eager")
     (row, *_) = on("cuda", document)
     assert row["verification"]["relative_error"] <= row["verification"]["tolerance"]
     assert row.keys() >= PROFILE | {"seconds_copy_to_device", "launches", "bytes"}
     assert "cpu_threads" not in row
 
 
-def test_the_cost_is_that_of_the_measured_rows(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH)
+def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
     cost = strict(bench("--cost", "--model=disc-2").stdout)["epoch"]
-    for row in on("cuda", document):
+    for row in on("cuda", epochs):
         execution, data = (row["configuration"][key] for key in ("execution", "data"))
         assert row["launches"] == cost["device_launches"]["cuda"][execution][data]
         copied = None if data == "resident" else cost["bytes_to_device"]
@@ -266,14 +277,10 @@ def test_a_row_says_what_becomes_of_the_factors_of_tf32(
     assert {row["verification"]["tf32_factors"] for row in rows} == {said}
 
 
-def test_compare_py_pairs_cpu_and_gpu_rows(
-    tmp_path: Path,
-    compare: Callable[..., str],
-) -> None:
-    emulated(tmp_path, *EPOCH, "--execution=graph")
+def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path: Path, compare: Callable[..., str]) -> None:
     printed = compare(
         "filters",
-        tmp_path / "gpu.json",
+        epochs_path,
         "device:cpu/execution:eager/cpu_threads:1",
         "device:cuda/execution:graph/data:resident",
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench --plan, and what a sweep on a lent GPU measures first: planned for 16 cores anywhere."""
 
+import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -47,11 +48,12 @@ class Planned(NamedTuple):
         return dict(part.split(":", 1) for part in self.name.split("/")[1:])
 
 
-def plan(program: Path, *arguments: str) -> list[Planned]:
+@functools.cache
+def plan(program: Path, *arguments: str) -> tuple[Planned, ...]:
     done = bench("--plan", *arguments, program=program)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
-    return [Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows]
+    return tuple(Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows)
 
 
 def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:

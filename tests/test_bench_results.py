@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result file of `bench`, and Google Benchmark's compare.py on it."""
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -227,9 +228,12 @@ def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
 
 @pytest.mark.slow
 def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
+    @functools.cache
+    def cost_of(model: str, batch: str) -> Document:
+        return strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
+
     for row in samples(strict(grid)):
-        model, batch = row["configuration"]["model"], row["configuration"]["batch"]
-        cost = strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
+        cost = cost_of(row["configuration"]["model"], row["configuration"]["batch"])
         for field in ("params", "batch", "rows", "steps"):
             assert cost[field] == row[field]
         assert cost["optimizer"] == row["label"]

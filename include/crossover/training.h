@@ -46,15 +46,16 @@ struct TrainingOptions {
 /// of parameters and optimizer states. The bias of a last LinearLayer is used as it is.
 Workload training_epoch(const Model& model, const TrainingOptions& options);
 
-/// The same computation with fewer operations: Linear takes over the activation behind it,
-/// LinearGrad the derivative of the activation before it. Tensors keep their numbers; some become
-/// unused.
+/// The same computation with fewer operations: Linear, Convolution and BatchNorm take over the
+/// activation behind them, LinearGrad, the gradients of pooling and BatchNormGrad the derivative of
+/// the activation before them, BatchNorm a residual join behind it, and BatchNormGrad the sum of
+/// two gradients before it. Tensors keep their numbers; some become unused.
 Workload fuse(Workload workload);
 
-/// Where a step trains with plain SGD and does not accumulate: adds each update to its parameter in
-/// the product that computes the gradient. The gradient tensors become unused; parameters
-/// and losses change by rounding only. Does nothing where the loss is scaled for f16, because there
-/// the update is divided by the scale after the product.
+/// Where a step trains with plain SGD and does not accumulate: a LinearGrad adds the update to the
+/// weights, and to the bias, in the product that computes it. Their gradient tensors become unused;
+/// the others hold updates; parameters and losses change by rounding only. Does nothing where the
+/// loss is scaled for f16, because there the update is divided by the scale after the product.
 Workload fuse_update(Workload workload);
 
 /// The first tensor of that name; throws std::out_of_range where there is none.

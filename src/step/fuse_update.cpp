@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain gradient descent needs no gradients in memory. Backpropagation is linear in the loss's
-// gradient: scaled by minus the learning rate at its source, each product dyT x is the update
-// itself, and is added to the weights where it is computed.
-#include <algorithm>
+// Plain gradient descent needs no gradients of products in memory. Backpropagation is linear in the
+// loss's gradient: scaled by minus the learning rate at its source, each product dyT x is the
+// update itself, and is added to the weights where it is computed.
 #include <map>
+#include <set>
+#include <vector>
 
 #include "crossover/training.h"
 
 namespace crossover {
 namespace {
 
-/// Applies where every gradient that the step's one Sgd reads is written by exactly one LinearGrad,
-/// which does not accumulate, all gradients come from one loss, and none is scaled.
+/// Applies to each LinearGrad that is the only one to write gradients which the step's one Sgd
+/// reads, where none accumulates, all gradients come from one loss, and none is scaled.
 void fuse_update(Step& step) {
-  const auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
+  auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
   if (sgd == nullptr || sgd->gradient_factor != 1) {
     return;
   }
-  std::map<Id, Id> parameter_of;
+  std::map<Id, Id> parameter_of{{none, none}};
   for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
     parameter_of[sgd->gradients[i]] = sgd->parameters[i];
   }
@@ -26,33 +27,48 @@ void fuse_update(Step& step) {
   std::vector<LinearGrad*> products;
   std::vector<SoftmaxCrossEntropy*> losses;
   for (Op& op : step.ops) {
+    for (const Id id : operands(op).writes) {
+      ++writers[id];
+    }
     if (auto* product = std::get_if<LinearGrad>(&op)) {
       if (product->accumulate) {
         return;
       }
       products.push_back(product);
-      ++writers[product->dw];
-      ++writers[product->dbias];
     } else if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
       losses.push_back(loss);
     }
   }
-  writers.erase(none);
-  const bool all_from_products = writers.size() == parameter_of.size() &&
-                                 std::all_of(writers.begin(), writers.end(), [&](auto& entry) {
-                                   return entry.second == 1 && parameter_of.contains(entry.first);
-                                 });
-  if (!all_from_products || losses.size() != 1) {
+  std::erase_if(products, [&](const LinearGrad* product) {
+    return writers[product->dw] != 1 || writers[product->dbias] > 1 ||
+           !parameter_of.contains(product->dw) || !parameter_of.contains(product->dbias);
+  });
+  if (products.empty() || losses.size() != 1) {
     return;
   }
 
   losses[0]->scale *= -sgd->learning_rate;
+  sgd->learning_rate = -1;  // of what is left to it, the gradients are the updates
+  std::set<Id> done;
   for (LinearGrad* product : products) {
-    product->dw = parameter_of.at(product->dw);
-    product->dbias = product->dbias == none ? none : parameter_of.at(product->dbias);
+    done.insert({product->dw, product->dbias});
+    product->dw = parameter_of[product->dw];
+    product->dbias = parameter_of[product->dbias];
     product->accumulate = true;
   }
-  step.ops.pop_back();
+  std::vector<Id> parameters;
+  std::vector<Id> gradients;
+  for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
+    if (!done.contains(sgd->gradients[i])) {
+      parameters.push_back(sgd->parameters[i]);
+      gradients.push_back(sgd->gradients[i]);
+    }
+  }
+  sgd->parameters = parameters;
+  sgd->gradients = gradients;
+  if (gradients.empty()) {
+    step.ops.pop_back();
+  }
 }
 
 }  // namespace

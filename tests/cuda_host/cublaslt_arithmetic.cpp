@@ -16,12 +16,16 @@ namespace {
 using crossover::Bf16;
 using crossover::F16;
 
+// Without a sanitizer's checks: loops over single numbers, where most of the emulation's time goes.
+// cublasLtMatmul() has checked that each operand lies in its block, to the byte.
+#define CUDA_HOST_CHECKED_BEFORE __attribute__((no_sanitize("address", "undefined")))
+
 /// Numbers of one of the library's types.
 class Numbers {
  public:
   Numbers(const void* data, cudaDataType_t type) : data_(const_cast<void*>(data)), type_(type) {}
 
-  [[nodiscard]] double get(std::int64_t i) const {
+  [[nodiscard]] CUDA_HOST_CHECKED_BEFORE double get(std::int64_t i) const {
     switch (type_) {
       case CUDA_R_16BF:
         return crossover::widened(static_cast<const Bf16*>(data_)[i]);
@@ -31,7 +35,7 @@ class Numbers {
         return static_cast<const float*>(data_)[i];
     }
   }
-  void set(std::int64_t i, double value) const {
+  CUDA_HOST_CHECKED_BEFORE void set(std::int64_t i, double value) const {
     switch (type_) {
       case CUDA_R_16BF:
         static_cast<Bf16*>(data_)[i] =
@@ -69,36 +73,45 @@ double to_tf32(double x) {
   return x;
 }
 
-/// op(X) [rows, cols] as rows of doubles; `transposed`: X is stored [cols, rows].
-std::vector<double> unpack(const void* data, const cublasLtMatrixLayoutOpaque_t& layout,
-                           bool transposed, bool tf32) {
-  const Numbers from(data, layout.type);
-  std::vector<double> to(static_cast<std::size_t>(layout.rows * layout.cols));
-  std::size_t at = 0;
+/// The layout's matrix [rows, cols], or its transpose, as rows of doubles.
+CUDA_HOST_CHECKED_BEFORE void unpack(double* to, const Numbers& from,
+                                     const cublasLtMatrixLayoutOpaque_t& layout, bool transposed) {
   if (transposed) {
     for (std::int64_t c = 0; c < layout.cols; ++c) {
       for (std::int64_t r = 0; r < layout.rows; ++r) {
-        to[at++] = from.get(c * layout.ld + r);
+        *to++ = from.get(c * layout.ld + r);
       }
     }
   } else {
     for (std::int64_t r = 0; r < layout.rows; ++r) {
       for (std::int64_t c = 0; c < layout.cols; ++c) {
-        to[at++] = from.get(c * layout.ld + r);
+        *to++ = from.get(c * layout.ld + r);
       }
     }
   }
+}
+
+/// op(X) as a product reads it; `transposed`: X is stored so.
+std::vector<double> factor(const void* data, const cublasLtMatrixLayoutOpaque_t& layout,
+                           bool transposed, bool tf32) {
+  std::vector<double> to(static_cast<std::size_t>(layout.rows * layout.cols));
+  unpack(to.data(), Numbers(data, layout.type), layout, transposed);
   if (tf32) {
     std::transform(to.begin(), to.end(), to.begin(), to_tf32);
   }
   return to;
 }
 
-/// to += factor * from. Most of the time goes here, over memory that unpack() has checked.
-__attribute__((no_sanitize("address", "undefined"))) void add(double* to, const double* from,
-                                                              double factor, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    to[i] += factor * from[i];
+/// d [m, n] += alpha a [m, k] b [k, n].
+CUDA_HOST_CHECKED_BEFORE void add_product(double* d, double alpha, const double* a, const double* b,
+                                          std::int64_t m, std::int64_t n, std::int64_t k) {
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t p = 0; p < k; ++p) {
+      const double factor = alpha * a[i * k + p];
+      for (std::int64_t j = 0; j < n; ++j) {
+        d[i * n + j] += factor * b[p * n + j];
+      }
+    }
   }
 }
 
@@ -129,11 +142,11 @@ struct Mask {
   std::uint8_t* bytes;
   std::int64_t ld;
 
-  [[nodiscard]] bool get(std::int64_t row, std::int64_t column) const {
+  [[nodiscard]] CUDA_HOST_CHECKED_BEFORE bool get(std::int64_t row, std::int64_t column) const {
     const std::int64_t bit = column * ld + row;
     return ((bytes[bit / 8] >> (bit % 8)) & 1) != 0;
   }
-  void set(std::int64_t row, std::int64_t column, bool value) const {
+  CUDA_HOST_CHECKED_BEFORE void set(std::int64_t row, std::int64_t column, bool value) const {
     const std::int64_t bit = column * ld + row;
     const auto one = static_cast<std::uint8_t>(1U << (bit % 8));
     bytes[bit / 8] =
@@ -141,46 +154,52 @@ struct Mask {
   }
 };
 
+/// What follows the sums d [m, n]: into D, and the mask.
+CUDA_HOST_CHECKED_BEFORE void finish(double* d, const Product& product, const Operands& operands,
+                                     const Numbers& vector) {
+  const Numbers stored_c(operands.c, product.c.type);
+  const Numbers stored_d(operands.d, product.d.type);
+  const Mask mask{static_cast<std::uint8_t*>(product.desc.aux), product.desc.aux_ld};
+  const bool bias = product.has(CUBLASLT_EPILOGUE_BIAS);
+  const bool relu = product.has(CUBLASLT_EPILOGUE_RELU);
+  const bool drelu = product.has(CUBLASLT_EPILOGUE_DRELU);
+  const bool has_mask = product.has_mask();
+  const bool mask_at_zero = state().device.mask_at_zero;
+  for (std::int64_t i = 0; i < product.m; ++i) {
+    for (std::int64_t j = 0; j < product.n; ++j) {
+      double& x = d[i * product.n + j];
+      if (operands.beta != 0) {  // else C is not read: it may hold anything
+        x += double{operands.beta} * stored_c.get(j * product.c.ld + i);
+      }
+      if (bias) {
+        x += vector.get(i);
+      }
+      if (relu) {
+        if (has_mask) {
+          mask.set(i, j, x > 0 || (x == 0 && mask_at_zero));
+        }
+        x = x > 0 ? x : 0;
+      }
+      if (drelu) {
+        x = mask.get(i, j) ? x : 0;
+      }
+      stored_d.set(j * product.d.ld + i, x);
+    }
+  }
+}
+
 }  // namespace
 
 void multiply(const Product& product, const Operands& operands) {
   const auto [m, n, k] = std::tuple(product.m, product.n, product.k);
   const auto& desc = product.desc;
   const bool tf32 = desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  const auto a = unpack(operands.a, product.a, desc.transpose_a != CUBLAS_OP_N, tf32);  // [m, k]
-  const auto b = unpack(operands.b, product.b, desc.transpose_b != CUBLAS_OP_N, tf32);  // [k, n]
-  const Numbers stored_c(operands.c, product.c.type);
-  const Numbers stored_d(operands.d, product.d.type);
-  std::vector<double> d(static_cast<std::size_t>(m * n));  // [m, n]
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t p = 0; p < k; ++p) {
-      add(&d[static_cast<std::size_t>(i * n)], &b[static_cast<std::size_t>(p * n)],
-          operands.alpha * a[static_cast<std::size_t>(i * k + p)], n);
-    }
-  }
+  const auto a = factor(operands.a, product.a, desc.transpose_a != CUBLAS_OP_N, tf32);  // [m, k]
+  const auto b = factor(operands.b, product.b, desc.transpose_b != CUBLAS_OP_N, tf32);  // [k, n]
+  std::vector<double> d(static_cast<std::size_t>(m * n));                               // [m, n]
+  add_product(d.data(), operands.alpha, a.data(), b.data(), m, n, k);
   const Numbers vector(desc.bias, product.d.type);
-  const Mask mask{static_cast<std::uint8_t*>(desc.aux), desc.aux_ld};
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      double& x = d[static_cast<std::size_t>(i * n + j)];
-      if (operands.beta != 0) {  // else C is not read: it may hold anything
-        x += double{operands.beta} * stored_c.get(j * product.c.ld + i);
-      }
-      if (product.has(CUBLASLT_EPILOGUE_BIAS)) {
-        x += vector.get(i);
-      }
-      if (product.has(CUBLASLT_EPILOGUE_RELU)) {
-        if (product.has_mask()) {
-          mask.set(i, j, x > 0 || (x == 0 && state().device.mask_at_zero));
-        }
-        x = x > 0 ? x : 0;
-      }
-      if (product.has(CUBLASLT_EPILOGUE_DRELU)) {
-        x = mask.get(i, j) ? x : 0;
-      }
-      stored_d.set(j * product.d.ld + i, x);
-    }
-  }
+  finish(d.data(), product, operands, vector);
   if (product.has(CUBLASLT_EPILOGUE_DRELU_BGRAD)) {
     row_sums(d.data(), m, n, vector);
   } else if (product.has(CUBLASLT_EPILOGUE_BGRADA)) {

@@ -55,7 +55,7 @@ TEST(EmulatedPlan, IsInstantiatedOnce) {
 TEST(EmulatedPlan, RefusesAGraphThatIsTooLarge) {
   const Workload workload =
       fuse(training_epoch(mlp("m", {3, 2}, Activation::relu),
-                          {.rows = 200'000, .batch = 1, .optimizer = SgdOptions{}}));
+                          {.rows = 100'000, .batch = 1, .optimizer = SgdOptions{}}));
   const auto backend = gpu();
   try {
     static_cast<void>(backend->plan(workload, {.execution = Execution::graph_epoch}));

@@ -9,11 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
-#include <string>
+#include <string_view>
 #include <vector>
 
 extern "C" const char __ehdr_start[];  // NOLINT(bugprone-reserved-identifier): the linker's
@@ -27,43 +25,47 @@ struct Variable {
 };
 
 /// Mangled: a variable within a function of crossover::cuda or of cuda_host::test.
-bool is_of_a_kernel(const std::string& name) {
+bool is_of_a_kernel(std::string_view name) {
   constexpr std::array places{"_ZZN9crossover4cuda", "_ZZN9cuda_host4test"};
   return std::any_of(places.begin(), places.end(),
                      [&](const char* place) { return name.starts_with(place); });
 }
 
+/// What begins at the offset. The whole file, of many megabytes, would take seconds under a
+/// sanitizer, in each process.
 template <class T>
-const T* at(const std::vector<char>& file, std::size_t offset, std::size_t count) {
-  if (offset + count * sizeof(T) > file.size()) {
+std::vector<T> read(std::ifstream& file, std::size_t offset, std::size_t count) {
+  std::vector<T> values(count);
+  file.seekg(static_cast<std::streamoff>(offset));
+  if (!file.read(reinterpret_cast<char*>(values.data()),
+                 static_cast<std::streamsize>(count * sizeof(T)))) {
     throw std::runtime_error("the program's file is cut off");
   }
-  return reinterpret_cast<const T*>(file.data() + offset);
+  return values;
 }
 
 std::vector<Variable> find_variables() {
-  std::ifstream stream("/proc/self/exe", std::ios::binary);
-  const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
-  const auto& header = *at<Elf64_Ehdr>(file, 0, 1);
-  const auto* sections = at<Elf64_Shdr>(file, header.e_shoff, header.e_shnum);
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  const Elf64_Ehdr header = read<Elf64_Ehdr>(file, 0, 1).front();
+  const auto sections = read<Elf64_Shdr>(file, header.e_shoff, header.e_shnum);
   const auto base =
       header.e_type == ET_DYN ? reinterpret_cast<std::uintptr_t>(__ehdr_start) : std::uintptr_t{0};
-  const auto* table = std::find_if(sections, sections + header.e_shnum,
-                                   [](const Elf64_Shdr& s) { return s.sh_type == SHT_SYMTAB; });
-  if (table == sections + header.e_shnum) {
+  const auto table = std::find_if(sections.begin(), sections.end(),
+                                  [](const Elf64_Shdr& s) { return s.sh_type == SHT_SYMTAB; });
+  if (table == sections.end()) {
     throw std::runtime_error("the program has no table of symbols, which names shared memory");
   }
-  const std::size_t names = sections[table->sh_link].sh_offset;
-  const std::size_t count = table->sh_size / sizeof(Elf64_Sym);
-  const auto* symbols = at<Elf64_Sym>(file, table->sh_offset, count);
+  const Elf64_Shdr& strings = sections.at(table->sh_link);
+  const auto names = read<char>(file, strings.sh_offset, strings.sh_size);
   std::vector<Variable> variables;
-  for (const auto* symbol = symbols; symbol != symbols + count; ++symbol) {
-    const bool is_variable = ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
-                             symbol->st_shndx < header.e_shnum &&
-                             (sections[symbol->st_shndx].sh_flags & SHF_WRITE) != 0;
-    if (is_variable && is_of_a_kernel(at<char>(file, names + symbol->st_name, 1))) {
+  for (const Elf64_Sym& symbol :
+       read<Elf64_Sym>(file, table->sh_offset, table->sh_size / sizeof(Elf64_Sym))) {
+    const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT &&
+                             symbol.st_shndx < header.e_shnum &&
+                             (sections[symbol.st_shndx].sh_flags & SHF_WRITE) != 0;
+    if (is_variable && is_of_a_kernel(&names.at(symbol.st_name))) {
       variables.push_back(
-          {reinterpret_cast<volatile unsigned char*>(base + symbol->st_value), symbol->st_size});
+          {reinterpret_cast<volatile unsigned char*>(base + symbol.st_value), symbol.st_size});
     }
   }
   return variables;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse() and fuse_update() on networks of every kind: fewer operations that compute the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "crossover/catalogue.h"
+#include "crossover/networks.h"
+#include "crossover/start.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+struct Case {
+  std::string name;
+  Model model;
+  /// Operations of a fused step, but for those that fuse() leaves as they are everywhere.
+  std::map<std::string, int> left;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+};
+
+std::vector<Case> cases() {
+  return {
+      {"mlp", mlp("mlp", {5, 9, 8, 3}, Activation::relu), {}},
+      // The ReLU between the first pooling and the second convolution stands by itself.
+      {"alexnet_r",
+       alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
+       {{"Activate", 1}, {"ActivateGrad", 1}}},
+      // Two convolutions whose input a ReLU made, and two products behind dropout.
+      {"alexnet_s",
+       alexnet(AlexNetS{.image = 63, .channels = {2, 2, 3, 2, 2}, .hidden = 5, .classes = 3}),
+       {{"ActivateGrad", 4}}},
+      {"resnet_r",
+       resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3}),
+       {}},
+      // Where the shortcut has a convolution of its own, both of its gradients meet before the
+      // pooling of the stem.
+      {"resnet_s",
+       resnet(ResNetS{
+           .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3}),
+       {{"Add", 1}}},
+      {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4}), {}},
+  };
+}
+
+Workload epoch(const Model& model) {
+  return training_epoch(model,
+                        {.rows = 9, .batch = 6, .optimizer = SgdOptions{.learning_rate = 0.01}});
+}
+
+/// Losses and parameters behind an epoch in float64.
+std::vector<double> trained(const Workload& workload, const Model& model) {
+  EXPECT_NO_THROW(check(workload));
+  Reference reference(workload);
+  set_data(reference, uniform_data(model, 9));
+  restart(reference);
+  reference.run(0, static_cast<std::int64_t>(workload.order.size()));
+  const auto losses = reference[find(workload, "loss")];
+  std::vector<double> all(losses.begin(), losses.end());
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    all.insert(all.end(), reference[id].begin(), reference[id].end());
+  }
+  return all;
+}
+
+class Fuse : public testing::TestWithParam<Case> {};
+
+TEST_P(Fuse, TrainsTheSame) {
+  const Workload plain = epoch(GetParam().model);
+  const std::vector<double> expected = trained(plain, GetParam().model);
+  const Workload fused = fuse(plain);
+  EXPECT_LE(relative_error(trained(fused, GetParam().model), expected), 1e-12);
+  EXPECT_LE(relative_error(trained(fuse_update(fused), GetParam().model), expected), 1e-12);
+  EXPECT_LE(relative_error(trained(fuse_update(plain), GetParam().model), expected), 1e-12);
+}
+
+TEST_P(Fuse, LeavesNoPassThatAnotherOperationCanTakeOver) {
+  std::map<std::string, int> left;
+  const Workload workload = fuse(epoch(GetParam().model));
+  for (const Op& op : workload.steps[0].ops) {
+    const std::string of = name(op);
+    if (of == "Activate" || of == "ActivateGrad" || of == "Add") {
+      ++left[of];
+    }
+  }
+  EXPECT_EQ(left, GetParam().left);
+}
+
+TEST_P(Fuse, UpdatesWeightsOfProductsWhereTheyAreComputed) {
+  const Workload workload = fuse_update(fuse(epoch(GetParam().model)));
+  for (const Op& op : workload.steps[0].ops) {
+    if (const auto* product = std::get_if<LinearGrad>(&op)) {
+      EXPECT_EQ(workload[product->dw].role, Role::parameter);
+    } else if (const auto* sgd = std::get_if<Sgd>(&op)) {
+      EXPECT_FALSE(sgd->parameters.empty());
+      EXPECT_EQ(sgd->learning_rate, -1);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Fuse, testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace crossover::test
