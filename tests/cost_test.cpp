@@ -48,6 +48,143 @@ TEST(Cost, CountsAProductByHand) {
   EXPECT_EQ(c.bytes, 4 * (70 + 21 + 30));
 }
 
+/// Of one operation, whose tensors, numbered from 0, have these shapes in f32.
+double flops_of(const std::vector<Shape>& shapes, Op op) {
+  OneOp one;
+  for (const Shape& shape : shapes) {
+    one.tensor("t", shape);
+  }
+  return cost(one.operation(std::move(op)).workload).flops;
+}
+
+TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
+  const Window window{.size = 3, .stride = 2, .padding = 1};
+  const std::vector<Shape> shapes{{2, 4, 7, 8}, {5, 4, 3, 3}, {2, 5, 4, 4}, {5}};
+  const double product = 2.0 * (2 * 5 * 4 * 4) * (4 * 3 * 3);
+  EXPECT_EQ(flops_of(shapes, Convolution{.x = 0, .w = 1, .y = 2, .window = window}), product);
+  EXPECT_EQ(
+      flops_of(
+          shapes,
+          Convolution{
+              .x = 0, .w = 1, .bias = 3, .y = 2, .window = window, .activation = Activation::relu}),
+      product + 160 + 160);
+  EXPECT_EQ(flops_of(shapes, ConvolutionGrad{.x = 0, .w = 1, .dy = 2, .dw = 1, .window = window}),
+            product);
+  EXPECT_EQ(flops_of(shapes,
+                     ConvolutionGrad{
+                         .x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .dbias = 3, .window = window}),
+            2 * product + 160);
+}
+
+TEST(Cost, CountsPoolingByHand) {
+  const Window window{.size = 3, .stride = 2, .ceil = true};
+  const std::vector<Shape> shapes{{2, 5, 8, 6}, {2, 5, 4, 3}};
+  const double windows = 2 * 5 * 4 * 3;
+  const double image = 2 * 5 * 8 * 6;
+  EXPECT_EQ(flops_of(shapes, AveragePool{.x = 0, .y = 1, .window = window}), 9 * windows);
+  EXPECT_EQ(flops_of(shapes, AveragePoolGrad{.dy = 1, .dx = 0, .window = window}), 9 * windows);
+  EXPECT_EQ(
+      flops_of(
+          shapes,
+          AveragePoolGrad{
+              .x = 0, .dy = 1, .dx = 0, .window = window, .x_activation = Activation::sigmoid}),
+      9 * windows + 3 * image);
+  OneOp pool;
+  const Id x = pool.tensor("x", shapes[0]);
+  const Id y = pool.tensor("y", shapes[1]);
+  const Id where = pool.tensor("where", shapes[1], Role::activation, Type::u8);
+  pool.operation(MaxPool{.x = x, .y = y, .where = where, .window = window});
+  EXPECT_EQ(cost(pool.workload).flops, 9 * windows);
+  EXPECT_EQ(cost(pool.workload).bytes, 4 * (image + windows) + windows);
+  pool.operation(MaxPoolGrad{.y = y,
+                             .where = where,
+                             .dy = y,
+                             .dx = x,
+                             .window = window,
+                             .x_activation = Activation::relu});
+  EXPECT_EQ(cost(pool.workload).flops, 2 * windows);
+  const std::vector<Shape> whole{{2, 5, 8, 6}, {2, 5}};
+  EXPECT_EQ(flops_of(whole, GlobalAveragePool{.x = 0, .y = 1}), image);
+  EXPECT_EQ(flops_of(whole, GlobalAveragePoolGrad{.dy = 1, .dx = 0}), image);
+}
+
+TEST(Cost, CountsBatchNormByHand) {
+  const std::vector<Shape> shapes{{2, 5, 4, 3}, {5}};
+  const double image = 2 * 5 * 4 * 3;
+  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 1, .inverse_deviation = 1};
+  EXPECT_EQ(flops_of(shapes, op), 7 * image);
+  op.addend = 0;
+  op.activation = Activation::relu;
+  EXPECT_EQ(flops_of(shapes, op), 9 * image);
+  BatchNormGrad grad{.x = 0,
+                     .scale = 1,
+                     .mean = 1,
+                     .inverse_deviation = 1,
+                     .dy = 0,
+                     .dx = 0,
+                     .dscale = 1,
+                     .dshift = 1};
+  EXPECT_EQ(flops_of(shapes, grad), 10 * image);
+  grad.y = 0;
+  grad.dy_more = 0;
+  grad.activation = Activation::relu;
+  EXPECT_EQ(flops_of(shapes, grad), 12 * image);
+}
+
+TEST(Cost, CountsSequencesByHand) {
+  // time 3, batch 2, in 5, hidden 4
+  const std::vector<Shape> shapes{{3, 2, 5}, {16, 5},    {16, 4},  {16},
+                                  {3, 2, 4}, {3, 2, 16}, {2, 2, 4}};
+  const double inputs = 2.0 * (3 * 2) * 16 * 5;
+  const double states = 2.0 * (2 * 2) * 16 * 4;  // the first time step has none
+  EXPECT_EQ(
+      flops_of(
+          shapes,
+          Lstm{.x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .c = 4}),
+      inputs + states + 7 * 96 + 8 * 24);
+  LstmGrad grad{.x = 0,
+                .w_ih = 1,
+                .w_hh = 2,
+                .h = 4,
+                .gates = 5,
+                .c = 4,
+                .dh = 4,
+                .dgates = 5,
+                .carry = 6,
+                .dw_ih = 1,
+                .dw_hh = 2,
+                .db_ih = 3,
+                .db_hh = 3};
+  EXPECT_EQ(flops_of(shapes, grad), inputs + 2 * states + 5 * 96 + 10 * 24);
+  grad.dx = 0;
+  EXPECT_EQ(flops_of(shapes, grad), 2 * inputs + 2 * states + 5 * 96 + 10 * 24);
+  OneOp loss;
+  const Id logits = loss.tensor("logits", {3, 2, 7});
+  const Id labels = loss.tensor("labels", {2, 3}, Role::activation, Type::i32);
+  const Id mean = loss.tensor("loss", {1}, Role::loss);
+  loss.operation(
+      SoftmaxCrossEntropy{.logits = logits, .labels = labels, .loss = mean, .dlogits = logits});
+  EXPECT_EQ(cost(loss.workload).flops, 5 * 42 + 2 * 6);
+  const std::vector<Shape> rows{{6, 7}, {42}};
+  EXPECT_EQ(flops_of(rows, Reshape{.x = 0, .y = 1}), 0);
+}
+
+TEST(Cost, CountsWhatIsKeptAndLookedUp) {
+  OneOp dropout;
+  const Id x = dropout.tensor("x", {6, 7});
+  const Id step = dropout.tensor("step", {1}, Role::state, Type::i32);
+  dropout.operation(Dropout{.x = x, .y = x, .step = step});
+  EXPECT_EQ(cost(dropout.workload).flops, 42);
+  OneOp embedding;
+  const Id tokens = embedding.tensor("tokens", {2, 3}, Role::activation, Type::i32);
+  const Id table = embedding.tensor("table", {9, 4});
+  const Id y = embedding.tensor("y", {3, 2, 4});
+  embedding.operation(Embedding{.tokens = tokens, .table = table, .y = y});
+  EXPECT_EQ(cost(embedding.workload).flops, 0);
+  embedding.operation(EmbeddingGrad{.tokens = tokens, .dy = y, .dtable = table});
+  EXPECT_EQ(cost(embedding.workload).flops, 24);
+}
+
 TEST(Cost, CountsBytesByType) {
   OneOp one;
   const Id x = one.tensor("x", {10, 4}, Role::activation, Type::bf16);

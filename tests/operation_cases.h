@@ -14,7 +14,7 @@ namespace crossover::test {
 struct OperationCase {
   std::string name;
   Workload workload;
-  std::int64_t classes = 2;  ///< of labels
+  std::int64_t classes = 2;  ///< of labels, tokens or steps: whole numbers below it
 
   friend std::ostream& operator<<(std::ostream& out, const OperationCase& c) {
     return out << c.name;
@@ -30,8 +30,11 @@ std::vector<double> values_for(const OperationCase& c, Id id);
 /// `precision` as compiled: of the case, or tf32.
 void expect_operation(const OperationCase& c, Program& program, Precision precision);
 
+/// What a backend says that has no such operation yet; else nothing.
+std::string missing(const OperationCase& c, const Backend& backend);
+
 /// Compiles the case and expects it to be right. A library may lack products of 16 bits: then the
-/// sentence that says so, which is to name the product; else nothing.
+/// sentence that says so, which is to name the product; or what missing() says; else nothing.
 std::string expect_operation_or_refusal(const OperationCase& c, const Backend& backend,
                                         const CompileOptions& options);
 

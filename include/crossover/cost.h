@@ -8,10 +8,14 @@
 
 namespace crossover {
 
-/// flops: additions and multiplications; one per element for ReLU, its derivative and a bias, 4 for
-/// sigmoid (exponential, addition, division, sign), 3 for its derivative, 5 per logit and 2 per
-/// sample for softmax cross-entropy with its gradient, 2 per parameter for SGD, 14 for AdamW; none
-/// for a Cast, and none for the gradient factor of an optimizer.
+/// flops: additions and multiplications, those of a convolution as if nothing were padding; one per
+/// element for ReLU, its derivative, a bias and a dropout, 4 for sigmoid and tanh (exponential,
+/// addition, division, sign), 3 for the derivative; one per place of each window of a pooling, one
+/// per window for the gradient of a maximum; 7 per element for batch normalization, 10 for its
+/// gradients; 7 per gate and 8 per cell of an LSTM beside its products, 5 and 10 for its gradients;
+/// 5 per logit and 2 per row of them for softmax cross-entropy with its gradient; 2 per parameter
+/// for SGD, 14 for AdamW; none for a Cast, a Reshape and an Embedding, and none for the gradient
+/// factor of an optimizer.
 /// bytes: every operand read once and every result written once, as if nothing stayed in a cache.
 /// launches: what a framework starts separately: a matrix product, a reduction, an elementwise
 /// pass.

@@ -71,6 +71,10 @@ class EmulatedBlocks : public testing::TestWithParam<OperationCase> {};
 TEST_P(EmulatedBlocks, OfOperationsStayApart) {
   cuda_host::device().blocks_apart = true;
   cuda_host::device().refused_epilogues = all_epilogues;  // more kernels
+  if (const std::string reason = missing(GetParam(), *make_cuda_backend().backend);
+      !reason.empty()) {
+    GTEST_SKIP() << reason;
+  }
   const Precision precision = stored_precision(GetParam().workload);
   const auto program =
       make_cuda_backend().backend->compile(GetParam().workload, {.precision = precision});

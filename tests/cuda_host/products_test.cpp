@@ -189,6 +189,9 @@ TEST(EmulatedRefusal, Of16BitsLeavesTheOtherOperationsRight) {
   int right = 0;
   for (const OperationCase& c : operation_cases()) {
     SCOPED_TRACE(c.name);
+    if (!missing(c, *gpu).empty()) {
+      continue;
+    }
     const std::string refusal =
         expect_operation_or_refusal(c, *gpu, {.precision = stored_precision(c.workload)});
     if (!refusal.empty()) {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations on images and sequences say of tensors that do not fit.
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+/// What check() says of an operation whose tensors, numbered from 0, have these shapes and types.
+std::string complaint(const std::vector<Tensor>& tensors, const Op& op) {
+  Workload workload{.tensors = tensors, .steps = {Step{{op}}}, .order = {Run{}}};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (workload.tensors[i].name.empty()) {
+      workload.tensors[i].name = std::string(1, static_cast<char>('a' + i));
+    }
+  }
+  try {
+    check(workload);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Tensor of(const Shape& shape, Type type = Type::f32) { return {.shape = shape, .type = type}; }
+
+TEST(CheckConvolution, SaysWhatDoesNotFit) {
+  const auto verdict = [](const Shape& x, const Shape& w, const Shape& y, const Window& window) {
+    return complaint({of(x), of(w), of(y)}, Convolution{.x = 0, .w = 1, .y = 2, .window = window});
+  };
+  const Window three{.size = 3};
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, three), "");
+  EXPECT_EQ(verdict({2, 4, 5}, {7, 4, 3, 3}, {2, 7, 3, 4}, three),
+            "Convolution: tensor 'a' [2, 4, 5] is not [batch, channels, height, width]");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 5, 3, 3}, {2, 7, 3, 4}, three),
+            "Convolution: weights 'b' [7, 5, 3, 3] are not [out, 4, 3, 3]");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 2}, {2, 7, 3, 4}, three),
+            "Convolution: weights 'b' [7, 4, 3, 2] are not [out, 4, 3, 3]");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 4, 3}, three),
+            "Convolution: tensor 'c' is [2, 7, 4, 3], not [2, 7, 3, 4]");
+  EXPECT_EQ(verdict({2, 4, 5, 2}, {7, 4, 3, 3}, {2, 7, 3, 4}, three),
+            "Convolution: a window of 3 with padding 0 does not fit into [2, 4, 5, 2]");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .ceil = true}),
+            "Convolution: the window of a convolution has no ceil");
+  EXPECT_EQ(
+      verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .padding = 3}),
+      "Convolution: a window needs a size and a stride of at least one, and less padding than "
+      "its size");
+  EXPECT_EQ(
+      verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .stride = 0}),
+      "Convolution: a window needs a size and a stride of at least one, and less padding than "
+      "its size");
+  const Tensor x = of({2, 4, 5, 6}, Type::f16);
+  const Tensor w = of({7, 4, 3, 3}, Type::f16);
+  const Tensor y = of({2, 7, 3, 4}, Type::f16);
+  const Convolution biased{.x = 0, .w = 1, .bias = 3, .y = 2, .window = three};
+  EXPECT_EQ(complaint({x, w, y, of({7})}, biased), "");
+  EXPECT_EQ(complaint({x, w, y, of({7}, Type::f16)}, biased),
+            "Convolution: tensor 'd' is stored as f16, not f32");
+  EXPECT_EQ(complaint({x, of({7, 4, 3, 3}), y, of({7})}, biased),
+            "Convolution: tensor 'b' is stored as f32, not f16");
+}
+
+TEST(CheckConvolution, OfGradientsToo) {
+  const ConvolutionGrad op{
+      .x = 0, .w = 1, .dy = 2, .dx = 3, .dw = 4, .dbias = 5, .window = {.size = 3}};
+  const std::vector<Tensor> fine{of({2, 4, 5, 6}, Type::bf16),
+                                 of({7, 4, 3, 3}, Type::bf16),
+                                 of({2, 7, 3, 4}, Type::bf16),
+                                 of({2, 4, 5, 6}, Type::bf16),
+                                 of({7, 4, 3, 3}),
+                                 of({7})};
+  EXPECT_EQ(complaint(fine, op), "");
+  const auto with = [&](std::size_t which, const Tensor& tensor) {
+    std::vector<Tensor> tensors = fine;
+    tensors[which] = tensor;
+    return complaint(tensors, op);
+  };
+  EXPECT_EQ(with(3, of({2, 4, 6, 5}, Type::bf16)),
+            "ConvolutionGrad: tensor 'd' is [2, 4, 6, 5], not [2, 4, 5, 6]");
+  EXPECT_EQ(with(4, of({7, 4, 3, 3}, Type::bf16)),
+            "ConvolutionGrad: tensor 'e' is stored as bf16, not f32");
+  EXPECT_EQ(with(5, of({4})), "ConvolutionGrad: tensor 'f' is [4], not [7]");
+}
+
+TEST(CheckPool, SaysWhatDoesNotFit) {
+  const Window ceil{.size = 3, .stride = 2, .ceil = true};
+  const MaxPool pool{.x = 0, .y = 1, .where = 2, .window = ceil};
+  const Tensor x = of({2, 5, 8, 6});
+  const Tensor y = of({2, 5, 4, 3});
+  EXPECT_EQ(complaint({x, y, of({2, 5, 4, 3}, Type::u8)}, pool), "");
+  EXPECT_EQ(complaint({x, y, of({2, 5, 4, 3}, Type::i32)}, pool),
+            "MaxPool: tensor 'c' is stored as i32, not u8");
+  EXPECT_EQ(complaint({x, of({2, 5, 3, 2}), of({2, 5, 4, 3}, Type::u8)}, pool),
+            "MaxPool: tensor 'b' is [2, 5, 3, 2], not [2, 5, 4, 3]");
+  EXPECT_EQ(complaint({of({1, 1, 16, 16}), of({1, 1, 1, 1}), of({1, 1, 1, 1}, Type::u8)},
+                      MaxPool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
+            "MaxPool: the window has more than 15 rows");
+  EXPECT_EQ(
+      complaint(
+          {of({2, 5, 4, 3}, Type::u8), y, x},
+          MaxPoolGrad{
+              .where = 0, .dy = 1, .dx = 2, .window = ceil, .x_activation = Activation::relu}),
+      "MaxPoolGrad: the derivative of an activation is taken from y, which is missing");
+  EXPECT_EQ(complaint({of({2, 5, 4, 3}, Type::u8), y, x},
+                      MaxPoolGrad{.where = 0, .dy = 1, .dx = 2, .window = ceil}),
+            "");
+  EXPECT_EQ(complaint({x, y}, AveragePool{.x = 0, .y = 1, .window = ceil}), "");
+  EXPECT_EQ(
+      complaint({x, of({2, 5, 4, 3}, Type::bf16)}, AveragePool{.x = 0, .y = 1, .window = ceil}),
+      "AveragePool: tensor 'b' is stored as bf16, not f32");
+  EXPECT_EQ(complaint({y, x},
+                      AveragePoolGrad{
+                          .dy = 0, .dx = 1, .window = ceil, .x_activation = Activation::sigmoid}),
+            "AveragePoolGrad: the derivative of an activation is taken from x, which is missing");
+  EXPECT_EQ(complaint({x, of({5, 2})}, GlobalAveragePool{.x = 0, .y = 1}),
+            "GlobalAveragePool: tensor 'b' is [5, 2], not [2, 5]");
+  EXPECT_EQ(complaint({of({2, 5}), of({2, 5, 8})}, GlobalAveragePoolGrad{.dy = 0, .dx = 1}),
+            "GlobalAveragePoolGrad: tensor 'b' [2, 5, 8] is not [batch, channels, height, width]");
+}
+
+TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
+  const Shape images{2, 3, 4, 5};
+  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  const Tensor x = of(images, Type::f16);
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "");
+  EXPECT_EQ(complaint({x, of({3}, Type::f16), x, of({3})}, op),
+            "BatchNorm: tensor 'b' is stored as f16, not f32");
+  EXPECT_EQ(complaint({x, of({3}), x, of({4})}, op), "BatchNorm: tensor 'd' is [4], not [3]");
+  op.addend = 3;
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op),
+            "BatchNorm: tensor 'd' is [3], not [2, 3, 4, 5]");
+  op.addend = none;
+  op.activation = Activation::sigmoid;
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "BatchNorm: takes no activation but ReLU");
+  BatchNormGrad grad{.x = 0,
+                     .scale = 1,
+                     .mean = 1,
+                     .inverse_deviation = 1,
+                     .dy = 0,
+                     .dx = 2,
+                     .dscale = 3,
+                     .dshift = 3};
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad), "");
+  grad.activation = Activation::relu;
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad),
+            "BatchNormGrad: the derivative of an activation is taken from y, which is missing");
+  grad.y = 0;
+  grad.daddend = 3;
+  EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad),
+            "BatchNormGrad: tensor 'd' is [3], not [2, 3, 4, 5]");
+}
+
+TEST(CheckDropout, SaysWhatDoesNotFit) {
+  const Tensor step = of({1}, Type::i32);
+  EXPECT_EQ(complaint({of({3, 4}), step, of({3, 4})}, Dropout{.x = 0, .y = 2, .step = 1}), "");
+  EXPECT_EQ(complaint({of({3, 4}), step, of({3, 4})},
+                      Dropout{.x = 0, .y = 2, .step = 1, .probability = 1}),
+            "Dropout: drops with a probability in [0, 1)");
+  EXPECT_EQ(complaint({of({3, 4}), of({1}), of({3, 4})}, Dropout{.x = 0, .y = 2, .step = 1}),
+            "Dropout: tensor 'b' is stored as f32, not i32");
+  EXPECT_EQ(complaint({of({3, 4}), step, of({4, 3})}, DropoutGrad{.dy = 0, .dx = 2, .step = 1}),
+            "DropoutGrad: tensor 'c' is [4, 3], not [3, 4]");
+}
+
+TEST(CheckReshape, SaysWhatDoesNotFit) {
+  EXPECT_EQ(complaint({of({3, 4}), of({2, 6})}, Reshape{.x = 0, .y = 1}), "");
+  EXPECT_EQ(complaint({of({3, 4}), of({2, 5})}, Reshape{.x = 0, .y = 1}),
+            "Reshape: 'a' [3, 4] and 'b' [2, 5] have different numbers of elements");
+  EXPECT_EQ(complaint({of({3, 4}), of({2, 6}, Type::f16)}, Reshape{.x = 0, .y = 1}),
+            "Reshape: tensor 'b' is stored as f16, not f32");
+}
+
+TEST(CheckEmbedding, SaysWhatDoesNotFit) {
+  const Embedding op{.tokens = 0, .table = 1, .y = 2};
+  const Tensor tokens = of({3, 5}, Type::i32);
+  EXPECT_EQ(complaint({tokens, of({9, 4}), of({5, 3, 4})}, op), "");
+  EXPECT_EQ(complaint({tokens, of({9, 4}), of({3, 5, 4})}, op),
+            "Embedding: tensor 'c' is [3, 5, 4], not [5, 3, 4]");
+  EXPECT_EQ(complaint({of({3, 5}), of({9, 4}), of({5, 3, 4})}, op),
+            "Embedding: tensor 'a' is stored as f32, not i32");
+  EXPECT_EQ(complaint({of({3}, Type::i32), of({9, 4}), of({5, 3, 4})}, op),
+            "Embedding: tokens 'a' are not [batch, time]");
+  EXPECT_EQ(complaint({tokens, of({9}), of({5, 3, 4})}, op),
+            "Embedding: table 'b' is not [vocabulary, width]");
+  const EmbeddingGrad grad{.tokens = 0, .dy = 1, .dtable = 2};
+  EXPECT_EQ(complaint({tokens, of({5, 3, 4}, Type::bf16), of({9, 4})}, grad), "");
+  EXPECT_EQ(complaint({tokens, of({5, 3, 4}, Type::bf16), of({9, 4}, Type::bf16)}, grad),
+            "EmbeddingGrad: tensor 'c' is stored as bf16, not f32");
+}
+
+TEST(CheckLstm, SaysWhatDoesNotFit) {
+  const Lstm op{.x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .c = 6};
+  constexpr auto f16 = Type::f16;
+  const std::vector<Tensor> fine{of({5, 2, 3}, f16), of({16, 3}, f16),   of({16, 4}, f16),
+                                 of({16}),           of({5, 2, 4}, f16), of({5, 2, 16}, f16),
+                                 of({5, 2, 4})};
+  EXPECT_EQ(complaint(fine, op), "");
+  const auto with = [&](std::size_t which, const Tensor& tensor) {
+    std::vector<Tensor> tensors = fine;
+    tensors[which] = tensor;
+    return complaint(tensors, op);
+  };
+  EXPECT_EQ(with(0, of({5, 2}, f16)), "Lstm: 'a' [5, 2] is not [time, batch, features]");
+  EXPECT_EQ(with(1, of({12, 3}, f16)), "Lstm: tensor 'b' is [12, 3], not [16, 3]");
+  EXPECT_EQ(with(2, of({16}, f16)), "Lstm: 'c' is not a matrix");
+  EXPECT_EQ(with(3, of({16}, f16)), "Lstm: tensor 'd' is stored as f16, not f32");
+  EXPECT_EQ(with(5, of({5, 2, 4}, f16)), "Lstm: tensor 'f' is [5, 2, 4], not [5, 2, 16]");
+  EXPECT_EQ(with(6, of({5, 2, 4}, f16)), "Lstm: tensor 'g' is stored as f16, not f32");
+  std::vector<Tensor> of_grad = fine;
+  const LstmGrad grad{.x = 0,
+                      .w_ih = 1,
+                      .w_hh = 2,
+                      .h = 4,
+                      .gates = 5,
+                      .c = 6,
+                      .dh = 4,
+                      .dgates = 5,
+                      .carry = 7,
+                      .dw_ih = 8,
+                      .dw_hh = 9,
+                      .db_ih = 3,
+                      .db_hh = 3};
+  of_grad.insert(of_grad.end(), {of({2, 2, 4}), of({16, 3}), of({16, 4})});
+  EXPECT_EQ(complaint(of_grad, grad), "");
+  of_grad[7] = of({2, 4});
+  EXPECT_EQ(complaint(of_grad, grad), "LstmGrad: tensor 'h' is [2, 4], not [2, 2, 4]");
+}
+
+TEST(CheckLoss, TakesRowsAndSequences) {
+  const SoftmaxCrossEntropy op{.logits = 0, .labels = 1, .loss = 2, .dlogits = 3};
+  const auto verdict = [&](const Shape& logits, const Shape& labels) {
+    return complaint({of(logits), of(labels, Type::i32), of({1}), of(logits)}, op);
+  };
+  EXPECT_EQ(verdict({4, 7}, {4}), "");
+  EXPECT_EQ(verdict({3, 4, 7}, {4, 3}), "");
+  EXPECT_EQ(verdict({3, 4, 7}, {3, 4}), "SoftmaxCrossEntropy: tensor 'b' is [3, 4], not [4, 3]");
+  EXPECT_EQ(verdict({7}, {4}),
+            "SoftmaxCrossEntropy: the logits are neither [batch, classes] nor [time, batch, "
+            "classes]");
+}
+
+}  // namespace
+}  // namespace crossover::test

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference's gradients of single operations against finite differences of what they are
+// gradients of.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "operation_cases.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+/// A step that computes some results, then gradients from what `results` name: the gradients are
+/// those of the sum of each result times each of the tensors that go with it.
+struct Case {
+  OperationCase step;
+  std::vector<std::pair<Id, std::vector<Id>>> results;
+  std::vector<std::pair<Id, Id>> gradients;  ///< a tensor, and its gradient
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.step.name; }
+};
+
+/// The same tensors again, for the operations that follow each other in a step.
+struct Builder : OneOp {
+  Id f32(const std::string& name, const Shape& shape) { return tensor(name, shape); }
+  Id i32(const std::string& name, const Shape& shape) {
+    return tensor(name, shape, Role::activation, Type::i32);
+  }
+  OperationCase step(const std::string& name, std::vector<Op> ops, std::int64_t classes = 2) {
+    workload.steps = {Step{std::move(ops)}};
+    workload.order = {Run{}};
+    return {name, workload, classes};
+  }
+};
+
+Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
+  return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
+}
+
+Case convolution(const Shape& shape, std::int64_t out, const Window& window,
+                 const std::string& name) {
+  Builder t;
+  const Shape weights{out, shape[1], window.size, window.size};
+  const Shape result = result_shape(shape, out, window);
+  const Id x = t.f32("x", shape);
+  const Id w = t.f32("w", weights);
+  const Id bias = t.f32("bias", {out});
+  const Id y = t.f32("y", result);
+  const Id dy = t.f32("dy", result);
+  const Id dx = t.f32("dx", shape);
+  const Id dw = t.f32("dw", weights);
+  const Id dbias = t.f32("dbias", {out});
+  return {
+      t.step("Convolution_" + name,
+             {Convolution{.x = x, .w = w, .bias = bias, .y = y, .window = window},
+              ConvolutionGrad{
+                  .x = x, .w = w, .dy = dy, .dx = dx, .dw = dw, .dbias = dbias, .window = window}}),
+      {{y, {dy}}},
+      {{x, dx}, {w, dw}, {bias, dbias}}};
+}
+
+Case max_pool(const Shape& shape, const Window& window, Activation activation,
+              const std::string& name) {
+  Builder t;
+  const Shape result = result_shape(shape, shape[1], window);
+  const Id z = t.f32("z", shape);
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", result);
+  const Id where = t.tensor("where", result, Role::activation, Type::u8);
+  const Id dy = t.f32("dy", result);
+  const Id dz = t.f32("dz", shape);
+  return {t.step("MaxPool_" + name, {Activate{.x = z, .y = x, .activation = activation},
+                                     MaxPool{.x = x, .y = y, .where = where, .window = window},
+                                     MaxPoolGrad{.y = y,
+                                                 .where = where,
+                                                 .dy = dy,
+                                                 .dx = dz,
+                                                 .window = window,
+                                                 .x_activation = activation}}),
+          {{y, {dy}}},
+          {{z, dz}}};
+}
+
+Case average_pool(const Shape& shape, const Window& window, Activation activation,
+                  const std::string& name) {
+  Builder t;
+  const Shape result = result_shape(shape, shape[1], window);
+  const Id z = t.f32("z", shape);
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", result);
+  const Id dy = t.f32("dy", result);
+  const Id dz = t.f32("dz", shape);
+  return {t.step("AveragePool_" + name,
+                 {Activate{.x = z, .y = x, .activation = activation},
+                  AveragePool{.x = x, .y = y, .window = window},
+                  AveragePoolGrad{
+                      .x = x, .dy = dy, .dx = dz, .window = window, .x_activation = activation}}),
+          {{y, {dy}}},
+          {{z, dz}}};
+}
+
+Case global_average_pool(const Shape& shape) {
+  Builder t;
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", {shape[0], shape[1]});
+  const Id dy = t.f32("dy", {shape[0], shape[1]});
+  const Id dx = t.f32("dx", shape);
+  return {t.step("GlobalAveragePool",
+                 {GlobalAveragePool{.x = x, .y = y}, GlobalAveragePoolGrad{.dy = dy, .dx = dx}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
+Case batch_norm(const Shape& shape, bool addend, bool more, Activation activation,
+                const std::string& name) {
+  Builder t;
+  const Shape channels{shape[1]};
+  const Id x = t.f32("x", shape);
+  const Id scale = t.f32("scale", channels);
+  const Id shift = t.f32("shift", channels);
+  const Id added = addend ? t.f32("addend", shape) : none;
+  const Id y = t.f32("y", shape);
+  const Id mean = t.f32("mean", channels);
+  const Id inverse = t.f32("inverse deviation", channels);
+  const Id dy = t.f32("dy", shape);
+  const Id dy_more = more ? t.f32("dy more", shape) : none;
+  const Id dx = t.f32("dx", shape);
+  const Id dscale = t.f32("dscale", channels);
+  const Id dshift = t.f32("dshift", channels);
+  const Id daddend = addend ? t.f32("daddend", shape) : none;
+  Case c{
+      t.step("BatchNorm_" + name, {BatchNorm{.x = x,
+                                             .scale = scale,
+                                             .shift = shift,
+                                             .addend = added,
+                                             .y = y,
+                                             .mean = mean,
+                                             .inverse_deviation = inverse,
+                                             .epsilon = 0.01,
+                                             .activation = activation},
+                                   BatchNormGrad{.x = x,
+                                                 .scale = scale,
+                                                 .mean = mean,
+                                                 .inverse_deviation = inverse,
+                                                 .y = activation == Activation::identity ? none : y,
+                                                 .dy = dy,
+                                                 .dy_more = dy_more,
+                                                 .dx = dx,
+                                                 .dscale = dscale,
+                                                 .dshift = dshift,
+                                                 .daddend = daddend,
+                                                 .activation = activation}}),
+      {{y, {dy}}},
+      {{x, dx}, {scale, dscale}, {shift, dshift}}};
+  if (more) {
+    c.results[0].second.push_back(dy_more);
+  }
+  if (addend) {
+    c.gradients.emplace_back(added, daddend);
+  }
+  return c;
+}
+
+Case dropout(double probability, const std::string& name) {
+  Builder t;
+  const Shape shape{7, 5};
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", shape);
+  const Id step = t.i32("step", {1});
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  return {t.step("Dropout_" + name,
+                 {Dropout{.x = x, .y = y, .step = step, .probability = probability, .seed = 4},
+                  DropoutGrad{
+                      .dy = dy, .dx = dx, .step = step, .probability = probability, .seed = 4}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
+Case embedding(std::int64_t time, std::int64_t batch, std::int64_t vocabulary,
+               const std::string& name) {
+  Builder t;
+  const std::int64_t width = 3;
+  const Id tokens = t.i32("tokens", {batch, time});
+  const Id table = t.f32("table", {vocabulary, width});
+  const Id y = t.f32("y", {time, batch, width});
+  const Id dy = t.f32("dy", {time, batch, width});
+  const Id dtable = t.f32("dtable", {vocabulary, width});
+  return {t.step("Embedding_" + name,
+                 {Embedding{.tokens = tokens, .table = table, .y = y},
+                  EmbeddingGrad{.tokens = tokens, .dy = dy, .dtable = dtable}},
+                 vocabulary),
+          {{y, {dy}}},
+          {{table, dtable}}};
+}
+
+Case lstm(std::int64_t time, std::int64_t batch, std::int64_t in, std::int64_t hidden,
+          const std::string& name) {
+  Builder t;
+  const std::int64_t wide = 4 * hidden;
+  const Shape states{time, batch, hidden};
+  const Id x = t.f32("x", {time, batch, in});
+  const Id w_ih = t.f32("w_ih", {wide, in});
+  const Id w_hh = t.f32("w_hh", {wide, hidden});
+  const Id b_ih = t.f32("b_ih", {wide});
+  const Id b_hh = t.f32("b_hh", {wide});
+  const Id h = t.f32("h", states);
+  const Id gates = t.f32("gates", {time, batch, wide});
+  const Id c = t.f32("c", states);
+  const Id dh = t.f32("dh", states);
+  LstmGrad grad{.x = x,
+                .w_ih = w_ih,
+                .w_hh = w_hh,
+                .h = h,
+                .gates = gates,
+                .c = c,
+                .dh = dh,
+                .dgates = t.f32("dgates", {time, batch, wide}),
+                .carry = t.f32("carry", {2, batch, hidden}),
+                .dx = t.f32("dx", {time, batch, in}),
+                .dw_ih = t.f32("dw_ih", {wide, in}),
+                .dw_hh = t.f32("dw_hh", {wide, hidden}),
+                .db_ih = t.f32("db_ih", {wide}),
+                .db_hh = t.f32("db_hh", {wide})};
+  Case all{t.step("Lstm_" + name, {Lstm{.x = x,
+                                        .w_ih = w_ih,
+                                        .w_hh = w_hh,
+                                        .b_ih = b_ih,
+                                        .b_hh = b_hh,
+                                        .h = h,
+                                        .gates = gates,
+                                        .c = c},
+                                   grad}),
+           {{h, {dh}}},
+           {{x, grad.dx}, {w_ih, grad.dw_ih}, {b_ih, grad.db_ih}, {b_hh, grad.db_hh}}};
+  if (time > 1) {
+    all.gradients.emplace_back(w_hh, grad.dw_hh);
+  }
+  return all;
+}
+
+Case loss_over_time() {
+  Builder t;
+  const Shape shape{3, 4, 5};
+  const Id logits = t.f32("logits", shape);
+  const Id labels = t.i32("labels", {4, 3});
+  const Id loss = t.tensor("loss", {1}, Role::loss);
+  const Id dlogits = t.f32("dlogits", shape);
+  return {t.step("SoftmaxCrossEntropy_over_time",
+                 {SoftmaxCrossEntropy{
+                     .logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits}},
+                 5),
+          {{loss, {}}},
+          {{logits, dlogits}}};
+}
+
+std::vector<Case> cases() {
+  constexpr auto identity = Activation::identity;
+  constexpr auto relu = Activation::relu;
+  constexpr auto sigmoid = Activation::sigmoid;
+  const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
+  const Window half3{.size = 3, .stride = 2, .padding = 1};
+  const Window partly{.size = 4, .stride = 3, .padding = 2, .ceil = true};
+  return {
+      convolution({1, 1, 1, 1}, 1, {}, "1x1"),
+      convolution({2, 3, 4, 5}, 2, {}, "of_points"),
+      convolution({2, 3, 5, 4}, 2, {.size = 1, .stride = 2}, "of_every_other_point"),
+      convolution({2, 2, 5, 7}, 3, {.size = 3, .padding = 1}, "odd"),
+      convolution({2, 3, 6, 7}, 2, half3, "half"),
+      convolution({1, 2, 11, 9}, 2, {.size = 5, .stride = 4, .padding = 2}, "sparse"),
+      convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, "mostly_padding"),
+      convolution({2, 2, 3, 3}, 2, {.size = 3}, "whole_image"),
+      max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
+      max_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
+      max_pool({1, 2, 6, 5}, half3, sigmoid, "sigmoid"),
+      max_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
+      average_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
+      average_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
+      average_pool({1, 2, 6, 5}, partly, sigmoid, "partly_covered"),
+      average_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
+      global_average_pool({2, 3, 4, 5}),
+      batch_norm({3, 2, 3, 4}, false, false, identity, "plain"),
+      batch_norm({3, 2, 3, 4}, false, false, relu, "relu"),
+      batch_norm({2, 3, 4, 3}, true, true, relu, "all"),
+      batch_norm({4, 1, 1, 1}, true, false, identity, "points"),
+      dropout(0.5, "half"),
+      dropout(0.25, "a_quarter"),
+      embedding(5, 3, 11, "odd"),
+      embedding(4, 3, 2, "repeated"),
+      lstm(1, 2, 3, 2, "one_time_step"),
+      lstm(4, 2, 3, 2, "odd"),
+      lstm(3, 1, 1, 1, "one_unit"),
+      loss_over_time(),
+  };
+}
+
+class OperationGradient : public testing::TestWithParam<Case> {};
+
+TEST_P(OperationGradient, MatchesFiniteDifferences) {
+  const auto& [step, results, gradients] = GetParam();
+  const Workload& workload = step.workload;
+  Reference reference(workload);
+  const auto count = static_cast<Id>(workload.tensors.size());
+  for (Id id = 0; id < count; ++id) {
+    const std::vector<double> values = values_for(step, id);
+    std::copy(values.begin(), values.end(), reference[id].begin());
+  }
+  const auto run = [&] {
+    for (Id id = 0; id < count; ++id) {
+      if (workload[id].type == Type::i32) {  // a step counts on
+        const std::vector<double> values = values_for(step, id);
+        std::copy(values.begin(), values.end(), reference[id].begin());
+      }
+    }
+    reference.run(0, 1);
+    double sum = 0;
+    for (const auto& [result, factors] : results) {
+      const auto values = reference[result];
+      if (factors.empty()) {
+        sum = std::accumulate(values.begin(), values.end(), sum);
+      }
+      for (const Id factor : factors) {
+        sum = std::inner_product(values.begin(), values.end(), reference[factor].begin(), sum);
+      }
+    }
+    return sum;
+  };
+  for (const auto& [id, gradient_id] : gradients) {
+    run();
+    const std::vector<double> gradient = copy(reference[gradient_id]);
+    EXPECT_GT(relative_error(gradient, std::vector<double>(gradient.size())), 0)
+        << "no gradient at all";
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      constexpr double h = 1e-6;
+      double& value = reference[id][i];
+      const double before = value;
+      value = before + h;
+      const double above = run();
+      value = before - h;
+      const double below = run();
+      value = before;
+      EXPECT_NEAR(gradient[i], (above - below) / (2 * h), 2e-8)
+          << workload[id].name << " element " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, OperationGradient, testing::ValuesIn(cases()),
+                         [](const auto& parameters) { return parameters.param.step.name; });
+
+}  // namespace
+}  // namespace crossover::test

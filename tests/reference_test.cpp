@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference itself: its matrix product and its operations against plain loops, and against
+// numbers worked out by hand.
+#include "crossover/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "../src/reference/multiply.h"
+#include "../src/reference/windows.h"
+#include "crossover/float16.h"
+#include "crossover/random.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+// ---- products
+
+void expect_product(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
+                    bool transpose_b, bool accumulate) {
+  const std::vector<double> a = numbers(m * k, 1);
+  const std::vector<double> b = numbers(k * n, 2);
+  const MatrixView left = transpose_a ? MatrixView{a.data(), 1, m} : MatrixView{a.data(), k, 1};
+  const MatrixView right = transpose_b ? MatrixView{b.data(), 1, k} : MatrixView{b.data(), n, 1};
+  std::vector<double> c = numbers(m * n, 3);
+  std::vector<double> expected = c;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      double& sum = expected[static_cast<std::size_t>(i * n + j)];
+      sum = accumulate ? sum : 0;
+      for (std::int64_t p = 0; p < k; ++p) {
+        sum += left.data[i * left.row + p * left.column] *
+               right.data[p * right.row + j * right.column];
+      }
+    }
+  }
+  multiply(m, n, k, left, right, c.data(), accumulate);
+  EXPECT_LE(relative_error(c, expected), 1e-14) << m << "x" << n << "x" << k;
+}
+
+TEST(Multiply, IsThePlainSum) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const bool accumulate : {false, true}) {
+        expect_product(1, 1, 1, transpose_a, transpose_b, accumulate);
+        expect_product(3, 5, 0, transpose_a, transpose_b, accumulate);
+        expect_product(7, 23, 5, transpose_a, transpose_b, accumulate);
+        expect_product(8, 24, 128, transpose_a, transpose_b, accumulate);
+        expect_product(9, 25, 129, transpose_a, transpose_b, accumulate);
+        expect_product(131, 197, 257, transpose_a, transpose_b, accumulate);
+      }
+    }
+  }
+}
+
+// ---- windows
+
+TEST(Window, HasAsManyPositionsAsInPyTorch) {
+  const auto count = [](std::int64_t extent, std::int64_t size, std::int64_t stride,
+                        std::int64_t padding, bool ceil) {
+    return positions({.size = size, .stride = stride, .padding = padding, .ceil = ceil}, extent);
+  };
+  EXPECT_EQ(count(32, 5, 1, 2, false), 32);
+  EXPECT_EQ(count(224, 11, 4, 2, false), 55);
+  EXPECT_EQ(count(55, 3, 2, 0, false), 27);
+  EXPECT_EQ(count(112, 3, 2, 1, false), 56);
+  EXPECT_EQ(count(32, 3, 2, 0, false), 15);
+  EXPECT_EQ(count(32, 3, 2, 0, true), 16);
+  EXPECT_EQ(count(16, 3, 2, 0, true), 8);
+  EXPECT_EQ(count(7, 3, 2, 0, true), 3);  // divides: nothing to round
+  EXPECT_EQ(count(5, 5, 1, 0, false), 1);
+  EXPECT_EQ(count(4, 5, 1, 0, false), 0);
+  EXPECT_EQ(count(4, 5, 1, 0, true), 0);
+  // Rounded up, the last window would begin behind the image: at row 3 of 2, and in the padding
+  // behind it, at row 2 of 2.
+  EXPECT_EQ(count(2, 1, 3, 0, true), 1);
+  EXPECT_EQ(count(2, 2, 3, 1, true), 1);
+  EXPECT_EQ(count(3, 2, 3, 1, true), 2);  // at row 2 of 3
+}
+
+TEST(Windows, LieInGroupsOfWholeImages) {
+  for (const Shape& shape : {Shape{5, 2, 3, 3}, Shape{2000, 1, 2, 2}, Shape{3, 2, 100, 90},
+                             Shape{1, 1, 2, 1000}, Shape{3, 4, 16, 16}}) {
+    const Windows windows(shape, {.size = 3, .padding = 1});
+    std::vector<int> covered(static_cast<std::size_t>(shape[0] * shape[2]));
+    std::int64_t next_image = 0;
+    for (const auto& group : windows.groups()) {
+      EXPECT_EQ(group.front().image, next_image);
+      next_image += group.front().images;
+      for (const WindowBlock& block : group) {
+        EXPECT_EQ(block.image, group.front().image);
+        EXPECT_EQ(block.images, group.front().images);
+        EXPECT_LE(windows.positions(block), std::max<std::int64_t>(256, shape[3]));
+        for (std::int64_t image = 0; image < block.images; ++image) {
+          for (std::int64_t line = 0; line < block.lines; ++line) {
+            ++covered[static_cast<std::size_t>((block.image + image) * shape[2] + block.line +
+                                               line)];
+          }
+        }
+      }
+    }
+    EXPECT_EQ(next_image, shape[0]);
+    EXPECT_EQ(covered, std::vector<int>(covered.size(), 1));
+  }
+}
+
+// ---- operations
+
+/// What the operation makes of the values, which are given for the tensors in their order.
+std::vector<double> result_of(const OneOp& one, const std::vector<std::vector<double>>& values,
+                              Id result) {
+  Reference reference(one.workload);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::copy(values[i].begin(), values[i].end(), reference[static_cast<Id>(i)].begin());
+  }
+  reference.run(0, 1);
+  return copy(reference[result]);
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], expected[i], 1e-12) << "element " << i;
+  }
+}
+
+struct ConvolutionCase {
+  Shape x;
+  std::int64_t out;
+  Window window;
+};
+
+/// Each product of an element and a weight, one after the other.
+struct PlainConvolution {
+  std::vector<double> y, dx, dw;
+
+  PlainConvolution(const ConvolutionCase& c, const std::vector<double>& x,
+                   const std::vector<double>& w, const std::vector<double>& dy)
+      : y(dy.size()), dx(x.size()), dw(w.size()) {
+    const std::int64_t down = positions(c.window, c.x[2]);
+    const std::int64_t across = positions(c.window, c.x[3]);
+    const std::int64_t size = c.window.size;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t image = at / (c.out * down * across);
+      const std::int64_t out = at / (down * across) % c.out;
+      const std::int64_t top = at / across % down * c.window.stride - c.window.padding;
+      const std::int64_t left = at % across * c.window.stride - c.window.padding;
+      for (std::size_t of_channel = 0; of_channel < w.size() / static_cast<std::size_t>(c.out);
+           ++of_channel) {
+        const auto place = static_cast<std::int64_t>(of_channel);
+        const std::int64_t channel = place / (size * size);
+        const std::int64_t row = top + place / size % size;
+        const std::int64_t column = left + place % size;
+        if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) {
+          continue;
+        }
+        const auto from =
+            static_cast<std::size_t>(((image * c.x[1] + channel) * c.x[2] + row) * c.x[3] + column);
+        const auto by = static_cast<std::size_t>(out * c.x[1] * size * size + place);
+        y[i] += x[from] * w[by];
+        dx[from] += dy[i] * w[by];
+        dw[by] += dy[i] * x[from];
+      }
+    }
+  }
+};
+
+TEST(ReferenceConvolution, IsThePlainSum) {
+  const std::vector<ConvolutionCase> cases{
+      {{1, 1, 1, 1}, 1, {}},
+      {{3, 2, 5, 7}, 3, {.size = 3, .stride = 2, .padding = 1}},
+      {{2, 5, 9, 6}, 7, {.size = 5, .padding = 2}},
+      {{2, 3, 23, 30}, 4, {.size = 11, .stride = 4, .padding = 2}},
+      {{2, 3, 6, 300}, 2, {.size = 3, .padding = 1}},                // lines of one image apart
+      {{2, 2, 40, 33}, 2, {.size = 4, .stride = 1, .padding = 3}},   // blocks of lines
+      {{70, 2, 4, 4}, 3, {.size = 3, .padding = 1}},                 // groups of images
+      {{9, 30, 5, 5}, 300, {.size = 6, .stride = 2, .padding = 2}},  // too many weights for parts
+  };
+  for (const ConvolutionCase& c : cases) {
+    OneOp one;
+    const Shape weights{c.out, c.x[1], c.window.size, c.window.size};
+    const Shape result{c.x[0], c.out, positions(c.window, c.x[2]), positions(c.window, c.x[3])};
+    SCOPED_TRACE(to_string(c.x) + " by " + to_string(weights));
+    const Id x = one.tensor("x", c.x);
+    const Id w = one.tensor("w", weights);
+    const Id dy = one.tensor("dy", result);
+    const Id y = one.tensor("y", result);
+    const Id dx = one.tensor("dx", c.x);
+    const Id dw = one.tensor("dw", weights);
+    one.operation(Convolution{.x = x, .w = w, .y = y, .window = c.window});
+    one.workload.steps[0].ops.emplace_back(
+        ConvolutionGrad{.x = x, .w = w, .dy = dy, .dx = dx, .dw = dw, .window = c.window});
+    const std::vector<std::vector<double>> values{
+        numbers(elements(c.x), 1), numbers(elements(weights), 2), numbers(elements(result), 3)};
+    const PlainConvolution plain(c, values[0], values[1], values[2]);
+    EXPECT_LE(relative_error(result_of(one, values, y), plain.y), 1e-14);
+    EXPECT_LE(relative_error(result_of(one, values, dx), plain.dx), 1e-14);
+    EXPECT_LE(relative_error(result_of(one, values, dw), plain.dw), 1e-14);
+  }
+}
+
+TEST(ReferenceConvolution, AddsTheBiasBeforeTheActivation) {
+  OneOp one;
+  const Id x = one.tensor("x", {1, 1, 1, 3});
+  const Id w = one.tensor("w", {2, 1, 1, 1});
+  const Id bias = one.tensor("bias", {2});
+  const Id y = one.tensor("y", {1, 2, 1, 3});
+  one.operation(Convolution{.x = x, .w = w, .bias = bias, .y = y, .activation = Activation::relu});
+  expect_near(result_of(one, {{1, 2, 3}, {1, -1}, {-2, 2}}, y), {0, 0, 1, 1, 0, 0});
+}
+
+TEST(ReferenceMaxPool, TakesTheFirstOfTheLargestInTheImage) {
+  const Window window{.size = 2, .stride = 2, .padding = 1, .ceil = true};
+  OneOp one;
+  const Id x = one.tensor("x", {1, 1, 3, 3});
+  const Id y = one.tensor("y", {1, 1, 2, 2});
+  const Id where = one.tensor("where", {1, 1, 2, 2}, Role::activation, Type::u8);
+  one.operation(MaxPool{.x = x, .y = y, .where = where, .window = window});
+  const std::vector<double> image{-1, -2, -2,  //
+                                  -3, -5, -4,  //
+                                  -3, -4, -4};
+  // The first window has one element of the image, at its last place; among equal ones the first.
+  expect_near(result_of(one, {image}, y), {-1, -2, -3, -4});
+  expect_near(result_of(one, {image}, where), {3, 2, 1, 1});
+}
+
+TEST(ReferenceMaxPool, GivesEachGradientToOneElement) {
+  OneOp one;
+  const Id y = one.tensor("y", {1, 1, 1, 2});
+  const Id where = one.tensor("where", {1, 1, 1, 2}, Role::activation, Type::u8);
+  const Id dy = one.tensor("dy", {1, 1, 1, 2});
+  const Id dx = one.tensor("dx", {1, 1, 2, 3});
+  one.operation(
+      MaxPoolGrad{.y = y, .where = where, .dy = dy, .dx = dx, .window = {.size = 2, .stride = 1}});
+  // Place 1 of the first window, place 0 of the second: both the element above, in the middle.
+  expect_near(result_of(one, {{7, 7}, {1, 0}, {0.5, 2}}, dx), {0, 2.5, 0, 0, 0, 0});
+  std::get<MaxPoolGrad>(one.workload.steps[0].ops[0]).x_activation = Activation::relu;
+  expect_near(result_of(one, {{0, 0}, {1, 3}, {0.5, 2}}, dx), {0, 0, 0, 0, 0, 0});
+  expect_near(result_of(one, {{7, 3}, {1, 3}, {0.5, 2}}, dx), {0, 0.5, 0, 0, 0, 2});
+}
+
+TEST(ReferenceAveragePool, CountsThePaddingButNotWhatIsBeyondIt) {
+  const Window window{.size = 3, .stride = 2, .padding = 1, .ceil = true};
+  OneOp one;
+  const Id x = one.tensor("x", {1, 1, 1, 4});
+  const Id y = one.tensor("y", {1, 1, 1, 3});
+  one.operation(AveragePool{.x = x, .y = y, .window = window});
+  // All three rows are of the image or the padding. Columns: -1 to 1, 1 to 3, 3 and the padding.
+  expect_near(result_of(one, {{9, 18, 36, 72}}, y), {27.0 / 9, 126.0 / 9, 72.0 / 6});
+}
+
+TEST(ReferenceGlobalAveragePool, IsTheMeanOfEachChannel) {
+  OneOp one;
+  const Id x = one.tensor("x", {1, 2, 2, 2});
+  const Id y = one.tensor("y", {1, 2});
+  one.operation(GlobalAveragePool{.x = x, .y = y});
+  expect_near(result_of(one, {{1, 2, 3, 4, -1, -1, -1, 7}}, y), {2.5, 1});
+}
+
+TEST(ReferenceBatchNorm, NormalizesOverImagesAndPixels) {
+  OneOp one;
+  const Id x = one.tensor("x", {2, 2, 1, 2});
+  const Id scale = one.tensor("scale", {2});
+  const Id shift = one.tensor("shift", {2});
+  const Id addend = one.tensor("addend", {2, 2, 1, 2});
+  const Id y = one.tensor("y", {2, 2, 1, 2});
+  const Id mean = one.tensor("mean", {2});
+  const Id inverse = one.tensor("inverse", {2});
+  one.operation(BatchNorm{.x = x,
+                          .scale = scale,
+                          .shift = shift,
+                          .addend = addend,
+                          .y = y,
+                          .mean = mean,
+                          .inverse_deviation = inverse,
+                          .epsilon = 4,
+                          .activation = Activation::relu});
+  // Channel 0: 1, 3, 5, 7 of mean 4 and variance 5; channel 1: 2 everywhere.
+  const std::vector<std::vector<double>> values{
+      {1, 3, 2, 2, 5, 7, 2, 2}, {3, 9}, {1, 0.5}, {0, 0, 0, -1, 0, -0.5, 4, 0}};
+  expect_near(result_of(one, values, mean), {4, 2});
+  expect_near(result_of(one, values, inverse), {1.0 / 3, 0.5});
+  expect_near(result_of(one, values, y), {0, 0, 0.5, 0, 2, 3.5, 4.5, 0.5});
+}
+
+TEST(ReferenceDropout, KeepsWhatTheGeneratorSays) {
+  OneOp one;
+  const Id x = one.tensor("x", {1000});
+  const Id step = one.tensor("step", {1}, Role::state, Type::i32);
+  const Id y = one.tensor("y", {1000});
+  one.operation(Dropout{.x = x, .y = y, .step = step, .probability = 0.2, .seed = 6});
+  const std::vector<double> ones(1000, 1.0);
+  const std::vector<double> kept = result_of(one, {ones, {4}}, y);
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_DOUBLE_EQ(kept[i], dropout_uniform(6, 5, i) >= 0.2 ? 1.25 : 0);
+    count += kept[i] > 0 ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(count), 800, 40);  // three standard deviations
+  expect_near(result_of(one, {ones, {4}}, step), {5});
+  EXPECT_NE(result_of(one, {ones, {5}}, y), kept) << "the same elements in every step";
+}
+
+TEST(ReferenceEmbedding, PutsTimeFirst) {
+  OneOp one;
+  const Id tokens = one.tensor("tokens", {2, 3}, Role::activation, Type::i32);
+  const Id table = one.tensor("table", {4, 2});
+  const Id y = one.tensor("y", {3, 2, 2});
+  one.operation(Embedding{.tokens = tokens, .table = table, .y = y});
+  expect_near(result_of(one, {{0, 1, 2, 3, 2, 1}, {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5}}, y),
+              {0, 0.5, 3, 3.5, 1, 1.5, 2, 2.5, 2, 2.5, 1, 1.5});
+}
+
+TEST(ReferenceEmbedding, AddsUpTheGradientsOfAToken) {
+  OneOp one;
+  const Id tokens = one.tensor("tokens", {2, 2}, Role::activation, Type::i32);
+  const Id dy = one.tensor("dy", {2, 2, 1});
+  const Id dtable = one.tensor("dtable", {3, 1});
+  one.operation(EmbeddingGrad{.tokens = tokens, .dy = dy, .dtable = dtable});
+  expect_near(result_of(one, {{2, 0, 0, 2}, {1, 10, 100, 1000}, {5, 5, 5}}, dtable),
+              {110, 0, 1001});
+}
+
+TEST(ReferenceLoss, OfSequencesTakesLabelsBatchFirst) {
+  OneOp one;
+  const Id logits = one.tensor("logits", {3, 2, 2});
+  const Id labels = one.tensor("labels", {2, 3}, Role::activation, Type::i32);
+  const Id loss = one.tensor("loss", {1}, Role::loss);
+  const Id dlogits = one.tensor("dlogits", {3, 2, 2});
+  one.operation(SoftmaxCrossEntropy{
+      .logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits, .scale = 6});
+  // Each row says class 1 with probability 3/4. Of labels, (0, 1) and (1, 2) are 1.
+  const double even = std::log(3.0);
+  const std::vector<std::vector<double>> values{
+      {0, even, 0, even, 0, even, 0, even, 0, even, 0, even}, {0, 1, 0, 0, 0, 1}};
+  expect_near(result_of(one, values, loss), {-(4 * std::log(0.25) + 2 * std::log(0.75)) / 6});
+  expect_near(result_of(one, values, dlogits),
+              {-0.75, 0.75, -0.75, 0.75, 0.25, -0.25, -0.75, 0.75, -0.75, 0.75, 0.25, -0.25});
+}
+
+// ---- an LSTM of one unit, written out
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+struct OneUnit {
+  OneOp one;
+  Id h, gates, c, dgates = none, carry = none;
+  /// For the tensors up to the biases; the order of the gates is i, f, g, o.
+  std::vector<std::vector<double>> values{{0.5, -1},
+                                          {0.1, 0.2, 0.3, 0.4},
+                                          {-0.5, 0.6, 0.7, -0.8},
+                                          {0.01, 0.02, 0.03, 0.04},
+                                          {0.05, 0.06, 0.07, 0.08}};
+
+  explicit OneUnit(Type type = Type::f32) {
+    const Id x = one.tensor("x", {2, 1, 1}, Role::activation, type);
+    const Id w_ih = one.tensor("w_ih", {4, 1}, Role::activation, type);
+    const Id w_hh = one.tensor("w_hh", {4, 1}, Role::activation, type);
+    const Id b_ih = one.tensor("b_ih", {4});
+    const Id b_hh = one.tensor("b_hh", {4});
+    h = one.tensor("h", {2, 1, 1}, Role::activation, type);
+    gates = one.tensor("gates", {2, 1, 4}, Role::activation, type);
+    c = one.tensor("c", {2, 1, 1});
+    one.operation(Lstm{.x = x,
+                       .w_ih = w_ih,
+                       .w_hh = w_hh,
+                       .b_ih = b_ih,
+                       .b_hh = b_hh,
+                       .h = h,
+                       .gates = gates,
+                       .c = c});
+  }
+
+  /// Gates before their activation at time t, from h before it.
+  [[nodiscard]] std::vector<double> sums(std::size_t t, double before) const {
+    std::vector<double> all;
+    for (std::size_t gate = 0; gate < 4; ++gate) {
+      all.push_back(values[1][gate] * values[0][t] + values[3][gate] + values[2][gate] * before +
+                    values[4][gate]);
+    }
+    return all;
+  }
+};
+
+TEST(ReferenceLstm, IsPyTorchsFormula) {
+  const OneUnit unit;
+  const std::vector<double> first = unit.sums(0, 0);
+  const double c0 = sigmoid(first[0]) * std::tanh(first[2]);
+  const double h0 = sigmoid(first[3]) * std::tanh(c0);
+  const std::vector<double> second = unit.sums(1, h0);
+  const double c1 = sigmoid(second[1]) * c0 + sigmoid(second[0]) * std::tanh(second[2]);
+  const double h1 = sigmoid(second[3]) * std::tanh(c1);
+  expect_near(result_of(unit.one, unit.values, unit.c), {c0, c1});
+  expect_near(result_of(unit.one, unit.values, unit.h), {h0, h1});
+  expect_near(result_of(unit.one, unit.values, unit.gates),
+              {sigmoid(first[0]), sigmoid(first[1]), std::tanh(first[2]), sigmoid(first[3]),
+               sigmoid(second[0]), sigmoid(second[1]), std::tanh(second[2]), sigmoid(second[3])});
+}
+
+TEST(ReferenceLstm, ReadsStatesAsTheyAreStored) {
+  const OneUnit unit(Type::bf16);
+  const std::vector<double> first = unit.sums(0, 0);
+  const double c0 = sigmoid(first[0]) * std::tanh(first[2]);
+  const double exact = sigmoid(first[3]) * std::tanh(c0);
+  const double h0 = rounded_to_bf16(exact);
+  ASSERT_NE(h0, exact);
+  const std::vector<double> second = unit.sums(1, h0);
+  expect_near(result_of(unit.one, unit.values, unit.c),
+              {c0, sigmoid(second[1]) * c0 + sigmoid(second[0]) * std::tanh(second[2])});
+}
+
+/// Two time steps of one unit, whose gates are all 1/2 and cells 1, with dh = 1 and 2.
+TEST(ReferenceLstm, CarriesGradientsBack) {
+  OneOp one;
+  LstmGrad op{.x = one.tensor("x", {2, 1, 1}),
+              .w_ih = one.tensor("w_ih", {4, 1}),
+              .w_hh = one.tensor("w_hh", {4, 1}),
+              .h = one.tensor("h", {2, 1, 1}),
+              .gates = one.tensor("gates", {2, 1, 4}),
+              .c = one.tensor("c", {2, 1, 1}),
+              .dh = one.tensor("dh", {2, 1, 1}),
+              .dgates = one.tensor("dgates", {2, 1, 4}),
+              .carry = one.tensor("carry", {2, 1, 1}),
+              .dw_ih = one.tensor("dw_ih", {4, 1}),
+              .dw_hh = one.tensor("dw_hh", {4, 1}),
+              .db_ih = one.tensor("db_ih", {4}),
+              .db_hh = one.tensor("db_hh", {4})};
+  one.operation(op);
+  const std::vector<std::vector<double>> values{
+      {3, 5}, {1, 1, 1, 1}, {1, 2, 4, 8}, {0.5, 0.25}, std::vector<double>(8, 0.5), {1, 1}, {1, 2}};
+  const double bent = std::tanh(1.0);
+  const double slope = 1 - bent * bent;
+  const double c1 = 2 * 0.5 * slope;  // what reaches c in the second step
+  const std::vector<double> second{c1 / 8, c1 / 4, c1 * 0.5 * 0.75, 2 * bent / 4};
+  const double to_h = second[0] + 2 * second[1] + 4 * second[2] + 8 * second[3];
+  const double c0 = c1 / 2 + (1 + to_h) * 0.5 * slope;
+  const std::vector<double> first{c0 / 8, 0, c0 * 0.5 * 0.75, (1 + to_h) * bent / 4};
+  expect_near(result_of(one, values, op.dgates),
+              {first[0], first[1], first[2], first[3], second[0], second[1], second[2], second[3]});
+  expect_near(result_of(one, values, op.carry), {to_h, c0 / 2});
+  expect_near(result_of(one, values, op.dw_ih),
+              {3 * first[0] + 5 * second[0], 3 * first[1] + 5 * second[1],
+               3 * first[2] + 5 * second[2], 3 * first[3] + 5 * second[3]});
+  expect_near(result_of(one, values, op.dw_hh),
+              {second[0] / 2, second[1] / 2, second[2] / 2, second[3] / 2});
+  expect_near(result_of(one, values, op.db_hh), {first[0] + second[0], first[1] + second[1],
+                                                 first[2] + second[2], first[3] + second[3]});
+}
+
+}  // namespace
+}  // namespace crossover::test
