@@ -24,12 +24,14 @@ class Sums {
  public:
   Sums(double* memory, std::int64_t channels) : memory_(memory), channels_(channels) {}
 
-  static std::int64_t bytes(int threads, std::int64_t channels) {
+  static std::int64_t bytes(std::int64_t threads, std::int64_t channels) {
     return 2 * threads * channels * static_cast<std::int64_t>(sizeof(double));
   }
 
-  [[nodiscard]] double* first(int thread) const { return memory_ + 2 * thread * channels_; }
-  [[nodiscard]] double* second(int thread) const { return first(thread) + channels_; }
+  [[nodiscard]] double* first(std::int64_t thread) const {
+    return memory_ + 2 * thread * channels_;
+  }
+  [[nodiscard]] double* second(std::int64_t thread) const { return first(thread) + channels_; }
 
  private:
   double* memory_;
@@ -42,7 +44,7 @@ class Division {
  public:
   Division(const ImageRows& image, int threads, std::int64_t bytes_of_element)
       : image_(image), strips_((image.pixels() + strip - 1) / strip) {
-    constexpr std::int64_t cached_bytes = 512 * 1024;
+    constexpr std::int64_t cached_bytes = 524288;
     const std::int64_t of_block =
         image.batch * image.pixels() * image.channels * bytes_of_element / threads + 1;
     group_ = std::clamp<std::int64_t>(cached_bytes / of_block, 1, image.blocks);
