@@ -19,8 +19,13 @@ namespace {
 using cpu::Layout;
 using Tag = dnnl::memory::format_tag;
 
-/// Both have two dimensions. AB16b16a pads each to a multiple of 16.
+/// Both have two dimensions. AB16b16a pads each to a multiple of 16. Images and weights of
+/// convolutions, which have four, lie with channels last, or in padded blocks of them.
 Layout layout_of(const Tensor& tensor, Tag tag) {
+  if (tensor.shape.size() == 4) {
+    return Layout(
+        {tensor.shape, cpu::onednn_type(tensor.type), tag == Tag::ba ? Tag::acdb : Tag::aBcd16b});
+  }
   const std::int64_t last = tensor.shape.back();
   return Layout({{elements(tensor.shape) / last, last}, cpu::onednn_type(tensor.type), tag});
 }
@@ -166,7 +171,8 @@ TEST(CpuPlan, JoinsUpdatesOfWhatLiesAlike) {
 
 TEST(CpuPlan, GivesSmallKernelsOneThread) {
   const auto threads = [](const Workload& workload) {
-    const cpu::LoweredWorkload lowered = cpu::lower(workload, 3, dnnl::engine(dnnl::engine::kind::cpu, 0));
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    const cpu::LoweredWorkload lowered = cpu::lower(workload, 3, engine);
     EXPECT_EQ(lowered.steps.size(), 1);
     EXPECT_EQ(lowered.steps[0].size(), 1);
     return lowered.steps[0][0].threads;
@@ -196,6 +202,72 @@ TEST(CpuPlan, KeepsViewsAndTheirSourcesPlain) {
   const Id data = tensors_of(workload, Role::data).front();
   EXPECT_THROW(cpu::CpuPlan(workload, {}, {{data, layout_of(workload[data], Tag::ba)}}),
                std::invalid_argument);
+}
+
+/// Convolution, batch norm, ReLU and pooling twice, a residual join, and a linear layer.
+Model small_network() {
+  constexpr Window window{.size = 3, .padding = 1};
+  Model model{.name = "m", .sample = {3, 12, 12}, .classes = 10, .layers = {}};
+  Value last = 0;
+  const auto add = [&](LayerKind kind) { last = model.add(kind, {last}); };
+  add(ConvolutionLayer{32, window});
+  add(BatchNormLayer{});
+  add(ActivationLayer{Activation::relu});
+  add(MaxPoolLayer{{.size = 3, .stride = 2, .padding = 1}});
+  const Value before = last;
+  add(ConvolutionLayer{32, window, false});
+  add(BatchNormLayer{});
+  last = model.add(AddLayer{}, {last, before});
+  add(ActivationLayer{Activation::relu});
+  add(AveragePoolLayer{{.size = 2, .stride = 2}});
+  add(FlattenLayer{});
+  add(LinearLayer{10});
+  return model;
+}
+
+TEST(CpuPlan, ReordersWhatItMustAndNothingElse) {
+  const auto backend = make_cpu_backend();
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    if (!backend->missing_for(precision).empty()) {
+      continue;
+    }
+    const Workload workload = backend->optimize(
+        training_epoch(small_network(),
+                       {.rows = 8, .batch = 4, .optimizer = SgdOptions{}, .precision = precision}));
+    cpu::CpuPlan plan(workload, {.threads = 2, .precision = precision});
+    const Reorders reorders = plan.reorders();
+    // In each of two steps: the flattened images, their gradient, and the second convolution's
+    // weights for its backward data pass.
+    EXPECT_EQ(reorders.count, 2 * 3);
+    const std::int64_t size = bytes(storage_of(precision));
+    const std::int64_t flattened = 4 * 32 * 3 * 3;
+    EXPECT_EQ(reorders.bytes, 2 * 2 * size * (2 * flattened + 32 * 32 * 3 * 3));
+    EXPECT_EQ(plan.instantiate()->reorders().count, reorders.count);
+  }
+}
+
+TEST(CpuPlan, TrainsImagesInAnyLayout) {
+  const auto backend = make_cpu_backend();
+  const Workload workload = backend->optimize(training_epoch(
+      small_network(), {.rows = 10, .batch = 4, .optimizer = AdamWOptions{}, .accumulate = 2}));
+  const Dataset data = uniform_rows({3, 12, 12}, 10, 10);
+  const auto losses = [&](const std::map<Id, Layout>& layouts) {
+    cpu::CpuPlan plan(workload, {.threads = 2}, layouts);
+    const auto program = plan.instantiate();
+    set_data(*program, workload, data);
+    restart(*program, workload);
+    program->enqueue(0, 3);
+    return download(*program, workload, tensors_of(workload, Role::loss).front());
+  };
+  Reference reference(workload);
+  set_data(reference, data);
+  restart(reference);
+  reference.run(0, 3);
+  const std::vector<double> expected = copy(reference[tensors_of(workload, Role::loss).front()]);
+  for (const auto& layouts :
+       {std::map<Id, Layout>{}, all_in(workload, Tag::ba), all_in(workload, Tag::AB16b16a)}) {
+    EXPECT_LE(relative_error(losses(layouts), expected), 1e-5);
+  }
 }
 
 TEST(CpuPlan, CountsScratchpadsAmongItsBytes) {

@@ -133,14 +133,16 @@ inline std::array<Floats, sums> sum_of_rows(std::int64_t rows, const Terms& term
   return all;
 }
 
-/// Unsigned bytes.
+/// Unsigned bytes. In two steps, because GCC 12 takes lane by lane what it converts by four at
+/// once.
 template <class Part>
 inline Words load(Part part, const std::uint8_t* from) {
-  return __builtin_convertvector(part.template copied<Bytes>(from), Words);
+  const auto half = __builtin_convertvector(part.template copied<Bytes>(from), HalfWords);
+  return __builtin_convertvector(half, Words);
 }
 template <class Part>
 inline void store(Part part, Words x, std::uint8_t* to) {
-  part.copy(__builtin_convertvector(x, Bytes), to);
+  part.copy(__builtin_convertvector(__builtin_convertvector(x, HalfWords), Bytes), to);
 }
 
 /// work(part, first) for each vector of `count` contiguous elements.

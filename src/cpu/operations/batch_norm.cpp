@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "../image.h"
 #include "../vector.h"
@@ -23,12 +24,14 @@ class Sums {
  public:
   Sums(double* memory, std::int64_t channels) : memory_(memory), channels_(channels) {}
 
-  static std::int64_t bytes(int threads, std::int64_t channels) {
+  static std::int64_t bytes(std::int64_t threads, std::int64_t channels) {
     return 2 * threads * channels * static_cast<std::int64_t>(sizeof(double));
   }
 
-  [[nodiscard]] double* first(int thread) const { return memory_ + 2 * thread * channels_; }
-  [[nodiscard]] double* second(int thread) const { return first(thread) + channels_; }
+  [[nodiscard]] double* first(std::int64_t thread) const {
+    return memory_ + 2 * thread * channels_;
+  }
+  [[nodiscard]] double* second(std::int64_t thread) const { return first(thread) + channels_; }
 
  private:
   double* memory_;
@@ -41,7 +44,7 @@ class Division {
  public:
   Division(const ImageRows& image, int threads, std::int64_t bytes_of_element)
       : image_(image), strips_((image.pixels() + strip - 1) / strip) {
-    constexpr std::int64_t cached_bytes = 512 * 1024;
+    constexpr std::int64_t cached_bytes = 524288;
     const std::int64_t of_block =
         image.batch * image.pixels() * image.channels * bytes_of_element / threads + 1;
     group_ = std::clamp<std::int64_t>(cached_bytes / of_block, 1, image.blocks);
@@ -217,6 +220,12 @@ Floats gradient(Part part, const Backward<T>& op, std::int64_t at) {
   return dz;
 }
 
+/// Whether the second pass finds dz in daddend, unrounded, where the first one left it.
+template <class T>
+bool keeps_gradient(const Backward<T>& op) {
+  return std::is_same_v<T, float> && op.daddend != nullptr;
+}
+
 template <bool has_more, bool relu, class T>
 void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t first,
                         std::int64_t channel, std::int64_t rows, double* sum, double* products) {
@@ -226,6 +235,9 @@ void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t 
     const auto [dz, product] = sum_of_rows<2>(rows, [&](std::int64_t r) {
       const std::int64_t at = first + r * channels + c;
       const Floats term = gradient<has_more, relu>(part, op, at);
+      if (keeps_gradient(op)) {
+        store(part, term, op.daddend + at);
+      }
       return std::array{term, term * (load(part, op.x + at) - mean)};
     });
     add_in_double(part, dz, sum + c);
@@ -246,9 +258,10 @@ void differentiate_strip(const Division& of, const Backward<T>& op, std::int64_t
     const Floats slope = load(part, op.dscale + channel + c) * inverse * per_pixel;
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t at = first + r * channels + c;
-      const Floats dz = gradient<has_more, relu>(part, op, at);
+      const Floats dz =
+          keeps_gradient(op) ? load(part, op.daddend + at) : gradient<has_more, relu>(part, op, at);
       const Floats x = load(part, op.x + at) - mean;
-      if (op.daddend != nullptr) {
+      if (op.daddend != nullptr && !keeps_gradient(op)) {
         store(part, dz, op.daddend + at);
       }
       store(part, factor * (dz - shift - x * slope), op.dx + at);

@@ -3,6 +3,7 @@
 // image which windows hold it, so that nobody writes where another thread does.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "../image.h"
 #include "../split.h"
@@ -17,11 +18,24 @@ struct Range {
   std::int64_t begin, end;
 };
 
-/// A window's positions over one of the image's two dimensions.
+/// A window's positions over one of the image's two dimensions, worked out beforehand: divisions
+/// would take longer than what is done with a pixel.
 class Positions {
  public:
-  Positions(const Window& window, std::int64_t extent, std::int64_t count)
-      : window_(window), extent_(extent), count_(count) {}
+  Positions(const Window& window, std::int64_t extent, std::int64_t count) : window_(window) {
+    for (std::int64_t position = 0; position < count; ++position) {
+      const std::int64_t first = start(position);
+      const std::int64_t end = first + window.size;
+      inside_.push_back({std::max<std::int64_t>(first, 0), std::min(end, extent)});
+      weight_.push_back(1.0F / static_cast<float>(std::min(end, extent + window.padding) - first));
+    }
+    for (std::int64_t at = 0; at < extent; ++at) {
+      const std::int64_t last = (at + window.padding) / window.stride;
+      const std::int64_t before = at + window.padding - window.size;  // begins so, ends before `at`
+      const std::int64_t first = before < 0 ? 0 : before / window.stride + 1;
+      holding_.push_back({first, std::min(last + 1, count)});
+    }
+  }
 
   /// Where the window at a position begins; may be in the padding.
   [[nodiscard]] std::int64_t start(std::int64_t position) const {
@@ -30,27 +44,23 @@ class Positions {
 
   /// The part of it that is in the image.
   [[nodiscard]] Range inside(std::int64_t position) const {
-    const std::int64_t first = start(position);
-    return {std::max<std::int64_t>(first, 0), std::min(first + window_.size, extent_)};
+    return inside_[static_cast<std::size_t>(position)];
   }
 
-  /// How much of it is in the image or in the padding.
-  [[nodiscard]] std::int64_t counted(std::int64_t position) const {
-    const std::int64_t first = start(position);
-    return std::min(first + window_.size, extent_ + window_.padding) - first;
+  /// One over as much of it as is in the image or in the padding.
+  [[nodiscard]] float weight(std::int64_t position) const {
+    return weight_[static_cast<std::size_t>(position)];
   }
 
   /// The positions whose windows hold a row, or a column.
   [[nodiscard]] Range holding(std::int64_t at) const {
-    const std::int64_t last = (at + window_.padding) / window_.stride;
-    const std::int64_t before = at + window_.padding - window_.size;  // ends just before `at`
-    const std::int64_t first = before < 0 ? 0 : before / window_.stride + 1;
-    return {first, std::min(last + 1, count_)};
+    return holding_[static_cast<std::size_t>(at)];
   }
 
  private:
   Window window_;
-  std::int64_t extent_, count_;
+  std::vector<Range> inside_, holding_;
+  std::vector<float> weight_;
 };
 
 /// How pixels of the image and of the result go together.
@@ -148,7 +158,7 @@ void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_
 // ---- the mean
 
 float weight(const Pooling& of, std::int64_t row, std::int64_t column) {
-  return 1.0F / static_cast<float>(of.rows.counted(row) * of.columns.counted(column));
+  return of.rows.weight(row) * of.columns.weight(column);
 }
 
 template <class T>
