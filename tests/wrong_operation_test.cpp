@@ -273,7 +273,8 @@ class Breaker {
         instead("skips parameter " + std::to_string(i), op, [i](auto& o) { forget(o, i); });
       }
     }
-    if constexpr (requires { op.window; }) {
+    // A place of another window's maximum may lie outside the image: that one is not moved.
+    if constexpr (requires { op.window; } && !std::is_same_v<Operation, MaxPoolGrad>) {
       break_window(op);
     }
   }

@@ -171,6 +171,8 @@ Workload forward_part(const Workload& workload) {
   if (loss == ops.end()) {
     throw std::invalid_argument("a step without a loss has no forward part");
   }
+  const Id losses = std::get<SoftmaxCrossEntropy>(*loss).loss;
+  forward.tensors[static_cast<std::size_t>(losses)].shape = {1};
   ops.erase(loss + 1, ops.end());
   return forward;
 }
