@@ -27,7 +27,7 @@ namespace {
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 2;
-constexpr double verification_seconds = 8;
+constexpr double verification_seconds = 6;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
