@@ -26,7 +26,7 @@ struct ExpectedWork {
 };
 
 /// Of the interpreter in float64, on networks that it takes seconds for.
-constexpr double reference_flops_per_second = 1e10;
+constexpr double reference_flops_per_second = 2.5e10;
 double expected_reference_seconds(double flops);
 
 /// From compilation to the last repetition. `threads`: of the CPU.

@@ -8,9 +8,7 @@ namespace crossover::bench {
 namespace {
 
 /// Steps of the large networks take seconds.
-int repetitions(const std::string& sweep) {
-  return sweep == "full" ? 9 : sweep == "default" ? 5 : 3;
-}
+int repetitions(const std::string& sweep) { return sweep == "full" ? 7 : 3; }
 
 void derive(benchmark::UserCounters& counters, double seconds) {
   derive_training(counters, seconds, counters["batch"].value);

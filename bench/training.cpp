@@ -27,7 +27,7 @@ namespace {
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 2;
-constexpr double verification_seconds = 8;
+constexpr double verification_seconds = 6;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
@@ -379,7 +379,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   const VerificationPlan how = verification_plan(subject.plan);
   if (how.batch == 0) {
     const Verification steps = verified(*made.program, made.workload, subject);
-    return record(steps, operations_verified(made.workload, subject, target));
+    return record(steps, operations_verified(subject, target));
   }
   const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
                                                subject.plan.options.precision);
@@ -392,13 +392,14 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   set_data(*program, workload, smaller.data.rows);
   Verification steps = verified(*program, workload, smaller);
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
-  RowVerification both = record(steps, operations_verified(workload, smaller, target));
+  RowVerification both = record(steps, operations_verified(smaller, target));
   both.batch = how.batch;
   return both;
 }
 
-OperationVerification Training::operations_verified(const Workload& workload,
-                                                    const Subject& subject, const Target& target) {
+OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
+  const Workload workload =
+      target.device->backend->optimize(with_visible_updates(subject.workload));
   CompileOptions options = target.options;
   options.keep_activations = true;
   const auto program = target.device->backend->compile(workload, options);

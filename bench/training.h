@@ -90,8 +90,7 @@ class Training {
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& subject);
-  static OperationVerification operations_verified(const Workload& workload, const Subject& subject,
-                                                   const Target& target);
+  static OperationVerification operations_verified(const Subject& subject, const Target& target);
   RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target);
 
   Arguments arguments_;

@@ -45,6 +45,9 @@ struct Tolerance {
 
 /// For f32, what PyTorch's own float32 meets with a margin on the catalogue's networks; AdamW
 /// divides by the root of a squared gradient, which magnifies rounding where gradients are tiny.
+/// Batch-normalized networks are chaotic: 1e-3 and 2e-2 of the loss, and of parameters, some of
+/// which start at zero, little more than that there was an update (verify_operations() sees the
+/// rest).
 /// Coarser precisions: twice the unit roundoff, which docs/method/verification.md derives. The
 /// Workload tells bf16 and f16; tf32, which it does not show, must be said.
 Tolerance tolerance_for(const Workload& workload, Precision precision = Precision::f32,
@@ -92,6 +95,10 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
 /// fuse()d).
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision = Precision::f32);
+
+/// The same training at a learning rate of at least 0.01, at which updates are far more than what
+/// rounding changes: what verify_operations() is to see.
+Workload with_visible_updates(Workload workload);
 
 struct OperationVerification {
   std::int64_t operations = 0;  ///< of one step

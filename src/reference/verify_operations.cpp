@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <variant>
 #include <vector>
 
 #include "crossover/product.h"
@@ -86,6 +87,22 @@ class Comparison {
 };
 
 }  // namespace
+
+Workload with_visible_updates(Workload workload) {
+  for (Step& step : workload.steps) {
+    for (Op& op : step.ops) {
+      std::visit(
+          [](auto& update) {
+            constexpr double least_rate = 0.01;
+            if constexpr (requires { update.learning_rate; }) {
+              update.learning_rate = std::max(update.learning_rate, least_rate);
+            }
+          },
+          op);
+    }
+  }
+  return workload;
+}
 
 double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic) {
   constexpr double of_sums = 1e-4;
