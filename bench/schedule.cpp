@@ -72,12 +72,14 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   if (family == "Gemm" && !is_wanted_product(row)) {
     return false;
   }
-  // Large steps, whose data is resident or not; how they are launched says little. Each is verified
+  // Large steps: how they are launched, and where their data lies, says little. Each is verified
   // for seconds.
-  if (family == "Minibatch" && on_gpu(row) && value_of(row, "execution") != "graph") {
+  if (family == "Minibatch" && on_gpu(row) &&
+      (value_of(row, "execution") != "graph" || value_of(row, "data") != "resident")) {
     return false;
   }
-  if (family == "Minibatch" && !on_gpu(row) && value_of(row, "cpu_threads") != most_threads) {
+  if (family == "Minibatch" && !on_gpu(row) &&
+      (precision != "f32" || value_of(row, "cpu_threads") != most_threads)) {
     return false;
   }
   if (precision.empty() || precision == "f32" || family == "Peak") {
@@ -122,7 +124,7 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
     const std::string family = value_of(row, "family");
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
-      const bool is_network = trains(family) && key == "model";
+      const bool is_network = family == "Epoch" && key == "model";
       if (!sizes.contains(key) || is_network) {
         is_new |= shown.emplace(family, value_of(row, "device"), key, value).second;
       }

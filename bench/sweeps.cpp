@@ -31,7 +31,7 @@ std::vector<Sweep> sweeps() {
       {"full", all, seven, every, 15, 0.3},
       {"gpu",
        standard,
-       {"fcn-r"},
+       {"alexnet-r"},
        every,
        5,
        0.03,

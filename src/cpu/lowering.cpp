@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "crossover/cpu_threads.h"
 #include "crossover/memory.h"
@@ -31,11 +32,11 @@ PlannedKernel reorder(const Reorder& of, int threads) {
 
 }  // namespace
 
-Lowering::Lowering(const Workload& workload, int threads, const dnnl::engine& engine,
+Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
                    const std::map<Id, Layout>& settled)
     : workload_(workload),
       threads_(threads),
-      engine_(engine),
+      engine_(std::move(engine)),
       is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -60,8 +61,7 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
 }
 
 Argument Lowering::reserve(std::int64_t bytes) {
-  const Argument part{
-      .read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
+  Argument part{.read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
   reserved_bytes_ += aligned(bytes);
   lowered_.workspace_bytes = std::max(lowered_.workspace_bytes, reserved_bytes_);
   return part;

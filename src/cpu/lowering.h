@@ -84,7 +84,7 @@ struct LoweredWorkload {
 class Lowering {
  public:
   /// `workload` must outlive it. `settled`: layouts that stand before any operation is asked.
-  Lowering(const Workload& workload, int threads, const dnnl::engine& engine,
+  Lowering(const Workload& workload, int threads, dnnl::engine engine,
            const std::map<Id, Layout>& settled);
 
   void begin_step() { lowered_.steps.emplace_back(); }

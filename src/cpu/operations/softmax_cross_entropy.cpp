@@ -77,11 +77,13 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
     // f32 has room for the exponentials until the sum is known.
     constexpr bool has_room = std::is_same_v<T, float>;
     const float sum =
-        sum_of_exponentials(row, of.classes, largest, [&](auto part, std::int64_t first, Floats e) {
-          if constexpr (has_room) {
-            store(part, e, gradient + first);
-          }
-        });
+        sum_of_exponentials(row, of.classes, largest,
+                            [&]([[maybe_unused]] auto part, [[maybe_unused]] std::int64_t first,
+                                [[maybe_unused]] Floats e) {
+                              if constexpr (has_room) {
+                                store(part, e, gradient + first);
+                              }
+                            });
     loss += static_cast<double>(largest - row[label]) + std::log(static_cast<double>(sum));
     const float normalized = factor / sum;
     float of_label = 0;
