@@ -161,6 +161,18 @@ std::vector<Axis> device_axes() {
            .devices = AxisDevices::gpu},
           &CompileOptions::products,
           {{"heuristic", ProductChoice::heuristic}, {"autotuned", ProductChoice::autotuned}}),
+      option<ConvolutionChoice>(
+          {.key = "cudnn",
+           .role = AxisRole::how,
+           .description = "how a GPU's convolutions choose their algorithm",
+           .unsaid = "heuristic",
+           .flag = {"--cudnn", "NAME,...",
+                    "how a GPU's convolutions choose their algorithm: by cuDNN's heuristic "
+                    "(default), or benchmark: the fastest of a few"},
+           .devices = AxisDevices::gpu},
+          &CompileOptions::convolutions,
+          {{"heuristic", ConvolutionChoice::heuristic},
+           {"benchmark", ConvolutionChoice::benchmark}}),
       {.key = "cpu_threads",
        .role = AxisRole::how,
        .description = "CPU threads of the computation",

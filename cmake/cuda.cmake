@@ -7,6 +7,7 @@ set(CROSSOVER_HAS_CUDA FALSE)
 
 include(${CMAKE_CURRENT_LIST_DIR}/find_toolkit.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/cublaslt.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/cudnn.cmake)
 
 set(CROSSOVER_CUDA_GENERATIONS all CACHE STRING
     "Kernels where there is no GPU: for all generations, or only the newest, which compiles faster")
@@ -125,5 +126,6 @@ if(CROSSOVER_CUDA)
     if(CROSSOVER_CUBLASLT)
       message(STATUS "cublasLt: ${CROSSOVER_CUBLASLT}")
     endif()
+    crossover_add_cudnn(${crossover_nvcc} ${crossover_cuda_version})
   endif()
 endif()

@@ -256,5 +256,13 @@ BUILT_IN = Axes(
             "how a GPU's products choose their algorithm",
             phrase="{} products",
         ),
+        Axis(
+            "cudnn",
+            "how",
+            ("heuristic", "benchmark"),
+            "how a GPU's convolutions choose their algorithm",
+            phrase="{} convolutions",
+            words={"benchmark": "cudnn.benchmark"},
+        ),
     ]
 )

@@ -173,6 +173,27 @@ def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
     assert (tmp_path / "to" / "lib.so").read_text(encoding="utf-8") == "code"
 
 
+def test_the_headers_of_cudnn_are_packed_or_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    include = tmp_path / "venv/lib/python3.11/site-packages/include"
+    (include / "cudnn_frontend").mkdir(parents=True)
+    for name in ("cudnn_frontend.h", "cudnn_frontend/plans.h", "another.h"):
+        (include / name).touch()
+    monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
+    pack._cudnn_frontend(tmp_path / "to")
+    packed = [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path / "to/include")) for path in packed) == [
+        "cudnn_frontend.h",
+        "cudnn_frontend/plans.h",
+    ]
+    monkeypatch.setattr(pack, "VENV", tmp_path / "none")
+    monkeypatch.setattr(pack, "PYTHON", tmp_path / "none")  # and so no pip
+    pack._cudnn_frontend(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+    assert "without nvidia-cudnn-frontend==" in capsys.readouterr().err
+
+
 def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(console.Failure, match="is not empty") as caught:
@@ -181,7 +202,7 @@ def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
 
 
 def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for collected in ("_debian", "_onednn"):
+    for collected in ("_debian", "_onednn", "_cudnn_frontend"):
         monkeypatch.setattr(pack, collected, lambda _: None)
     folder = tmp_path / "brought"
     assert pack.collect(folder) == 0

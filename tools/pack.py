@@ -2,18 +2,21 @@
 """Collect what a build needs beside the sources into one folder, for a machine without a network:
 the libraries, and the commit, which a copy without .git cannot tell."""
 
+import contextlib
 import hashlib
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from tools.console import ROOT, Failure, friendly, say
-from tools.environment import VENV
+from tools.environment import FOR_CUDA, PYTHON, VENV
 
 _PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "nlohmann-json3-dev")
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
+CUDNN = FOR_CUDA[-1]  # where cudnn-frontend is pinned
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -63,6 +66,30 @@ def _onednn(folder: Path) -> None:
     shutil.copytree(VENV / "lib/cmake/dnnl", folder / "lib/cmake/dnnl")
 
 
+def _cudnn_frontend(folder: Path) -> None:
+    """NVIDIA's headers, which are a Python package; cuDNN itself is too large to bring along."""
+    pinned = [
+        line.strip()
+        for line in CUDNN.read_text(encoding="utf-8").splitlines()
+        if line.startswith("nvidia-cudnn-frontend==")
+    ]
+    with tempfile.TemporaryDirectory() as temporary:
+        headers = [*VENV.glob("lib/python3*/site-packages/include/cudnn_frontend.h")]
+        if not headers:
+            command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            command += ["--no-deps", "--only-binary=:all:", "--target", temporary, *pinned]
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(command, capture_output=True, check=True, timeout=300)
+            headers = [*Path(temporary).glob("include/cudnn_frontend.h")]
+        if not headers:
+            say(f"without {pinned[0]}, which pip does not give: the GPU gets no convolutions")
+            return
+        include = headers[0].parent
+        for path in [*include.glob("cudnn_frontend*.h"), *include.glob("cudnn_frontend/**/*")]:
+            if path.is_file():
+                _copy(path, folder / "include" / path.relative_to(include))
+
+
 def _git(*words: str) -> str:
     try:
         return subprocess.run(
@@ -105,6 +132,7 @@ def collect(folder: Path) -> int:
     _commit(folder)
     _debian(folder)
     _onednn(folder)
+    _cudnn_frontend(folder)
     size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
     total = size + _bytes_of_sources()
     if total >= MOST_BYTES:

@@ -55,12 +55,20 @@ enum class ProductChoice {
   autotuned,  ///< the fastest of the heuristic's proposals, timed in compile()
 };
 
+/// How a GPU's convolutions choose their algorithm; an axis of the benchmarks.
+enum class ConvolutionChoice {
+  heuristic,  ///< the first choice of cuDNN's heuristic that runs
+  benchmark,  ///< the fastest of the heuristic's proposals, timed in compile(): what frameworks
+              ///< call cudnn.benchmark
+};
+
 struct CompileOptions {
   int threads = 1;  ///< CPU threads at most; operations too small to gain from more use one
   Precision precision = Precision::f32;  ///< of matrix products; tf32 stores f32 like f32 itself
   Execution execution = Execution::eager;
   Placement placement = Placement::resident;
   ProductChoice products = ProductChoice::heuristic;
+  ConvolutionChoice convolutions = ConvolutionChoice::heuristic;
   bool loss_every_step =
       false;  ///< wait for each step's loss on the host, as training loops that print it do
   bool keep_activations =
@@ -181,7 +189,8 @@ struct CudaBackend {
   std::string reason;  ///< "none (built without CUDA)", "none (no NVIDIA driver ...)"
 };
 
-/// cuBLASLt and our own kernels, on the first device. A missing GPU is not an error.
+/// cuBLASLt, cuDNN where it was found, and our own kernels, on the first device. A missing GPU is
+/// not an error.
 CudaBackend make_cuda_backend();
 
 }  // namespace crossover

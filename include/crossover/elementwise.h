@@ -5,13 +5,8 @@
 
 #include <cmath>
 
+#include "crossover/host_device.h"
 #include "crossover/step.h"
-
-#ifdef __CUDACC__
-#define CROSSOVER_HOST_DEVICE __host__ __device__
-#else
-#define CROSSOVER_HOST_DEVICE
-#endif
 
 namespace crossover {
 

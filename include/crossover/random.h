@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "crossover/host_device.h"
 #include "crossover/step.h"
 
 namespace crossover {
@@ -13,14 +14,14 @@ namespace crossover {
 enum class Stream : std::uint64_t { parameters = 1, inputs = 2, labels = 3 };
 
 /// The finalizer of splitmix64.
-constexpr std::uint64_t finalized(std::uint64_t z) {
+CROSSOVER_HOST_DEVICE constexpr std::uint64_t finalized(std::uint64_t z) {
   z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
   z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
   return z ^ (z >> 31U);
 }
 
 /// The number of splitmix64 in [0, 1) at that place of its sequence.
-constexpr double unit_interval(std::uint64_t place) {
+CROSSOVER_HOST_DEVICE constexpr double unit_interval(std::uint64_t place) {
   return static_cast<double>(finalized((place + 1) * 0x9E3779B97F4A7C15U) >> 40U) / 16777216.0;
 }
 
@@ -32,7 +33,8 @@ constexpr double uniform(Stream stream, std::uint64_t k) {
 
 /// Whether dropout keeps an element: `element` of the layer of that seed in its step, as a number
 /// in [0, 1). Like uniform(), but for where it starts: from a hash of seed and step.
-constexpr double dropout_uniform(std::int64_t seed, std::int32_t step, std::uint64_t element) {
+CROSSOVER_HOST_DEVICE constexpr double dropout_uniform(std::int64_t seed, std::int32_t step,
+                                                       std::uint64_t element) {
   const std::uint64_t layer = 0xD1B54A32D192ED03U * (static_cast<std::uint64_t>(seed) + 1);
   const auto time = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step));
   return unit_interval(finalized(layer + time) + element);

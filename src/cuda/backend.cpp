@@ -2,6 +2,7 @@
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,15 +35,17 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
 
 class GpuPlan : public Plan {
  public:
-  /// The library answers here which products it has: instantiate() finds nothing to decide but
-  /// between algorithms. Only where none of those runs that it promised is the plan another.
+  /// The libraries answer here what they have: instantiate() finds nothing to decide but between
+  /// algorithms. Only where none of those runs that they promised is the plan another.
   GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
-          std::unique_ptr<ProductLibrary> library)
+          std::unique_ptr<ProductLibrary> products,
+          std::unique_ptr<ConvolutionLibrary> convolutions)
       : workload_(std::move(workload)),
         options_(options),
         device_(device),
-        products_(std::make_shared<Products>(std::move(library))) {
-    make(*products_);
+        products_(std::make_shared<Products>(std::move(products))),
+        convolutions_(std::make_shared<Convolutions>(std::move(convolutions))) {
+    make(*products_, *convolutions_);
   }
 
   [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
@@ -55,20 +58,22 @@ class GpuPlan : public Plan {
     }
     device_.use();
     const std::shared_ptr<Products> products = std::exchange(products_, nullptr);
+    const std::shared_ptr<Convolutions> convolutions = std::exchange(convolutions_, nullptr);
     for (;;) {
       try {
-        return std::make_unique<CudaProgram>(workload_, plan_, products, options_);
+        return std::make_unique<CudaProgram>(workload_, plan_, products, convolutions, options_);
       } catch (const NoneRuns&) {
-        make(*products);
+        make(*products, *convolutions);
       }
     }
   }
 
  private:
   /// Throws Unsupported.
-  void make(Products& products) {
-    plan_ = make_plan(workload_, options_,
-                      [&](const ProductForm& form) { return products.supports(form); });
+  void make(Products& products, Convolutions& convolutions) {
+    plan_ = make_plan(
+        workload_, options_, [&](const ProductForm& form) { return products.supports(form); },
+        [&](const ConvolutionForm& form) { return convolutions.supports(form); });
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
   }
@@ -77,15 +82,18 @@ class GpuPlan : public Plan {
   const CompileOptions options_;
   const Device device_;
   std::shared_ptr<Products> products_;
+  std::shared_ptr<Convolutions> convolutions_;
   LaunchPlan plan_;
   std::int64_t launches_ = 0;
 };
 
 class GpuBackend : public Backend {
  public:
-  GpuBackend(const Device& device, MakeProductLibrary make_library)
+  GpuBackend(const Device& device, MakeProductLibrary make_products,
+             MakeConvolutionLibrary make_convolutions)
       : device_(device),
-        make_library_(std::move(make_library)),
+        make_products_(std::move(make_products)),
+        make_convolutions_(std::move(make_convolutions)),
         nvml_(pci_bus_id(device.properties)),
         facts_(nvml_.facts()) {}
 
@@ -95,18 +103,22 @@ class GpuBackend : public Backend {
     CROSSOVER_CUDA_CHECK(cudaDriverGetVersion(&driver));
     CROSSOVER_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
     const cudaDeviceProp& gpu = device_.properties;
+    std::map<std::string, std::string> libraries{
+        {"gpu", text(static_cast<const char*>(gpu.name))},
+        {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+        {"cuda_driver", version_text(driver)},
+        {"cuda_runtime", version_text(runtime)},
+        {"cublaslt", std::to_string(cublasLtGetVersion())}};
+    if (const std::string cudnn = cudnn_version(); !cudnn.empty()) {
+      libraries.emplace("cudnn", cudnn);
+    }
     return {.device = "cuda",
             .cache_bytes = gpu.l2CacheSize,
             .memory_bytes = static_cast<std::int64_t>(gpu.totalGlobalMem),
             .multiprocessors = gpu.multiProcessorCount,
             .start_seconds = device_.start_seconds,
             .gpu = facts_,
-            .libraries = {
-                {"gpu", text(static_cast<const char*>(gpu.name))},
-                {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
-                {"cuda_driver", version_text(driver)},
-                {"cuda_runtime", version_text(runtime)},
-                {"cublaslt", std::to_string(cublasLtGetVersion())}}};
+            .libraries = std::move(libraries)};
   }
 
   [[nodiscard]] GpuState state() const override { return nvml_.state(); }
@@ -127,7 +139,8 @@ class GpuBackend : public Backend {
       throw Unsupported(missing);
     }
     device_.use();
-    return std::make_unique<GpuPlan>(workload, options, device_, make_library_(options.precision));
+    return std::make_unique<GpuPlan>(workload, options, device_, make_products_(options.precision),
+                                     make_convolutions_(options.precision));
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
@@ -137,15 +150,18 @@ class GpuBackend : public Backend {
 
  private:
   Device device_;
-  MakeProductLibrary make_library_;
+  MakeProductLibrary make_products_;
+  MakeConvolutionLibrary make_convolutions_;
   Nvml nvml_;
   GpuFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_library) {
-  return std::make_unique<GpuBackend>(device, std::move(make_library));
+std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_products,
+                                      MakeConvolutionLibrary make_convolutions) {
+  return std::make_unique<GpuBackend>(device, std::move(make_products),
+                                      std::move(make_convolutions));
 }
 
 }  // namespace cuda

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend on any library of matrix products.
+// The CUDA backend on any libraries of matrix products and convolutions.
 #pragma once
 
 #include <memory>
 
+#include "convolution_library.h"
 #include "crossover/backend.h"
+#include "cudnn_library.h"
 #include "product_library.h"
 #include "runtime.h"
 
 namespace crossover::cuda {
 
-std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_library);
+std::unique_ptr<Backend> make_backend(
+    const Device& device, MakeProductLibrary make_products,
+    MakeConvolutionLibrary make_convolutions = make_cudnn_library);
 
 }  // namespace crossover::cuda

@@ -43,30 +43,39 @@ void DeviceTensors::clear(cudaStream_t stream) const {
 
 void DeviceTensors::upload(Id id, std::span<const std::byte> from, cudaStream_t stream) {
   const TensorPlace& place = require_copyable(id, from.size());
+  const Arrangement arrangement = arrangement_of(place.layout, workload_[id].shape);
+  const std::int64_t element_bytes = bytes(workload_[id].type);
   wait(stream);  // what runs may still read the old values
   if (place.host_offset >= 0) {
-    std::memcpy(host_.at(place.host_offset), from.data(), from.size());
+    arrange(from, host_.at(place.host_offset), arrangement, element_bytes);
     return;
   }
-  switch (place.layout) {
-    case Layout::plain:
-      copy(block() + place.offset, from.data(), from.size(), cudaMemcpyHostToDevice, stream);
+  std::vector<std::byte> arranged;
+  if (!arrangement.is_plain()) {
+    arranged.resize(from.size());
+    arrange(from, arranged.data(), arrangement, element_bytes);
+    from = arranged;
   }
+  copy(block() + place.offset, from.data(), from.size(), cudaMemcpyHostToDevice, stream);
   wait(stream);  // `from` is the caller's again
 }
 
 void DeviceTensors::download(Id id, std::span<std::byte> to, cudaStream_t stream) const {
   const TensorPlace& place = require_copyable(id, to.size());
+  const Arrangement arrangement = arrangement_of(place.layout, workload_[id].shape);
+  const std::int64_t element_bytes = bytes(workload_[id].type);
   wait(stream);
   if (place.host_offset >= 0) {
-    std::memcpy(to.data(), host_.at(place.host_offset), to.size());
+    restore(host_.at(place.host_offset), to, arrangement, element_bytes);
     return;
   }
-  switch (place.layout) {
-    case Layout::plain:
-      copy(to.data(), block() + place.offset, to.size(), cudaMemcpyDeviceToHost, stream);
-  }
+  std::vector<std::byte> arranged(arrangement.is_plain() ? 0 : to.size());
+  copy(arranged.empty() ? to.data() : arranged.data(), block() + place.offset, to.size(),
+       cudaMemcpyDeviceToHost, stream);
   wait(stream);
+  if (!arranged.empty()) {
+    restore(arranged.data(), to, arrangement, element_bytes);
+  }
 }
 
 void DeviceTensors::stage(const Run& run, int buffer, cudaStream_t stream) const {

@@ -33,27 +33,60 @@ void clear(const ProductForm& form, const ProductOperands& operands, cudaStream_
   fill(operands.mask, writes_mask(form.epilogue) ? 0 : 0xff, mask_bytes(form.m, form.n), stream);
 }
 
+/// Three quarters of the way to the next number of tf32, which is the other one.
+constexpr float factor = 1 + 0.75F * 0x1p-10F;
+constexpr float rounded = 1 + 0x1p-10F;
+
+void put_factor(void* at, cudaStream_t stream) {
+  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(at, &factor, sizeof factor, cudaMemcpyHostToDevice, stream));
+}
+
+/// From what became of the square of `factor`.
+Tf32Factors factors_of(float square) {
+  constexpr float few_ulp = 0x1p-20F;
+  if (std::abs(square - factor * factor) < few_ulp) {
+    return Tf32Factors::exact;
+  }
+  return std::abs(square - rounded * rounded) < few_ulp ? Tf32Factors::rounded
+                                                        : Tf32Factors::truncated;
+}
+
 }  // namespace
 
 Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
                                  const ProductOperands& operands, cudaStream_t stream) {
-  // The only product of D's first element that is not zero: three quarters of the way to the next
-  // number of tf32, in both factors.
-  constexpr float factor = 1 + 0.75F * 0x1p-10F;
-  constexpr float rounded = 1 + 0x1p-10F;
+  // The only product of D's first element that is not zero.
   clear(form, operands, stream);
   for (const void* first : {operands.a, operands.b}) {
-    CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(const_cast<void*>(first), &factor, sizeof factor,
-                                         cudaMemcpyHostToDevice, stream));
+    put_factor(const_cast<void*>(first), stream);
   }
   execute(product, operands, stream);
-  const auto got = read<float>(operands.d, stream);
-  constexpr float few_ulp = 0x1p-20F;
-  if (std::abs(got - factor * factor) < few_ulp) {
-    return Tf32Factors::exact;
+  return factors_of(read<float>(operands.d, stream));
+}
+
+Tf32Factors measure_tf32_factors(const ConvolutionPlan& plan, const ConvolutionForm& form,
+                                 const ConvolutionOperands& operands, cudaStream_t stream) {
+  const auto clear = [&](void* to, std::int64_t count) {
+    fill(to, 0, count * bytes(Type::f32), stream);
+  };
+  clear(operands.x, form.batch * form.in * form.height * form.width);
+  clear(operands.w, form.out * form.in * form.size * form.size);
+  clear(operands.y, form.batch * form.out * form.positions_down * form.positions_across);
+  clear(const_cast<void*>(operands.bias), operands.bias != nullptr ? form.out : 0);
+  // The first elements of x and y meet by this weight, whichever of the three is made of the
+  // others.
+  auto* weight =
+      static_cast<float*>(operands.w) + (form.padding * form.size + form.padding) * form.in;
+  void* result = form.pass == ConvolutionPass::forward ? operands.y
+                 : form.pass == ConvolutionPass::dx    ? operands.x
+                                                       : weight;
+  for (void* at : {operands.x, static_cast<void*>(weight), operands.y}) {
+    if (at != result) {
+      put_factor(at, stream);
+    }
   }
-  return std::abs(got - rounded * rounded) < few_ulp ? Tf32Factors::rounded
-                                                     : Tf32Factors::truncated;
+  plan.execute(stream, operands);
+  return factors_of(read<float>(result, stream));
 }
 
 bool measure_mask_at_zero(const Product& product, const ProductForm& form,

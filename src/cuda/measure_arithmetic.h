@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product's kernel does where cuBLASLt's manual leaves it open, found by running it on
-// operands that tell. Kernels differ from shape to shape, so each form is asked by itself.
+// What the kernel of a product or a convolution does where its library's manual leaves it open,
+// found by running it on operands that tell. Kernels differ from shape to shape, so each form is
+// asked by itself.
 #pragma once
 
+#include "convolution_library.h"
 #include "crossover/backend.h"
 #include "product_library.h"
 
@@ -11,6 +13,8 @@ namespace crossover::cuda {
 /// What becomes of a factor that tf32 does not hold. Writes to all operands, and waits.
 Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
                                  const ProductOperands& operands, cudaStream_t stream);
+Tf32Factors measure_tf32_factors(const ConvolutionPlan& plan, const ConvolutionForm& form,
+                                 const ConvolutionOperands& operands, cudaStream_t stream);
 
 /// Whether the mask that the product writes (relu_mask, relu_mask_bias) lets a gradient pass where
 /// ReLU's input is exactly 0. Writes to all operands, and waits.

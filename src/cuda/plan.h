@@ -5,21 +5,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <variant>
 #include <vector>
 
 #include "crossover/backend.h"
 #include "crossover/step.h"
 #include "launches/launch.h"
+#include "planning/layouts.h"
 #include "product_form.h"
 #include "run_mode.h"
 
 namespace crossover::cuda {
-
-/// How a tensor's elements lie on the device. upload() and download() take and give the plain
-/// layout whatever it is.
-enum class Layout {
-  plain,  ///< row-major
-};
 
 struct TensorPlace {
   std::int64_t offset = -1;       ///< in the device block; -1: view, unused, or on the host
@@ -48,7 +44,7 @@ struct LaunchPlan {
   std::int64_t row_losses = 0;    ///< place of f32 [rows of the largest loss]
   std::int64_t factors = 0;       ///< place of the optimizer's factors
   std::int64_t run = 0;           ///< place of the i64 counter of runs
-  std::int64_t workspace = 0;     ///< place of cuBLASLt's
+  std::int64_t workspace = 0;     ///< place of the libraries'
   std::int64_t workspace_bytes = 0;
   std::int64_t bytes = 0;  ///< of the whole device block
   Id loss = none;          ///< the tensor that loss_every_step reads
@@ -57,19 +53,41 @@ struct LaunchPlan {
   const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
 
+/// All of one kind, step after step.
+template <class L>
+std::vector<L> launches_of(const LaunchPlan& plan) {
+  std::vector<L> all;
+  for (const StepPlan& step : plan.steps) {
+    for (const Launch& launch : step.launches) {
+      if (const auto* found = std::get_if<L>(&launch)) {
+        all.push_back(*found);
+      }
+    }
+  }
+  return all;
+}
+
 /// Whether the library has an algorithm for a product.
 using Supports = std::function<bool(const ProductForm&)>;
+/// The same for a convolution. Throws Unsupported where there is no library for any.
+using SupportsConvolution = std::function<bool(const ConvolutionForm&)>;
+inline bool any_convolution(const ConvolutionForm& /*form*/) { return true; }
 
 constexpr std::int64_t workspace_for_products = std::int64_t{32} << 20;
+constexpr std::int64_t workspace_for_convolutions = std::int64_t{64} << 20;
 constexpr std::int64_t factors_bytes = 256;
 
-/// The Workload must have been check()ed. A product that the library refuses with an epilogue is
-/// planned without it, and own kernels do the rest. Throws Unsupported where it refuses the plain
-/// one.
+/// The Workload must have been check()ed. A product or a convolution that the library refuses with
+/// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
+/// refuses the plain one.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
-                     const Supports& supports);
+                     const Supports& supports,
+                     const SupportsConvolution& convolutions = any_convolution);
 
 /// What the device starts one by one in a pass over the whole order: see Program::launches().
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
+
+/// See Program::reorders(): each Reshape between layouts.
+Reorders count_reorders(const Workload& workload, const LaunchPlan& plan);
 
 }  // namespace crossover::cuda

@@ -60,6 +60,11 @@ std::string to_string(const ProductForm& form) {
          (form.accumulate ? ", accumulating" : "") + ", epilogue: " + name_of(form.epilogue);
 }
 
+double flops(const ProductForm& form) {
+  return 2.0 * static_cast<double>(form.m) * static_cast<double>(form.n) *
+         static_cast<double>(form.k);
+}
+
 std::int64_t mask_leading(std::int64_t m) {
   constexpr std::int64_t multiple = 128;  // bits, as cuBLASLt asks
   return round_up(m, multiple);

@@ -45,6 +45,7 @@ struct ProductForm {
   auto operator<=>(const ProductForm&) const = default;
 };
 std::string to_string(const ProductForm& form);
+double flops(const ProductForm& form);
 
 /// cuBLASLt's bit mask of D [m, n]: columns of `mask_leading` bits.
 std::int64_t mask_leading(std::int64_t m);

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which of its library's algorithms a program multiplies: one that runs, or the fastest.
+// By which of its library's algorithms a program multiplies.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
-#include <vector>
 
+#include "algorithms.h"
 #include "crossover/backend.h"
 #include "product_library.h"
 
 namespace crossover::cuda {
 
-/// The library proposed algorithms for a form, and none of them runs. Whoever plans again knows.
-struct NoneRuns : Unsupported {
-  using Unsupported::Unsupported;
-};
-
 class Products {
  public:
-  explicit Products(std::unique_ptr<ProductLibrary> library) : library_(std::move(library)) {}
+  explicit Products(std::unique_ptr<ProductLibrary> library)
+      : library_(std::move(library)), algorithms_("cuBLASLt", [this](const ProductForm& form) {
+          return library_->algorithms(form);
+        }) {}
 
   /// Whether an algorithm is left for the form.
-  [[nodiscard]] bool supports(const ProductForm& form) { return !left(form).empty(); }
+  [[nodiscard]] bool supports(const ProductForm& form) { return !algorithms_.left(form).empty(); }
 
   /// Takes for the form the library's best guess that runs, or the fastest of all that do, of
   /// equals the one that it ranks higher. Runs them on these operands, which it writes to like the
@@ -35,11 +32,8 @@ class Products {
                                               const void* mask);
 
  private:
-  /// Numbers of algorithms, the best guess first.
-  std::vector<int>& left(const ProductForm& form);
-
   std::unique_ptr<ProductLibrary> library_;
-  std::map<ProductForm, std::vector<int>> left_;
+  Algorithms<ProductForm, Product> algorithms_;
   std::set<ProductForm> chosen_;
 };
 

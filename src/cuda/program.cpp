@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace crossover::cuda {
 
 CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
-                         const CompileOptions& options)
+                         std::shared_ptr<Convolutions> convolutions, const CompileOptions& options)
     : workload_(std::move(workload)),
       plan_(std::move(plan)),
       products_(std::move(products)),
+      convolutions_(std::move(convolutions)),
       tensors_(workload_, plan_),
       losses_(plan_.mode),
       compute_(make_stream()),
@@ -21,10 +23,14 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                .binding = {.block = tensors_.block(),
                            .stream = compute_.get(),
                            .plan = &plan_,
-                           .products = products_.get()}} {
+                           .products = products_.get(),
+                           .convolutions = convolutions_.get()}} {
   tensors_.clear(compute_.get());
   choose_products(running_.binding, options.products);
-  arithmetic_ = measure_arithmetic(running_.binding, options.precision);
+  choose_convolutions(running_.binding, options.convolutions);
+  arithmetic_ = measure_products(running_.binding, options.precision);
+  arithmetic_.tf32 =
+      std::max(arithmetic_.tf32, measure_convolutions(running_.binding, options.precision).tf32);
   tensors_.clear(compute_.get());
   steps_ = bind_steps(running_.binding);
   executor_ = make_executor(running_);

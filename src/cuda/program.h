@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "convolutions.h"
 #include "crossover/backend.h"
 #include "device_tensors.h"
 #include "execution/executor.h"
@@ -21,16 +22,18 @@ namespace crossover::cuda {
 
 class CudaProgram : public Program {
  public:
-  /// On the thread's device. The products are those that the plan was made with. Throws
-  /// OutOfMemory; NoneRuns where the library then fails to run one of them.
+  /// On the thread's device. Products and convolutions are those that the plan was made with.
+  /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; Unsupported where
+  /// one of them can't be captured.
   CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
-              const CompileOptions& options);
+              std::shared_ptr<Convolutions> convolutions, const CompileOptions& options);
 
   void upload(Id id, std::span<const std::byte> from) override;
   void download(Id id, std::span<std::byte> to) override;
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
   [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] Reorders reorders() const override { return count_reorders(workload_, plan_); }
   [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override;  // program_profile.cpp
 
@@ -40,6 +43,7 @@ class CudaProgram : public Program {
   const Workload workload_;
   const LaunchPlan plan_;
   const std::shared_ptr<Products> products_;
+  const std::shared_ptr<Convolutions> convolutions_;
   DeviceTensors tensors_;
   const LossReader losses_;
   Arithmetic arithmetic_;

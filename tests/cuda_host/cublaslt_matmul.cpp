@@ -8,6 +8,7 @@
 
 #include "cublaslt.h"
 #include "memory.h"
+#include "ranges.h"
 
 using namespace cuda_host;
 
@@ -143,38 +144,6 @@ std::size_t bytes_of(const cublasLtMatrixLayoutOpaque_t& layout) {
 
 std::uint64_t promised(const cublasLtMatmulDescOpaque_t& desc) {
   return std::min(alignment_of(desc.bias), alignment_of(desc.aux));
-}
-
-struct Range {
-  const char* name;
-  const void* from;
-  std::size_t bytes;
-  bool written;
-};
-
-bool overlap(const Range& a, const Range& b) {
-  const auto* a_from = static_cast<const std::byte*>(a.from);
-  const auto* b_from = static_cast<const std::byte*>(b.from);
-  return a_from < b_from + b.bytes && b_from < a_from + a.bytes;
-}
-
-/// What the operands do wrong: they leave their memory, or overlap one that is written.
-std::string fault(const std::vector<Range>& ranges) {
-  for (const Range& range : ranges) {
-    if (where_is(range.from) == Where::pageable) {
-      return std::string(range.name) + " lies in no device or pinned memory";
-    }
-    if (!is_inside(range.from, range.bytes)) {
-      return std::string(range.name) + " runs over the end of its block";
-    }
-    for (const Range& other : ranges) {
-      if (&other != &range && range.written && overlap(range, other) &&
-          !(other.from == range.from && std::string_view(other.name) == "C")) {
-        return std::string(range.name) + " is written and overlaps " + other.name;
-      }
-    }
-  }
-  return {};
 }
 
 std::size_t workspace_of(const cublasLtMatmulAlgo_t& algo) {

@@ -32,7 +32,11 @@ struct Device {
   bool no_odd_16_bits = false;      ///< no product of 16 bits at an odd leading dimension
   bool mask_at_zero = false;        ///< relu's mask has its bit set where the input is 0
   unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
-  bool blocks_apart = false;  ///< whether kernels' blocks get in each other's way is looked at
+  std::string no_cudnn;             ///< why there is none, as in a build without it
+  bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
+  bool cudnn_refuses_capture = false;
+  unsigned failing_plans = 0;  ///< bits by number: proposed by cuDNN, and refused when run
+  bool blocks_apart = false;   ///< whether kernels' blocks get in each other's way is looked at
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
   std::array<double, 4> product_microseconds{3, 2, 4, 1};

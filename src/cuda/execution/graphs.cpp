@@ -1,9 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs.h"
 
+#include <functional>
+#include <stdexcept>
 #include <string>
 
 namespace crossover::cuda {
+
+namespace {
+
+/// capture(), and a sentence where a library does what a capture forbids: eager execution is left.
+GraphExec captured(const Running& running, const std::function<void()>& issue) {
+  try {
+    return capture(running.stream(), issue);
+  } catch (const DeviceFailed&) {
+    throw;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    if (launches_of<ConvolutionLaunch>(running.plan).empty()) {
+      throw;
+    }
+    throw Unsupported(std::string("cuDNN's convolutions can't be captured into a CUDA graph: ") +
+                      error.what());
+  }
+}
+
+}  // namespace
 
 StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
   const int steps = static_cast<int>(running.steps.size());
@@ -17,7 +40,7 @@ StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
   for (int step = 0; step < steps; ++step) {
     std::vector<GraphExec>& graphs = graphs_.emplace_back();
     for (int buffer = 0; buffer < running.plan.mode.buffers; ++buffer) {
-      graphs.push_back(capture(running.stream(), [&] { running.issue(step, {.buffer = buffer}); }));
+      graphs.push_back(captured(running, [&] { running.issue(step, {.buffer = buffer}); }));
     }
   }
 }
@@ -29,7 +52,7 @@ void StepGraphs::issue(std::int64_t run, const Position& position) const {
 }
 
 OrderGraph::OrderGraph(const Running& running)
-    : running_(running), parts_(running), order_(capture(running.stream(), [&] {
+    : running_(running), parts_(running), order_(captured(running, [&] {
         running.set_run(0);
         for (const Run& run : running.workload.order) {
           running.issue(run.step, {.first_row = run.first_row});

@@ -18,11 +18,11 @@ __global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
   }
 }
 
-template <Activation activation, class T>
-__global__ void bias_activate_kernel(const float* x, const T* bias, T* y, std::int64_t count,
+template <Activation activation, class X, class Bias, class T>
+__global__ void bias_activate_kernel(const X* x, const Bias* bias, T* y, std::int64_t count,
                                      std::int64_t columns) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = narrow<T>(crossover::activate(activation, x[i] + widen(bias[i % columns])));
+    y[i] = narrow<T>(crossover::activate(activation, widen(x[i]) + widen(bias[i % columns])));
   }
 }
 
@@ -71,8 +71,19 @@ void bias_activate(cudaStream_t stream, Activation activation, Type type, const 
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(activation, [&](auto chosen) {
-      launch(bias_activate_kernel<decltype(chosen)::value, T>, grid_for(rows * columns), stream, x,
-             static_cast<const T*>(bias), static_cast<T*>(y), rows * columns, columns);
+      launch(bias_activate_kernel<decltype(chosen)::value, float, T, T>, grid_for(rows * columns),
+             stream, x, static_cast<const T*>(bias), static_cast<T*>(y), rows * columns, columns);
+    });
+  });
+}
+
+void channel_bias(cudaStream_t stream, Activation activation, Type type, const float* bias, void* y,
+                  std::int64_t rows, std::int64_t channels) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    with_activation(activation, [&](auto chosen) {
+      launch(bias_activate_kernel<decltype(chosen)::value, T, float, T>, grid_for(rows * channels),
+             stream, static_cast<const T*>(y), bias, static_cast<T*>(y), rows * channels, channels);
     });
   });
 }

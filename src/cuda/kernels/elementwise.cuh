@@ -21,6 +21,10 @@ void activate(cudaStream_t stream, Activation activation, Type type, const void*
 void bias_activate(cudaStream_t stream, Activation activation, Type type, const float* x,
                    const void* bias, void* y, std::int64_t rows, std::int64_t columns);
 
+/// y [rows, channels] = activation(y + bias [channels]), where bias is f32 whatever y is.
+void channel_bias(cudaStream_t stream, Activation activation, Type type, const float* bias, void* y,
+                  std::int64_t rows, std::int64_t channels);
+
 /// dx = dy * derivative at y; dx may be dy.
 void activate_grad(cudaStream_t stream, Activation activation, Type type, const void* y,
                    const void* dy, void* dx, std::int64_t count);

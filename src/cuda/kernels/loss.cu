@@ -53,7 +53,8 @@ template <int lanes, class T>
 __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane) {
   const float* logits = of.logits + row * of.classes;
   T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
-  const std::int32_t label = of.labels[row];
+  const std::int64_t batch = of.rows / of.time;
+  const std::int32_t label = of.labels[row % batch * of.time + row / batch];
   const float at_label = logits[label];
   float largest = logits[0];
   for (std::int64_t c = lane; c < of.classes; c += lanes) {

@@ -14,13 +14,14 @@ namespace crossover::cuda {
 /// See SoftmaxCrossEntropy in step.h.
 struct LossArguments {
   const float* logits = nullptr;         // [rows, classes]
-  const std::int32_t* labels = nullptr;  // [rows]
+  const std::int32_t* labels = nullptr;  // [rows / time, time]
   void* dlogits = nullptr;               // [rows, classes]
   float* loss = nullptr;                 // [runs]; written at *run
   std::int64_t* run = nullptr;           // then incremented where `advance` is set
   float* row_losses = nullptr;           // [rows], scratch
   std::int64_t rows = 0, classes = 0;
-  float factor = 0;  // scale / rows
+  std::int64_t time = 1;  // rows lie time first: [time, rows / time]
+  float factor = 0;       // scale / rows
   bool advance = false;
 };
 void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "../convolutions.h"
 #include "../plan.h"
 #include "../products.h"
 
@@ -21,6 +22,7 @@ struct Binding {
   cudaStream_t stream = nullptr;
   const LaunchPlan* plan = nullptr;
   Products* products = nullptr;
+  Convolutions* convolutions = nullptr;
 
   template <class T = void>
   [[nodiscard]] T* address(std::int64_t offset) const {
@@ -29,6 +31,11 @@ struct Binding {
   template <class T = void>
   [[nodiscard]] T* address(const Operand& operand, const Position& now) const {
     return address<T>(operand.at(now));
+  }
+  /// Null where there is none.
+  template <class T = void>
+  [[nodiscard]] T* maybe(const Operand& operand, const Position& now) const {
+    return operand.exists() ? address<T>(operand, now) : nullptr;
   }
   [[nodiscard]] std::int64_t* run_counter() const { return address<std::int64_t>(plan->run); }
 };
@@ -54,6 +61,26 @@ BoundLaunch bind(const AdvanceLaunch& launch, const Binding& binding);
 BoundLaunch bind(const SgdLaunch& launch, const Binding& binding);
 BoundLaunch bind(const AdamWTimeLaunch& launch, const Binding& binding);
 BoundLaunch bind(const AdamWLaunch& launch, const Binding& binding);
+BoundLaunch bind(const ConvolutionLaunch& launch, const Binding& binding);
+BoundLaunch bind(const ChannelBiasLaunch& launch, const Binding& binding);
+BoundLaunch bind(const BatchNormStatisticsLaunch& launch, const Binding& binding);
+BoundLaunch bind(const BatchNormLaunch& launch, const Binding& binding);
+BoundLaunch bind(const BatchNormGradSumsLaunch& launch, const Binding& binding);
+BoundLaunch bind(const BatchNormGradLaunch& launch, const Binding& binding);
+BoundLaunch bind(const MaxPoolLaunch& launch, const Binding& binding);
+BoundLaunch bind(const MaxPoolGradLaunch& launch, const Binding& binding);
+BoundLaunch bind(const AveragePoolLaunch& launch, const Binding& binding);
+BoundLaunch bind(const AveragePoolGradLaunch& launch, const Binding& binding);
+BoundLaunch bind(const GlobalAveragePoolLaunch& launch, const Binding& binding);
+BoundLaunch bind(const GlobalAveragePoolGradLaunch& launch, const Binding& binding);
+BoundLaunch bind(const ReshapeLaunch& launch, const Binding& binding);
+BoundLaunch bind(const CountLaunch& launch, const Binding& binding);
+BoundLaunch bind(const DropoutLaunch& launch, const Binding& binding);
+BoundLaunch bind(const EmbeddingLaunch& launch, const Binding& binding);
+BoundLaunch bind(const EmbeddingGradLaunch& launch, const Binding& binding);
+BoundLaunch bind(const ZeroLaunch& launch, const Binding& binding);
+BoundLaunch bind(const LstmGatesLaunch& launch, const Binding& binding);
+BoundLaunch bind(const LstmGatesGradLaunch& launch, const Binding& binding);
 
 /// All launches of the binding's plan, by step.
 std::vector<BoundStep> bind_steps(const Binding& binding);
@@ -62,7 +89,11 @@ std::vector<BoundStep> bind_steps(const Binding& binding);
 /// uploaded: the products run on what the block holds, and write to it. Throws NoneRuns.
 void choose_products(const Binding& binding, ProductChoice choice);
 
+/// The same for each convolution: Convolutions::choose().
+void choose_convolutions(const Binding& binding, ConvolutionChoice choice);
+
 /// What the chosen algorithms do where the library's manual leaves it open. As above.
-Arithmetic measure_arithmetic(const Binding& binding, Precision precision);
+Arithmetic measure_products(const Binding& binding, Precision precision);
+Arithmetic measure_convolutions(const Binding& binding, Precision precision);
 
 }  // namespace crossover::cuda

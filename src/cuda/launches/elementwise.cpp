@@ -13,6 +13,14 @@ BoundLaunch bind(const BiasActivateLaunch& launch, const Binding& binding) {
           }};
 }
 
+BoundLaunch bind(const ChannelBiasLaunch& launch, const Binding& binding) {
+  return {OpCategory::elementwise, [launch, binding](const Position& now) {
+            channel_bias(binding.stream, launch.activation, launch.y.type,
+                         binding.address<float>(launch.bias, now), binding.address(launch.y, now),
+                         launch.rows, launch.channels);
+          }};
+}
+
 BoundLaunch bind(const ActivateLaunch& launch, const Binding& binding) {
   return {OpCategory::elementwise, [launch, binding](const Position& now) {
             cuda::activate(binding.stream, launch.activation, launch.x.type,

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "../arrangement.h"
+#include "../convolution_form.h"
 #include "../product_form.h"
 #include "crossover/step.h"
 
@@ -36,6 +38,13 @@ struct Operand {
                                                : offset + position.first_row * row_bytes;
   }
 };
+
+/// The part of it that begins so many bytes after it.
+inline Operand part_of(Operand whole, std::int64_t bytes) {
+  whole.offset += bytes;
+  whole.staged += whole.staged >= 0 ? bytes : 0;
+  return whole;
+}
 
 // One launch each, but for the loss of a large batch, which takes two.
 
@@ -75,16 +84,19 @@ struct AddLaunch {
   Operand a, b, y;
   std::int64_t count = 0;
 };
+/// Sums of equal parts of the rows: sums [parts, columns].
 struct ColumnSumsLaunch {
   Operand matrix, sums;
   std::int64_t rows = 0, columns = 0;
-  bool accumulate = false;
+  bool accumulate = false;  ///< where parts is 1
+  std::int64_t parts = 1;
 };
 struct LossLaunch {
   Operand logits, labels, loss, dlogits;
   std::int64_t rows = 0, classes = 0;
-  float factor = 0;      ///< scale / batch
-  bool advance = false;  ///< the last loss of its step also counts the run
+  std::int64_t time = 1;  ///< the label of row t * batch + b is labels[b, t]
+  float factor = 0;       ///< scale / rows
+  bool advance = false;   ///< the last loss of its step also counts the run
 };
 /// Counts a run where the step has no loss to do it.
 struct AdvanceLaunch {};
@@ -109,8 +121,140 @@ struct AdamWLaunch {
   double learning_rate = 0;
 };
 
-using Launch = std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch,
-                            ActivateGradLaunch, AddLaunch, ColumnSumsLaunch, LossLaunch,
-                            AdvanceLaunch, SgdLaunch, AdamWTimeLaunch, AdamWLaunch>;
+// ---- images, channels-last: [batch, height, width, channels]
+
+/// x, w and y of a Convolution, or their gradients: the form's pass says which one is written.
+struct ConvolutionLaunch {
+  ConvolutionForm form;
+  Operand x, w, y, bias;
+};
+/// y = activation(y + bias), y [rows, channels], bias f32: what the library did not fuse.
+struct ChannelBiasLaunch {
+  Operand y, bias;
+  std::int64_t rows = 0, channels = 0;
+  Activation activation = Activation::identity;
+};
+
+/// Batch normalization sees an image as [rows, channels]. Its sums are taken in two launches: of
+/// `chunks` parts of the rows first, then of these sums.
+struct ChannelSums {
+  std::int64_t rows = 0, channels = 0;
+  std::int64_t chunks = 1;
+  Operand partial;  ///< f32 [chunks, 2, channels]
+};
+struct BatchNormStatisticsLaunch {
+  Operand x;
+  ChannelSums sums;
+};
+struct BatchNormLaunch {
+  Operand x, scale, shift, addend, y, mean, inverse_deviation;
+  ChannelSums sums;
+  double epsilon = 0;
+  Activation activation = Activation::identity;
+};
+struct BatchNormGradSumsLaunch {
+  Operand x, mean, inverse_deviation, y, dy, dy_more;
+  ChannelSums sums;
+  Activation activation = Activation::identity;
+};
+struct BatchNormGradLaunch {
+  BatchNormGradSumsLaunch of;
+  Operand scale, dx, dscale, dshift, daddend;
+};
+
+/// A window over images, and how many positions it has.
+struct Pooling {
+  std::int64_t batch = 0, channels = 0, height = 0, width = 0;
+  std::int64_t positions_down = 0, positions_across = 0;
+  std::int64_t size = 1, stride = 1, padding = 0;
+};
+struct MaxPoolLaunch {
+  Operand x, y, where;
+  Pooling pooling;
+};
+struct MaxPoolGradLaunch {
+  Operand y, where, dy, dx;
+  Pooling pooling;
+  Activation x_activation = Activation::identity;
+};
+struct AveragePoolLaunch {
+  Operand x, y;
+  Pooling pooling;
+};
+struct AveragePoolGradLaunch {
+  Operand x, dy, dx;
+  Pooling pooling;
+  Activation x_activation = Activation::identity;
+};
+/// Between x [batch, pixels, channels] and y [batch, channels].
+struct GlobalAveragePoolLaunch {
+  Operand x, y;
+  std::int64_t batch = 0, pixels = 0, channels = 0;
+};
+struct GlobalAveragePoolGradLaunch {
+  Operand dy, dx;
+  std::int64_t batch = 0, pixels = 0, channels = 0;
+};
+
+/// y = x, element by element in the plain order.
+struct ReshapeLaunch {
+  Operand x, y;
+  std::int64_t count = 0;
+  Arrangement from, to;
+
+  [[nodiscard]] bool moves() const { return !from.is_plain() || !to.is_plain(); }
+};
+
+// ---- dropout, sequences
+
+/// Increments an i32.
+struct CountLaunch {
+  Operand counter;
+};
+/// Dropout, or its gradient from dy: the same but for what they are called.
+struct DropoutLaunch {
+  Operand x, y, step;
+  std::int64_t count = 0;
+  Arrangement arrangement;
+  double probability = 0;
+  std::int64_t seed = 0;
+};
+struct EmbeddingLaunch {
+  Operand tokens, table, y;
+  std::int64_t batch = 0, time = 0, width = 0;
+};
+/// Rows of dtable whose token occurs; the others are not touched.
+struct EmbeddingGradLaunch {
+  Operand tokens, dy, dtable;
+  std::int64_t batch = 0, time = 0, width = 0;
+};
+/// `count` f32 become 0.
+struct ZeroLaunch {
+  Operand to;
+  std::int64_t count = 0;
+};
+/// One time step: from `sums` f32 [batch, 4 hidden], the products without their biases; it may be
+/// where `gates` is. Without c_before, that is 0.
+struct LstmGatesLaunch {
+  Operand sums, b_ih, b_hh, c_before, gates, c, h;
+  std::int64_t batch = 0, hidden = 0;
+};
+/// One time step backwards. carry_h and carry_c f32 [batch, hidden] hold what comes from the step
+/// after it, which the last one does not have; carry_c then holds what goes to the step before.
+struct LstmGatesGradLaunch {
+  Operand gates, c_before, c, dh, dgates, carry_h, carry_c;
+  std::int64_t batch = 0, hidden = 0;
+  bool is_last = false;  ///< it also makes carry_h 0
+};
+
+using Launch =
+    std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch,
+                 AddLaunch, ColumnSumsLaunch, LossLaunch, AdvanceLaunch, SgdLaunch, AdamWTimeLaunch,
+                 AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
+                 BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradLaunch, MaxPoolLaunch,
+                 MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
+                 GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch,
+                 DropoutLaunch, EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch,
+                 LstmGatesGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -16,6 +16,7 @@ BoundLaunch bind(const LossLaunch& launch, const Binding& binding) {
                                    .row_losses = binding.address<float>(binding.plan->row_losses),
                                    .rows = launch.rows,
                                    .classes = launch.classes,
+                                   .time = launch.time,
                                    .factor = launch.factor,
                                    .advance = launch.advance});
           }};

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <memory>
 #include <set>
-#include <variant>
-#include <vector>
 
 #include "../measure_arithmetic.h"
 #include "bind.h"
@@ -12,28 +10,13 @@ namespace crossover::cuda {
 namespace {
 
 ProductOperands operands(const ProductLaunch& launch, const Binding& binding, const Position& now) {
-  const auto maybe = [&](const Operand& operand) {
-    return operand.exists() ? binding.address(operand, now) : nullptr;
-  };
   return {.a = binding.address(launch.a, now),
           .b = binding.address(launch.b, now),
           .d = binding.address(launch.d, now),
-          .vector = maybe(launch.vector),
-          .mask = maybe(launch.mask),
+          .vector = binding.maybe(launch.vector, now),
+          .mask = binding.maybe(launch.mask, now),
           .workspace = binding.address(binding.plan->workspace),
           .workspace_bytes = binding.plan->workspace_bytes};
-}
-
-std::vector<ProductLaunch> products_of(const LaunchPlan& plan) {
-  std::vector<ProductLaunch> products;
-  for (const StepPlan& step : plan.steps) {
-    for (const Launch& launch : step.launches) {
-      if (const auto* product = std::get_if<ProductLaunch>(&launch)) {
-        products.push_back(*product);
-      }
-    }
-  }
-  return products;
 }
 
 constexpr Position somewhere{.buffer = 0};  // an epilogue's operands stay where they are
@@ -53,16 +36,16 @@ BoundLaunch bind(const ProductLaunch& launch, const Binding& binding) {
 }
 
 void choose_products(const Binding& binding, ProductChoice choice) {
-  for (const ProductLaunch& product : products_of(*binding.plan)) {
+  for (const ProductLaunch& product : launches_of<ProductLaunch>(*binding.plan)) {
     binding.products->choose(product.form, operands(product, binding, somewhere), binding.stream,
                              choice);
   }
 }
 
-Arithmetic measure_arithmetic(const Binding& binding, Precision precision) {
+Arithmetic measure_products(const Binding& binding, Precision precision) {
   Arithmetic found{.tf32 = Tf32Factors::exact};
   std::set<ProductForm> measured;
-  for (const ProductLaunch& launch : products_of(*binding.plan)) {
+  for (const ProductLaunch& launch : launches_of<ProductLaunch>(*binding.plan)) {
     if (!measured.insert(launch.form).second) {
       continue;
     }

@@ -8,7 +8,7 @@ namespace crossover::cuda {
 BoundLaunch bind(const ColumnSumsLaunch& launch, const Binding& binding) {
   return {OpCategory::elementwise, [launch, binding](const Position& now) {
             column_sums(binding.stream, launch.matrix.type, binding.address(launch.matrix, now),
-                        launch.rows, launch.columns, launch.accumulate,
+                        launch.rows, launch.columns, launch.parts, launch.accumulate,
                         binding.address<float>(launch.sums, now));
           }};
 }

@@ -1,15 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "../planning/step_planner.h"
+#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
+namespace {
 
-void plan_operation(const BatchNorm& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no BatchNorm yet");
+/// As many parts as occupy a GPU, few enough that every block of the second launch sums them all.
+ChannelSums sums_of(Id x, StepPlanner& step) {
+  constexpr std::int64_t channels_of_a_block = 32;
+  constexpr std::int64_t enough_blocks = 512;
+  constexpr std::int64_t most = 128;
+  constexpr std::int64_t least_rows = 64;  // of a part
+  constexpr std::int64_t kinds = 2;
+  const Shape& image = step.shape(x);
+  ChannelSums sums{.rows = image_rows(image), .channels = image[1]};
+  const std::int64_t blocks = (sums.channels + channels_of_a_block - 1) / channels_of_a_block;
+  sums.chunks =
+      std::clamp<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1, most);
+  sums.partial = step.scratch(sums.chunks * kinds * sums.channels * bytes(Type::f32));
+  return sums;
 }
 
-void plan_operation(const BatchNormGrad& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no BatchNormGrad yet");
+}  // namespace
+
+void plan_operation(const BatchNorm& op, StepPlanner& step) {
+  const ChannelSums sums = sums_of(op.x, step);
+  step.emit(BatchNormStatisticsLaunch{step.operand(op.x), sums});
+  step.emit(BatchNormLaunch{.x = step.operand(op.x),
+                            .scale = step.operand(op.scale),
+                            .shift = step.operand(op.shift),
+                            .addend = step.operand(op.addend),
+                            .y = step.operand(op.y),
+                            .mean = step.operand(op.mean),
+                            .inverse_deviation = step.operand(op.inverse_deviation),
+                            .sums = sums,
+                            .epsilon = op.epsilon,
+                            .activation = op.activation});
+}
+
+void plan_operation(const BatchNormGrad& op, StepPlanner& step) {
+  const BatchNormGradSumsLaunch of{.x = step.operand(op.x),
+                                   .mean = step.operand(op.mean),
+                                   .inverse_deviation = step.operand(op.inverse_deviation),
+                                   .y = step.operand(op.y),
+                                   .dy = step.operand(op.dy),
+                                   .dy_more = step.operand(op.dy_more),
+                                   .sums = sums_of(op.x, step),
+                                   .activation = op.activation};
+  step.emit(of);
+  step.emit(BatchNormGradLaunch{.of = of,
+                                .scale = step.operand(op.scale),
+                                .dx = step.operand(op.dx),
+                                .dscale = step.operand(op.dscale),
+                                .dshift = step.operand(op.dshift),
+                                .daddend = step.operand(op.daddend)});
 }
 
 }  // namespace crossover::cuda

@@ -1,15 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
+// Convolutions, with bias and ReLU fused where the library has a plan with them.
+#include <algorithm>
+
 #include "../planning/step_planner.h"
+#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
+namespace {
 
-void plan_operation(const Convolution& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no Convolution yet");
+ConvolutionForm form_of(ConvolutionPass pass, const Window& window, Id x, Id w, Id y,
+                        const StepPlanner& step) {
+  const Shape& image = step.shape(x);
+  const Shape& result = step.shape(y);
+  return {.pass = pass,
+          .batch = image[0],
+          .in = image[1],
+          .height = image[2],
+          .width = image[3],
+          .out = result[1],
+          .positions_down = result[2],
+          .positions_across = result[3],
+          .size = window.size,
+          .stride = window.stride,
+          .padding = window.padding,
+          .alignment = std::min({step.alignment(x), step.alignment(w), step.alignment(y)}),
+          .type = step.type(pass == ConvolutionPass::forward ? x : y),
+          .result = step.type(pass == ConvolutionPass::forward ? y
+                              : pass == ConvolutionPass::dx    ? x
+                                                               : w)};
 }
 
-void plan_operation(const ConvolutionGrad& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no ConvolutionGrad yet");
+/// In f32. A library that writes only 16 bits where it reads 16 bits rounds the gradient before it
+/// is widened, as it does in frameworks.
+void plan_dw(const ConvolutionGrad& op, StepPlanner& step) {
+  ConvolutionForm form = form_of(ConvolutionPass::dw, op.window, op.x, op.dw, op.dy, step);
+  Operand result = step.operand(op.dw);
+  if (!step.supports(form) && form.type != form.result) {
+    form.result = form.type;
+    result = step.scratch(step.count(op.dw) * bytes(form.type));
+    result.type = form.type;
+  }
+  step.emit(
+      ConvolutionLaunch{step.require(form), step.operand(op.x), result, step.operand(op.dy), {}});
+  if (form.result != Type::f32) {
+    step.emit(CastLaunch{{{result, step.operand(op.dw), step.count(op.dw)}}});
+  }
+}
+
+}  // namespace
+
+void plan_operation(const Convolution& op, StepPlanner& step) {
+  ConvolutionForm form = form_of(ConvolutionPass::forward, op.window, op.x, op.w, op.y, step);
+  const bool relu = op.activation == Activation::relu;
+  const auto take = [&](bool with_bias, bool with_relu) {
+    form.bias = with_bias;
+    form.relu = with_relu;
+    if (!step.supports(form)) {
+      return false;
+    }
+    step.emit(ConvolutionLaunch{form, step.operand(op.x), step.operand(op.w), step.operand(op.y),
+                                with_bias ? step.operand(op.bias) : Operand{}});
+    return true;
+  };
+  const bool has_bias = op.bias != none;
+  if ((has_bias || relu) && take(has_bias, relu)) {
+    if (!relu && op.activation != Activation::identity) {
+      step.emit(
+          ActivateLaunch{step.operand(op.y), step.operand(op.y), step.count(op.y), op.activation});
+    }
+    return;
+  }
+  if (!take(false, false)) {
+    static_cast<void>(step.require(form));  // throws
+  }
+  if (has_bias) {
+    step.emit(ChannelBiasLaunch{step.operand(op.y), step.operand(op.bias),
+                                image_rows(step.shape(op.y)), step.shape(op.y)[1], op.activation});
+  } else if (op.activation != Activation::identity) {
+    step.emit(
+        ActivateLaunch{step.operand(op.y), step.operand(op.y), step.count(op.y), op.activation});
+  }
+}
+
+void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
+  if (op.dx != none) {
+    const ConvolutionForm form = form_of(ConvolutionPass::dx, op.window, op.dx, op.w, op.dy, step);
+    step.emit(ConvolutionLaunch{
+        step.require(form), step.operand(op.dx), step.operand(op.w), step.operand(op.dy), {}});
+  }
+  if (op.dbias != none) {
+    plan_column_sums(step.operand(op.dy), step.operand(op.dbias), image_rows(step.shape(op.dy)),
+                     step.shape(op.dy)[1], false, step);
+  }
+  plan_dw(op, step);
 }
 
 }  // namespace crossover::cuda

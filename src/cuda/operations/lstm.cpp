@@ -1,15 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
+// An LSTM as products over slices of its sequences, and a kernel for the gates of each time step.
+// What reads all time steps is one product: only the recurrence waits for the step before it.
+#include <algorithm>
+
 #include "../planning/step_planner.h"
+#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
+namespace {
 
-void plan_operation(const Lstm& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no Lstm yet");
+constexpr std::int64_t gate_count = 4;
+
+struct Sizes {
+  std::int64_t time, batch, in, hidden, wide;
+};
+
+Sizes sizes_of(Id x, Id w_hh, const StepPlanner& step) {
+  const Shape& sequence = step.shape(x);
+  const std::int64_t hidden = step.shape(w_hh)[1];
+  return {sequence[0], sequence[1], sequence[2], hidden, gate_count * hidden};
 }
 
-void plan_operation(const LstmGrad& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no LstmGrad yet");
+/// A sequence, seen by its time steps.
+class Slices {
+ public:
+  Slices(const Operand& whole, std::int64_t elements)
+      : whole_(whole), bytes_(elements * bytes(whole.type)) {}
+
+  [[nodiscard]] Operand operator[](std::int64_t t) const { return part_of(whole_, t * bytes_); }
+  /// Of every one of them.
+  [[nodiscard]] std::int64_t alignment(const StepPlanner& step) const {
+    return std::min(step.alignment(whole_), bytes_ & -bytes_);
+  }
+
+ private:
+  Operand whole_;
+  std::int64_t bytes_;
+};
+
+}  // namespace
+
+void plan_operation(const Lstm& op, StepPlanner& step) {
+  const Sizes of = sizes_of(op.x, op.w_hh, step);
+  const Type type = step.type(op.x);
+  // In 16 bits the products are not rounded before their biases are added.
+  const Operand all_sums = type == Type::f32
+                               ? step.operand(op.gates)
+                               : step.scratch(of.time * of.batch * of.wide * bytes(Type::f32));
+  const Slices sums(all_sums, of.batch * of.wide);
+  const Slices gates(step.operand(op.gates), of.batch * of.wide);
+  const Slices h(step.operand(op.h), of.batch * of.hidden);
+  const Slices c(step.operand(op.c), of.batch * of.hidden);
+  const ProductForm from_x{.m = of.wide,
+                           .n = of.time * of.batch,
+                           .k = of.in,
+                           .transpose_a = true,
+                           .alignment_a = step.alignment(op.w_ih),
+                           .alignment_b = step.alignment(op.x),
+                           .alignment_d = step.alignment(all_sums),
+                           .factors = type};
+  step.emit(ProductLaunch{
+      step.require(from_x), step.operand(op.w_ih), step.operand(op.x), all_sums, {}, {}});
+  const ProductForm from_h{.m = of.wide,
+                           .n = of.batch,
+                           .k = of.hidden,
+                           .transpose_a = true,
+                           .accumulate = true,
+                           .alignment_a = step.alignment(op.w_hh),
+                           .alignment_b = h.alignment(step),
+                           .alignment_d = sums.alignment(step),
+                           .factors = type};
+  for (std::int64_t t = 0; t < of.time; ++t) {
+    if (t > 0) {
+      step.emit(
+          ProductLaunch{step.require(from_h), step.operand(op.w_hh), h[t - 1], sums[t], {}, {}});
+    }
+    step.emit(LstmGatesLaunch{.sums = sums[t],
+                              .b_ih = step.operand(op.b_ih),
+                              .b_hh = step.operand(op.b_hh),
+                              .c_before = t > 0 ? c[t - 1] : Operand{},
+                              .gates = gates[t],
+                              .c = c[t],
+                              .h = h[t],
+                              .batch = of.batch,
+                              .hidden = of.hidden});
+  }
+}
+
+namespace {
+
+/// dgates, from the last time step to the first.
+void plan_recurrence(const LstmGrad& op, const Sizes& of, StepPlanner& step) {
+  const Slices gates(step.operand(op.gates), of.batch * of.wide);
+  const Slices dgates(step.operand(op.dgates), of.batch * of.wide);
+  const Slices dh(step.operand(op.dh), of.batch * of.hidden);
+  const Slices c(step.operand(op.c), of.batch * of.hidden);
+  const Slices carry(step.operand(op.carry), of.batch * of.hidden);
+  const ProductForm to_h{.m = of.hidden,
+                         .n = of.batch,
+                         .k = of.wide,
+                         .alignment_a = step.alignment(op.w_hh),
+                         .alignment_b = dgates.alignment(step),
+                         .alignment_d = step.alignment(op.carry),
+                         .factors = step.type(op.x)};
+  for (std::int64_t t = of.time; t-- > 0;) {
+    step.emit(LstmGatesGradLaunch{.gates = gates[t],
+                                  .c_before = t > 0 ? c[t - 1] : Operand{},
+                                  .c = c[t],
+                                  .dh = dh[t],
+                                  .dgates = dgates[t],
+                                  .carry_h = carry[0],
+                                  .carry_c = carry[1],
+                                  .batch = of.batch,
+                                  .hidden = of.hidden,
+                                  .is_last = t == of.time - 1});
+    if (t > 0) {
+      step.emit(
+          ProductLaunch{step.require(to_h), step.operand(op.w_hh), dgates[t], carry[0], {}, {}});
+    }
+  }
+}
+
+/// dw = factorT dgates over all rows of both; column-major, so transposed.
+ProductForm weights_form(std::int64_t width, std::int64_t rows, std::int64_t alignment_factor,
+                         std::int64_t alignment_dgates, Id dw, const LstmGrad& op,
+                         const StepPlanner& step) {
+  return {.m = width,
+          .n = step.shape(dw)[0],
+          .k = rows,
+          .transpose_b = true,
+          .alignment_a = alignment_factor,
+          .alignment_b = alignment_dgates,
+          .alignment_d = step.alignment(dw),
+          .factors = step.type(op.x)};
+}
+
+}  // namespace
+
+void plan_operation(const LstmGrad& op, StepPlanner& step) {
+  const Sizes of = sizes_of(op.x, op.w_hh, step);
+  plan_recurrence(op, of, step);
+  const std::int64_t rows = of.time * of.batch;
+  if (op.dx != none) {
+    const ProductForm to_x{.m = of.in,
+                           .n = rows,
+                           .k = of.wide,
+                           .alignment_a = step.alignment(op.w_ih),
+                           .alignment_b = step.alignment(op.dgates),
+                           .alignment_d = step.alignment(op.dx),
+                           .factors = step.type(op.x),
+                           .result = step.type(op.dx)};
+    step.emit_product(step.require(to_x), op.w_ih, op.dgates, op.dx);
+  }
+  ProductForm to_w = weights_form(of.in, rows, step.alignment(op.x), step.alignment(op.dgates),
+                                  op.dw_ih, op, step);
+  to_w.epilogue = Epilogue::b_sum;
+  if (step.stays(op.db_ih) && step.supports(to_w)) {
+    step.emit_product(to_w, op.x, op.dgates, op.dw_ih, step.operand(op.db_ih));
+  } else {
+    to_w.epilogue = Epilogue::none;
+    step.emit_product(step.require(to_w), op.x, op.dgates, op.dw_ih);
+    plan_column_sums(step.operand(op.dgates), step.operand(op.db_ih), rows, of.wide, false, step);
+  }
+  step.emit(ReshapeLaunch{step.operand(op.db_ih), step.operand(op.db_hh), of.wide, {}, {}});
+  if (of.time == 1) {
+    step.emit(ZeroLaunch{step.operand(op.dw_hh), step.count(op.dw_hh)});
+    return;
+  }
+  const Slices dgates(step.operand(op.dgates), of.batch * of.wide);
+  const ProductForm to_w_hh = weights_form(of.hidden, rows - of.batch, step.alignment(op.h),
+                                           dgates.alignment(step), op.dw_hh, op, step);
+  step.emit(ProductLaunch{
+      step.require(to_w_hh), step.operand(op.h), dgates[1], step.operand(op.dw_hh), {}, {}});
 }
 
 }  // namespace crossover::cuda

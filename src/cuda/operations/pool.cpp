@@ -1,23 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "../planning/step_planner.h"
 #include "operations.h"
 
 namespace crossover::cuda {
+namespace {
 
-void plan_operation(const MaxPool& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no MaxPool yet");
+/// Of images x and results y.
+Pooling pooling_of(const Window& window, Id x, Id y, const StepPlanner& step) {
+  const Shape& image = step.shape(x);
+  const Shape& result = step.shape(y);
+  if (step.count(x) > std::numeric_limits<std::int32_t>::max()) {
+    throw Unsupported("the GPU backend pools at most 2^31 - 1 elements, not " +
+                      crossover::to_string(step.shape(x)));
+  }
+  return {.batch = image[0],
+          .channels = image[1],
+          .height = image[2],
+          .width = image[3],
+          .positions_down = result[2],
+          .positions_across = result[3],
+          .size = window.size,
+          .stride = window.stride,
+          .padding = window.padding};
 }
 
-void plan_operation(const MaxPoolGrad& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no MaxPoolGrad yet");
+}  // namespace
+
+void plan_operation(const MaxPool& op, StepPlanner& step) {
+  step.emit(MaxPoolLaunch{step.operand(op.x), step.operand(op.y), step.operand(op.where),
+                          pooling_of(op.window, op.x, op.y, step)});
 }
 
-void plan_operation(const AveragePool& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no AveragePool yet");
+void plan_operation(const MaxPoolGrad& op, StepPlanner& step) {
+  step.emit(MaxPoolGradLaunch{step.operand(op.y), step.operand(op.where), step.operand(op.dy),
+                              step.operand(op.dx), pooling_of(op.window, op.dx, op.dy, step),
+                              op.x_activation});
 }
 
-void plan_operation(const AveragePoolGrad& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no AveragePoolGrad yet");
+void plan_operation(const AveragePool& op, StepPlanner& step) {
+  step.emit(AveragePoolLaunch{step.operand(op.x), step.operand(op.y),
+                              pooling_of(op.window, op.x, op.y, step)});
+}
+
+void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
+  step.emit(AveragePoolGradLaunch{step.operand(op.x), step.operand(op.dy), step.operand(op.dx),
+                                  pooling_of(op.window, op.dx, op.dy, step), op.x_activation});
 }
 
 }  // namespace crossover::cuda

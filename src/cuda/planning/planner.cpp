@@ -21,19 +21,16 @@ std::int64_t loss_rows(const Workload& workload) {
   for (const Step& step : workload.steps) {
     for (const Op& op : step.ops) {
       if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
-        rows = std::max(rows, workload[loss->logits].shape[0]);
+        rows = std::max(rows, leading(workload[loss->logits].shape));
       }
     }
   }
   return rows;
 }
 
-bool has_products(const LaunchPlan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const StepPlan& step) {
-    return std::any_of(step.launches.begin(), step.launches.end(), [](const Launch& launch) {
-      return std::holds_alternative<ProductLaunch>(launch);
-    });
-  });
+std::int64_t workspace_for(const LaunchPlan& plan) {
+  return std::max(launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
+                  launches_of<ConvolutionLaunch>(plan).empty() ? 0 : workspace_for_convolutions);
 }
 
 /// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
@@ -49,7 +46,7 @@ bool is_gradient_of_a_line(const ProductForm& form) {
 }  // namespace
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
-                     const Supports& supports) {
+                     const Supports& supports, const SupportsConvolution& convolutions) {
   const Supports allowed = [&](const ProductForm& form) {
     return !is_gradient_of_a_line(form) && supports(form);
   };
@@ -60,7 +57,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
   const std::int64_t scratch = places.end();
   const bool counts_runs = std::any_of(workload.steps.begin(), workload.steps.end(), has_loss);
   for (std::size_t i = 0; i < workload.steps.size(); ++i) {
-    StepPlanner step(workload, static_cast<int>(i), places, allowed, scratch);
+    StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions}, scratch);
     plan.steps.push_back(step.plan());
     if (counts_runs && !has_loss(workload.steps[i])) {
       plan.steps.back().launches.emplace_back(AdvanceLaunch{});
@@ -68,7 +65,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     places.extend(step.scratch_end());
   }
   plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
-  plan.workspace_bytes = has_products(plan) ? workspace_for_products : 0;
+  plan.workspace_bytes = workspace_for(plan);
   plan.workspace = places.reserve(plan.workspace_bytes);
   return plan;
 }
@@ -79,6 +76,20 @@ std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
     const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];
     sum += std::ssize(step.launches) + (plan.mode.in_place ? 0 : std::ssize(step.inputs)) +
            (plan.mode.loss_every_step ? 1 : 0);
+  }
+  return sum;
+}
+
+Reorders count_reorders(const Workload& workload, const LaunchPlan& plan) {
+  Reorders sum;
+  for (const Run& run : workload.order) {
+    for (const Launch& launch : plan.steps[static_cast<std::size_t>(run.step)].launches) {
+      const auto* reshape = std::get_if<ReshapeLaunch>(&launch);
+      if (reshape != nullptr && reshape->moves()) {
+        ++sum.count;
+        sum.bytes += 2 * reshape->count * bytes(reshape->x.type);
+      }
+    }
   }
   return sum;
 }

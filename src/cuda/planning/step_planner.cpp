@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "../operations/operations.h"
 #include "../round_up.h"
@@ -11,12 +12,12 @@
 namespace crossover::cuda {
 
 StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
-                         const Supports& supports, std::int64_t scratch)
+                         Offers offers, std::int64_t scratch)
     : workload_(workload),
       step_(step),
       ops_(workload.steps[static_cast<std::size_t>(step)].ops),
       places_(places),
-      supports_(supports),
+      offers_(std::move(offers)),
       scratch_end_(scratch),
       fusions_(choose_linear_fusions(*this)) {}
 
@@ -37,6 +38,13 @@ bool StepPlanner::is_last_of_its_kind() const {
 const ProductForm& StepPlanner::require(const ProductForm& form) const {
   if (!supports(form)) {
     throw Unsupported("cuBLASLt has no algorithm for " + to_string(form));
+  }
+  return form;
+}
+
+const ConvolutionForm& StepPlanner::require(const ConvolutionForm& form) const {
+  if (!supports(form)) {
+    throw Unsupported("cuDNN has no algorithm for " + to_string(form));
   }
   return form;
 }

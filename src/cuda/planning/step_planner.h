@@ -12,11 +12,17 @@
 
 namespace crossover::cuda {
 
+/// What the libraries have.
+struct Offers {
+  Supports products;
+  SupportsConvolution convolutions;
+};
+
 class StepPlanner {
  public:
   /// The step's scratch memory begins at `scratch`. Everything else must outlive this.
-  StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
-              const Supports& supports, std::int64_t scratch);
+  StepPlanner(const Workload& workload, int step, const TensorPlaces& places, Offers offers,
+              std::int64_t scratch);
 
   /// Once: the rules of all operations, in order.
   StepPlan plan();
@@ -45,11 +51,19 @@ class StepPlanner {
   /// Whether there is one, at the same address in every run. A view's address moves.
   [[nodiscard]] bool stays(Id id) const { return id != none && !operand(id).is_view(); }
 
-  // ---- the library
+  [[nodiscard]] Arrangement arrangement(Id id) const {
+    return arrangement_of(places_.layout(id), shape(id));
+  }
 
-  [[nodiscard]] bool supports(const ProductForm& form) const { return supports_(form); }
+  // ---- the libraries
+
+  [[nodiscard]] bool supports(const ProductForm& form) const { return offers_.products(form); }
+  [[nodiscard]] bool supports(const ConvolutionForm& form) const {
+    return offers_.convolutions(form);
+  }
   /// The form itself. Throws Unsupported where the library has no algorithm for it.
   [[nodiscard]] const ProductForm& require(const ProductForm& form) const;
+  [[nodiscard]] const ConvolutionForm& require(const ConvolutionForm& form) const;
 
   // ---- decisions
 
@@ -72,7 +86,7 @@ class StepPlanner {
   int step_;
   const std::vector<Op>& ops_;
   const TensorPlaces& places_;
-  const Supports& supports_;
+  Offers offers_;
   std::int64_t scratch_end_;
   std::size_t at_ = 0;
   std::vector<LinearFusion> fusions_;  ///< by operation

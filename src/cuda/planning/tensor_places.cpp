@@ -31,9 +31,11 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
   // A streamed data set's plan has the staging buffers among the tensors.
   const std::int64_t inputs = resident ? reserve(plan.mode.buffers * streamed.input_bytes) : 0;
   plan.tensors.resize(workload.tensors.size());
+  const std::vector<Layout> layouts = choose_layouts(workload);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     const Tensor& tensor = workload.tensors[i];
     TensorPlace& place = plan.tensors[i];
+    place.layout = layouts[i];
     if (tensor.role == Role::input) {
       if (plan.mode.buffers > 0) {
         staged_[i] = inputs + streamed.plan.offset[i];

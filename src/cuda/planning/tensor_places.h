@@ -25,6 +25,7 @@ class TensorPlaces {
 
   /// Without a place where the tensor is `none`.
   [[nodiscard]] Operand operand(Id id) const;
+  [[nodiscard]] Layout layout(Id id) const { return plan_[id].layout; }
   /// The largest power of two that divides every address at which a step's operand will lie.
   [[nodiscard]] std::int64_t alignment(const Operand& operand, int step) const;
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }

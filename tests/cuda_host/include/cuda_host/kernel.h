@@ -127,4 +127,16 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize,
   const unsigned source = lane ^ static_cast<unsigned>(bits);
   return cuda_host::shuffle(mask, value, source / group <= lane / group ? source : lane, where);
 }
+
+inline unsigned __ballot_sync(unsigned mask, bool predicate,
+                              std::source_location where = std::source_location::current()) {
+  unsigned votes = predicate ? 1U << cuda_host::lane() : 0U;
+  for (int bits = warpSize / 2; bits > 0; bits /= 2) {
+    votes |= __shfl_xor_sync(mask, votes, bits, warpSize, where);
+  }
+  return votes;
+}
+
+/// The place of the lowest bit, from 1; 0 where there is none.
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// One convolution as a library is asked for it: pass, extents, types and what is fused. Data alone.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "crossover/tensor.h"
+
+namespace crossover::cuda {
+
+enum class ConvolutionPass {
+  forward,  ///< y from x and w
+  dx,       ///< x from w and y
+  dw,       ///< w from x and y
+};
+
+/// x [batch, height, width, in], w [out, size, size, in], y [batch, positions_down,
+/// positions_across, out], all dense. Sums are f32 or more precise.
+struct ConvolutionForm {
+  ConvolutionPass pass = ConvolutionPass::forward;
+  std::int64_t batch = 0, in = 0, height = 0, width = 0;
+  std::int64_t out = 0, positions_down = 0, positions_across = 0;
+  std::int64_t size = 1, stride = 1, padding = 0;
+  bool bias = false;           ///< forward: + bias [out], f32
+  bool relu = false;           ///< forward: then max(., 0)
+  std::int64_t alignment = 0;  ///< bytes, of all addresses
+  Type type = Type::f32;       ///< of what is read
+  Type result = Type::f32;     ///< of what is written
+
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
+  auto operator<=>(const ConvolutionForm&) const = default;
+};
+std::string to_string(const ConvolutionForm& form);
+
+/// 2 for each product of the sum that a value of y, dx or dw is, as if no window stood over an
+/// edge.
+double flops(const ConvolutionForm& form);
+
+}  // namespace crossover::cuda

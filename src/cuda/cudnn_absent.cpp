@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// In the place of cudnn_library.cpp in a build without cuDNN.
+#include "crossover/backend.h"
+#include "cudnn_library.h"
+
+namespace crossover::cuda {
+namespace {
+
+class NoCudnn : public ConvolutionLibrary {
+ public:
+  [[nodiscard]] int plans(const ConvolutionForm& /*form*/) override {
+    throw Unsupported("this build has no cuDNN: " CROSSOVER_NO_CUDNN);
+  }
+  [[nodiscard]] std::unique_ptr<ConvolutionPlan> make(const ConvolutionForm& form,
+                                                      int /*plan*/) override {
+    static_cast<void>(plans(form));
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+std::string cudnn_version() { return ""; }
+
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision /*precision*/) {
+  return std::make_unique<NoCudnn>();
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool.cuh"
+
+#include "../grid.cuh"
+#include "convert.cuh"
+
+namespace crossover::cuda {
+namespace {
+
+/// A Pooling in 32 bits: a GPU divides these several times faster.
+struct Window32 {
+  int channels, height, width, down, across, size, stride, padding;
+};
+
+Window32 in_32_bits(const Pooling& p) {
+  return {.channels = static_cast<int>(p.channels),
+          .height = static_cast<int>(p.height),
+          .width = static_cast<int>(p.width),
+          .down = static_cast<int>(p.positions_down),
+          .across = static_cast<int>(p.positions_across),
+          .size = static_cast<int>(p.size),
+          .stride = static_cast<int>(p.stride),
+          .padding = static_cast<int>(p.padding)};
+}
+
+/// Where an element of [batch, rows, columns, channels] is.
+struct Place {
+  int image, row, column, channel;
+};
+__device__ Place place_of(std::int64_t i, int rows, int columns, int channels) {
+  auto rest = static_cast<unsigned>(i);
+  Place place{};
+  place.channel = static_cast<int>(rest % static_cast<unsigned>(channels));
+  rest /= static_cast<unsigned>(channels);
+  place.column = static_cast<int>(rest % static_cast<unsigned>(columns));
+  rest /= static_cast<unsigned>(columns);
+  place.row = static_cast<int>(rest % static_cast<unsigned>(rows));
+  place.image = static_cast<int>(rest / static_cast<unsigned>(rows));
+  return place;
+}
+
+__device__ std::int64_t at(const Place& p, int row, int column, int rows, int columns,
+                           int channels) {
+  return ((static_cast<std::int64_t>(p.image) * rows + row) * columns + column) * channels +
+         p.channel;
+}
+
+/// [first, last) of an extent.
+struct Span32 {
+  int first, last;
+};
+/// The part of a window that lies in the image.
+__device__ Span32 inside(int position, int extent, const Window32& w) {
+  const int begin = position * w.stride - w.padding;
+  return {begin > 0 ? begin : 0, begin + w.size < extent ? begin + w.size : extent};
+}
+/// The windows that hold a row or column.
+__device__ Span32 holders(int place, int positions, const Window32& w) {
+  const int padded = place + w.padding;
+  const int first = padded < w.size ? 0 : (padded - w.size) / w.stride + 1;
+  const int last = padded / w.stride + 1;
+  return {first, last < positions ? last : positions};
+}
+/// How many rows or columns of a window lie in the image or the padding around it.
+__device__ int counted(int position, int extent, const Window32& w) {
+  const int begin = position * w.stride - w.padding;
+  const int end = extent + w.padding;
+  return (begin + w.size < end ? begin + w.size : end) - begin;
+}
+
+template <class T>
+__global__ void max_pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t count,
+                                Window32 w) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const Place place = place_of(i, w.down, w.across, w.channels);
+    const Span32 rows = inside(place.row, w.height, w);
+    const Span32 columns = inside(place.column, w.width, w);
+    float largest = 0;
+    int which = -1;
+    for (int row = rows.first; row < rows.last; ++row) {
+      for (int column = columns.first; column < columns.last; ++column) {
+        const float value = widen(x[at(place, row, column, w.height, w.width, w.channels)]);
+        if (which < 0 || value > largest) {
+          largest = value;
+          which = (row - (place.row * w.stride - w.padding)) * w.size +
+                  (column - (place.column * w.stride - w.padding));
+        }
+      }
+    }
+    y[i] = narrow<T>(largest);
+    where[i] = static_cast<std::uint8_t>(which);
+  }
+}
+
+template <class T>
+__global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, const T* dy, T* dx,
+                                     std::int64_t count, Window32 w, Activation x_activation) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const Place place = place_of(i, w.height, w.width, w.channels);
+    const Span32 down = holders(place.row, w.down, w);
+    const Span32 across = holders(place.column, w.across, w);
+    float sum = 0;
+    for (int row = down.first; row < down.last; ++row) {
+      for (int column = across.first; column < across.last; ++column) {
+        const std::int64_t from = at(place, row, column, w.down, w.across, w.channels);
+        const int own = (place.row - (row * w.stride - w.padding)) * w.size +
+                        (place.column - (column * w.stride - w.padding));
+        if (where[from] == own) {
+          const float factor = x_activation == Activation::identity
+                                   ? 1.0F
+                                   : derivative_from_result(x_activation, widen(y[from]));
+          sum += widen(dy[from]) * factor;
+        }
+      }
+    }
+    dx[i] = narrow<T>(sum);
+  }
+}
+
+template <class T>
+__global__ void average_pool_kernel(const T* x, T* y, std::int64_t count, Window32 w) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const Place place = place_of(i, w.down, w.across, w.channels);
+    const Span32 rows = inside(place.row, w.height, w);
+    const Span32 columns = inside(place.column, w.width, w);
+    float sum = 0;
+    for (int row = rows.first; row < rows.last; ++row) {
+      for (int column = columns.first; column < columns.last; ++column) {
+        sum += widen(x[at(place, row, column, w.height, w.width, w.channels)]);
+      }
+    }
+    const int of = counted(place.row, w.height, w) * counted(place.column, w.width, w);
+    y[i] = narrow<T>(sum / static_cast<float>(of));
+  }
+}
+
+template <class T>
+__global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::int64_t count,
+                                         Window32 w, Activation x_activation) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const Place place = place_of(i, w.height, w.width, w.channels);
+    const Span32 down = holders(place.row, w.down, w);
+    const Span32 across = holders(place.column, w.across, w);
+    float sum = 0;
+    for (int row = down.first; row < down.last; ++row) {
+      const int rows = counted(row, w.height, w);
+      for (int column = across.first; column < across.last; ++column) {
+        const int of = rows * counted(column, w.width, w);
+        sum += widen(dy[at(place, row, column, w.down, w.across, w.channels)]) /
+               static_cast<float>(of);
+      }
+    }
+    const float factor = x_activation == Activation::identity
+                             ? 1.0F
+                             : derivative_from_result(x_activation, widen(x[i]));
+    dx[i] = narrow<T>(sum * factor);
+  }
+}
+
+template <class T>
+__global__ void global_average_pool_kernel(const T* x, T* y, std::int64_t batch,
+                                           std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t count = batch * channels;
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const std::int64_t first = i / channels * pixels * channels + i % channels;
+    float sum = 0;
+    for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+      sum += widen(x[first + pixel * channels]);
+    }
+    y[i] = narrow<T>(sum / static_cast<float>(pixels));
+  }
+}
+
+template <class T>
+__global__ void global_average_pool_grad_kernel(const T* dy, T* dx, std::int64_t count,
+                                                std::int64_t pixels, std::int64_t channels) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const std::int64_t image = i / (pixels * channels);
+    dx[i] = narrow<T>(widen(dy[image * channels + i % channels]) / static_cast<float>(pixels));
+  }
+}
+
+std::int64_t results(const Pooling& p) {
+  return p.batch * p.positions_down * p.positions_across * p.channels;
+}
+
+std::int64_t elements_of(const Pooling& p) { return p.batch * p.height * p.width * p.channels; }
+
+}  // namespace
+
+void max_pool(cudaStream_t stream, Type type, const Pooling& pooling, const void* x, void* y,
+              std::uint8_t* where) {
+  const std::int64_t count = results(pooling);
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(max_pool_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
+           static_cast<T*>(y), where, count, in_32_bits(pooling));
+  });
+}
+
+void max_pool_grad(cudaStream_t stream, Type type, const Pooling& pooling, Activation x_activation,
+                   const void* y, const std::uint8_t* where, const void* dy, void* dx) {
+  const std::int64_t count = elements_of(pooling);
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(max_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(y), where,
+           static_cast<const T*>(dy), static_cast<T*>(dx), count, in_32_bits(pooling),
+           x_activation);
+  });
+}
+
+void average_pool(cudaStream_t stream, Type type, const Pooling& pooling, const void* x, void* y) {
+  const std::int64_t count = results(pooling);
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(average_pool_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
+           static_cast<T*>(y), count, in_32_bits(pooling));
+  });
+}
+
+void average_pool_grad(cudaStream_t stream, Type type, const Pooling& pooling,
+                       Activation x_activation, const void* x, const void* dy, void* dx) {
+  const std::int64_t count = elements_of(pooling);
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(average_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
+           static_cast<const T*>(dy), static_cast<T*>(dx), count, in_32_bits(pooling),
+           x_activation);
+  });
+}
+
+void global_average_pool(cudaStream_t stream, Type type, const void* x, void* y, std::int64_t batch,
+                         std::int64_t pixels, std::int64_t channels) {
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(global_average_pool_kernel<T>, grid_for(batch * channels), stream,
+           static_cast<const T*>(x), static_cast<T*>(y), batch, pixels, channels);
+  });
+}
+
+void global_average_pool_grad(cudaStream_t stream, Type type, const void* dy, void* dx,
+                              std::int64_t batch, std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t count = batch * pixels * channels;
+  with_float(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(global_average_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(dy),
+           static_cast<T*>(dx), count, pixels, channels);
+  });
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// In the place of src/cuda/cudnn_library.cpp: convolutions as convolution_form.h defines them,
+// summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
+#include "cudnn_library.h"
+
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "memory.h"
+#include "numbers.h"
+#include "ranges.h"
+#include "runtime.h"
+#include "streams.h"
+
+namespace cuda_host {
+namespace {
+
+using crossover::Type;
+using crossover::cuda::ConvolutionForm;
+using crossover::cuda::ConvolutionOperands;
+using crossover::cuda::ConvolutionPass;
+
+/// Bytes that each plan works in. All calculate alike; the first is not the fastest.
+struct MadeUp {
+  std::size_t workspace;
+  double microseconds;
+};
+constexpr std::array<MadeUp, 3> plans{{{8192, 5}, {0, 3}, {std::size_t{1} << 20U, 4}}};
+
+cudaDataType_t data_type(Type type) {
+  return type == Type::bf16 ? CUDA_R_16BF : type == Type::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+struct Extents {
+  std::int64_t x, w, y;
+};
+Extents extents_of(const ConvolutionForm& f) {
+  return {.x = f.batch * f.height * f.width * f.in,
+          .w = f.out * f.size * f.size * f.in,
+          .y = f.batch * f.positions_down * f.positions_across * f.out};
+}
+
+CUDA_HOST_CHECKED_BEFORE std::vector<double> read(const void* from, std::int64_t count, Type type,
+                                                  bool tf32) {
+  const Numbers numbers(from, data_type(type));
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = numbers.get(i);
+    values[static_cast<std::size_t>(i)] = tf32 ? to_tf32(value) : value;
+  }
+  return values;
+}
+
+/// meet(x, w, y) for the places of each product of the sums.
+template <class Meet>
+void for_each_product(const ConvolutionForm& f, const Meet& meet) {
+  for (std::int64_t n = 0; n < f.batch; ++n) {
+    for (std::int64_t down = 0; down < f.positions_down; ++down) {
+      for (std::int64_t across = 0; across < f.positions_across; ++across) {
+        for (std::int64_t r = 0; r < f.size; ++r) {
+          for (std::int64_t s = 0; s < f.size; ++s) {
+            const std::int64_t row = down * f.stride - f.padding + r;
+            const std::int64_t column = across * f.stride - f.padding + s;
+            if (row < 0 || row >= f.height || column < 0 || column >= f.width) {
+              continue;
+            }
+            for (std::int64_t o = 0; o < f.out; ++o) {
+              for (std::int64_t i = 0; i < f.in; ++i) {
+                meet(
+                    static_cast<std::size_t>(((n * f.height + row) * f.width + column) * f.in + i),
+                    static_cast<std::size_t>(((o * f.size + r) * f.size + s) * f.in + i),
+                    static_cast<std::size_t>(
+                        ((n * f.positions_down + down) * f.positions_across + across) * f.out + o));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void convolve(const ConvolutionForm& f, const ConvolutionOperands& of, bool tf32) {
+  const Extents extents = extents_of(f);
+  std::vector<double> sums;
+  void* result = nullptr;
+  const auto x = [&] { return read(of.x, extents.x, f.type, tf32); };
+  const auto w = [&] { return read(of.w, extents.w, f.type, tf32); };
+  const auto y = [&] { return read(of.y, extents.y, f.type, tf32); };
+  switch (f.pass) {
+    case ConvolutionPass::forward:
+      result = of.y;
+      sums.resize(static_cast<std::size_t>(extents.y));
+      for_each_product(f,
+                       [&, x = x(), w = w()](auto i, auto j, auto k) { sums[k] += x[i] * w[j]; });
+      break;
+    case ConvolutionPass::dx:
+      result = of.x;
+      sums.resize(static_cast<std::size_t>(extents.x));
+      for_each_product(f,
+                       [&, w = w(), y = y()](auto i, auto j, auto k) { sums[i] += w[j] * y[k]; });
+      break;
+    case ConvolutionPass::dw:
+      result = of.w;
+      sums.resize(static_cast<std::size_t>(extents.w));
+      for_each_product(f,
+                       [&, x = x(), y = y()](auto i, auto j, auto k) { sums[j] += x[i] * y[k]; });
+      break;
+  }
+  const auto* bias = static_cast<const float*>(of.bias);
+  const Numbers to(result, data_type(f.result));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    double value = sums[i] + (f.bias ? bias[i % static_cast<std::size_t>(f.out)] : 0.0);
+    value = f.relu && value < 0 ? 0 : value;
+    to.set(static_cast<std::int64_t>(i), value);
+  }
+}
+
+class HostPlan : public crossover::cuda::ConvolutionPlan {
+ public:
+  HostPlan(const ConvolutionForm& form, std::size_t number, bool tf32)
+      : form_(form), number_(number), tf32_(tf32) {}
+
+  void execute(cudaStream_t handle, const ConvolutionOperands& of) const override {
+    CROSSOVER_CUDA_CHECK(enter("cudnnExecute"));
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr) {
+      throw std::runtime_error("cuDNN: no such stream");
+    }
+    if ((state().device.failing_plans >> number_ & 1U) != 0) {
+      throw std::runtime_error("cuDNN: this plan does not run");
+    }
+    if (stream->capture != nullptr && state().device.cudnn_refuses_capture) {
+      static_cast<void>(invalidate(*stream, cudaErrorStreamCaptureUnsupported));
+      throw std::runtime_error("cuDNN: not in a capture");
+    }
+    const MadeUp& made_up = plans.at(number_);
+    if (made_up.workspace > 0 && static_cast<std::size_t>(of.workspace_bytes) < made_up.workspace) {
+      throw std::runtime_error("cuDNN: too little workspace");
+    }
+    const std::vector<Range> ranges = ranges_of(of, made_up.workspace);
+    if (const std::string what = fault(ranges); !what.empty()) {
+      violation("in a convolution, " + what);
+      fail_context(cudaErrorIllegalAddress);
+      return;  // as on a device: a later call tells
+    }
+    std::vector<const void*> addresses;
+    for (const Range& range : ranges) {
+      addresses.push_back(range.from);
+    }
+    Work work{.what = "convolution",
+              .run = {},
+              .blocks = blocks_of(addresses),
+              .microseconds = made_up.microseconds};
+    work.run = [form = form_, tf32 = tf32_, of, spoiled = made_up.workspace] {
+      if (spoiled > 0) {
+        std::memset(of.workspace, 0xff, spoiled);
+      }
+      convolve(form, of, tf32);
+    };
+    CROSSOVER_CUDA_CHECK(enqueue(*stream, std::move(work)));
+  }
+
+ private:
+  [[nodiscard]] std::vector<Range> ranges_of(const ConvolutionOperands& of,
+                                             std::size_t workspace) const {
+    const Extents extents = extents_of(form_);
+    const auto range = [&](const char* name, const void* at, std::int64_t count,
+                           ConvolutionPass writes) {
+      const bool written = form_.pass == writes;
+      return Range{
+          name, at,
+          static_cast<std::size_t>(count * crossover::bytes(written ? form_.result : form_.type)),
+          written};
+    };
+    std::vector<Range> ranges{range("x", of.x, extents.x, ConvolutionPass::dx),
+                              range("w", of.w, extents.w, ConvolutionPass::dw),
+                              range("y", of.y, extents.y, ConvolutionPass::forward)};
+    if (form_.bias) {
+      ranges.push_back(
+          {"the bias", of.bias, static_cast<std::size_t>(form_.out) * sizeof(float), false});
+    }
+    if (workspace > 0) {
+      ranges.push_back({"the workspace", of.workspace, workspace, true});
+    }
+    return ranges;
+  }
+
+  ConvolutionForm form_;
+  std::size_t number_;
+  bool tf32_;
+};
+
+class HostCudnn : public crossover::cuda::ConvolutionLibrary {
+ public:
+  explicit HostCudnn(crossover::Precision precision)
+      : tf32_(precision == crossover::Precision::tf32) {}
+
+  [[nodiscard]] int plans(const ConvolutionForm& form) override {
+    CROSSOVER_CUDA_CHECK(enter("cudnnPlans"));
+    if (!state().device.no_cudnn.empty()) {
+      throw crossover::Unsupported(state().device.no_cudnn);
+    }
+    const bool is_fused = form.bias || form.relu;
+    const bool fits = form.alignment >= crossover::bytes(form.type) &&
+                      (form.pass == ConvolutionPass::forward || !is_fused);
+    const bool refused = is_fused && state().device.refuses_fused_convolutions;
+    return fits && !refused ? static_cast<int>(cuda_host::plans.size()) : 0;
+  }
+
+  [[nodiscard]] std::unique_ptr<crossover::cuda::ConvolutionPlan> make(const ConvolutionForm& form,
+                                                                       int plan) override {
+    CROSSOVER_CUDA_CHECK(enter("cudnnMake"));
+    return std::make_unique<HostPlan>(form, static_cast<std::size_t>(plan), tf32_);
+  }
+
+ private:
+  bool tf32_;
+};
+
+}  // namespace
+}  // namespace cuda_host
+
+namespace crossover::cuda {
+
+std::string cudnn_version() { return "emulated"; }
+
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision) {
+  return std::make_unique<cuda_host::HostCudnn>(precision);
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of images and sequences on the emulation: thin ones in every mode and precision against
+// the reference, and the small golden runs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "crossover/catalogue.h"
+#include "crossover/networks.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
+#include "cuda_host.h"
+#include "golden.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+/// Without batch normalization, which magnifies rounding where a channel has few elements.
+std::vector<Model> plain_models() {
+  return {
+      alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
+      language_model({.vocabulary = 7, .hidden = 3, .time = 4}),
+  };
+}
+
+/// Every operation on images and sequences, odd extents, a window over the edge, an image that is
+/// normalized as it comes in.
+std::vector<Model> thin_models() {
+  Model odd{.name = "odd", .sample = {2, 7, 5}, .classes = 3, .layers = {}};
+  Value value = odd.add(BatchNormLayer{}, {0});
+  value = odd.add(DropoutLayer{0.3}, {value});
+  value = odd.add(AveragePoolLayer{{.size = 3, .stride = 2, .padding = 1}}, {value});
+  value = odd.add(ConvolutionLayer{4, {.size = 2, .stride = 2, .padding = 1}}, {value});
+  value = odd.add(MaxPoolLayer{{.size = 2, .padding = 1, .ceil = true}}, {value});
+  odd.add(LinearLayer{3}, {odd.add(FlattenLayer{}, {value})});
+  std::vector<Model> all = plain_models();
+  all.insert(
+      all.end(),
+      {odd, resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3}),
+       resnet(ResNetS{
+           .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})});
+  return all;
+}
+
+constexpr std::int64_t rows = 8;
+constexpr std::int64_t batch = 3;  // and a last one of 2
+
+Training training_of(const Model& model, Precision precision) {
+  return {fuse(training_epoch(model, {.rows = rows,
+                                      .batch = batch,
+                                      .optimizer = SgdOptions{},
+                                      .accumulate = 2,
+                                      .precision = precision})),
+          uniform_data(model, rows)};
+}
+
+class EmulatedNetwork : public testing::TestWithParam<Model> {};
+
+TEST_P(EmulatedNetwork, IsVerifiedInEveryMode) {
+  const Training training = training_of(GetParam(), Precision::f32);
+  const auto steps = std::ssize(training.workload.order);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  std::size_t number = 0;
+  for (const GpuMode& mode : gpu_modes()) {
+    if (number++ % 3 != 0 && !test_all()) {
+      continue;  // each execution and each placement is left
+    }
+    cuda_host::reset(number);
+    const auto program = started(*make_cuda_backend().backend, training, mode.options);
+    program->wait();
+    const std::int64_t before = cuda_host::executed();
+    program->enqueue(0, steps);
+    program->wait();
+    if (mode.options.execution == Execution::eager) {
+      constexpr std::int64_t sets_the_counter = 1;
+      EXPECT_EQ(cuda_host::executed() - before, program->launches() + sets_the_counter);
+    }
+    EXPECT_NO_THROW(verify(*program, training.workload, expected)) << mode.name;
+  }
+}
+
+class EmulatedPlainNetwork : public testing::TestWithParam<Model> {};
+
+TEST_P(EmulatedPlainNetwork, IsVerifiedInEveryPrecision) {
+  for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::f16}) {
+    const Training training = training_of(GetParam(), precision);
+    const auto steps = std::ssize(training.workload.order);
+    const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+    for (const bool fused : {true, false}) {
+      cuda_host::reset(2);
+      cuda_host::device().refuses_fused_convolutions = !fused;
+      const auto program = started(*make_cuda_backend().backend, training,
+                                   {.precision = precision, .execution = Execution::graph});
+      program->enqueue(0, steps);
+      EXPECT_NO_THROW(verify(*program, training.workload, expected, precision))
+          << to_string(precision) << fused;
+    }
+  }
+}
+
+constexpr auto named = [](const auto& parameters) {
+  std::string name = parameters.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+};
+
+INSTANTIATE_TEST_SUITE_P(Thin, EmulatedNetwork, testing::ValuesIn(thin_models()), named);
+INSTANTIATE_TEST_SUITE_P(Thin, EmulatedPlainNetwork, testing::ValuesIn(plain_models()), named);
+
+class EmulatedGoldenNetwork : public testing::TestWithParam<Golden> {};
+
+TEST_P(EmulatedGoldenNetwork, Trajectory) {
+  if (GetParam().large && !test_all()) {
+    GTEST_SKIP() << "large: with CROSSOVER_TEST_ALL";
+  }
+  const Training training = GetParam().training(Form::fused);
+  expect_golden(GetParam(), training,
+                *started(*make_cuda_backend().backend, training,
+                         {.execution = Execution::graph, .placement = Placement::pinned_async}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, EmulatedGoldenNetwork, testing::ValuesIn(golden_networks()),
+                         labelled);
+
+}  // namespace
+}  // namespace crossover::test

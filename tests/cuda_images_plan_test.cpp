@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA backend decides for networks of images and sequences: layouts, what is fused into a
+// convolution, launches. Needs no CUDA.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../src/cuda/plan.h"
+#include "crossover/networks.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+using cuda::ConvolutionForm;
+using cuda::ConvolutionLaunch;
+using cuda::ConvolutionPass;
+using cuda::LaunchPlan;
+using cuda::Layout;
+
+bool any_product(const cuda::ProductForm& /*unused*/) { return true; }
+bool none_fused(const ConvolutionForm& form) { return !form.bias && !form.relu; }
+
+Workload epoch(const Model& model, Precision precision = Precision::f32) {
+  return fuse(training_epoch(
+      model, {.rows = 4, .batch = 4, .optimizer = AdamWOptions{}, .precision = precision}));
+}
+
+Workload small_alexnet(Precision precision = Precision::f32) {
+  return epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}), precision);
+}
+
+LaunchPlan plan_of(const Workload& workload,
+                   const cuda::SupportsConvolution& convolutions = cuda::any_convolution) {
+  return cuda::make_plan(workload, {}, any_product, convolutions);
+}
+
+template <class L>
+std::int64_t count_of(const LaunchPlan& plan) {
+  return std::ssize(cuda::launches_of<L>(plan));
+}
+
+TEST(CudaLayout, OfImagesAndTheirWeightsIsChannelsLast) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Workload workload = small_alexnet(precision);
+    const LaunchPlan plan = plan_of(workload);
+    int images = 0;
+    for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+      const Tensor& tensor = workload.tensors[i];
+      if (plan.tensors[i].offset < 0 && tensor.role != Role::input) {
+        continue;  // fused away
+      }
+      const bool is_image = tensor.shape.size() == 4;
+      images += is_image ? 1 : 0;
+      EXPECT_EQ(plan.tensors[i].layout == Layout::channels_last, is_image) << tensor.name;
+    }
+    EXPECT_GT(images, 0);
+  }
+}
+
+TEST(CudaLayout, OfFourDimensionsWithoutAnImageOperationIsPlain) {
+  OneOp one;
+  const Id a = one.tensor("a", {2, 3, 4, 5});
+  const Id b = one.tensor("b", {2, 3, 4, 5});
+  one.operation(Add{.a = a, .b = b, .y = one.tensor("y", {2, 3, 4, 5})});
+  const std::vector<Layout> layouts = cuda::choose_layouts(one.workload);
+  EXPECT_EQ(std::count(layouts.begin(), layouts.end(), Layout::plain), 3);
+}
+
+TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
+  OneOp one;
+  const Id x = one.tensor("x", {2, 3, 4, 5});
+  const Id pooled = one.tensor("pooled", {2, 3});
+  one.operation(GlobalAveragePool{.x = x, .y = pooled});
+  one.workload.steps[0].ops.emplace_back(
+      Linear{.x = x, .w = one.tensor("w", {6, 5}), .y = one.tensor("y", {2, 3, 4, 6})});
+  EXPECT_THROW(cuda::choose_layouts(one.workload), Unsupported);
+}
+
+TEST(CudaLayout, TakesElementsThereAndBack) {
+  // [2, 3, 1, 2]: 2 images of 3 channels and 2 pixels.
+  const std::vector<std::uint16_t> plain{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const cuda::Arrangement arrangement = cuda::arrangement_of(Layout::channels_last, {2, 3, 1, 2});
+  std::vector<std::uint16_t> arranged(plain.size());
+  cuda::arrange(std::as_bytes(std::span(plain)), std::as_writable_bytes(std::span(arranged)).data(),
+                arrangement, 2);
+  EXPECT_EQ(arranged, (std::vector<std::uint16_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
+  std::vector<std::uint16_t> back(plain.size());
+  cuda::restore(std::as_bytes(std::span(arranged)).data(), std::as_writable_bytes(std::span(back)),
+                arrangement, 2);
+  EXPECT_EQ(back, plain);
+}
+
+TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
+  const Workload workload = small_alexnet();
+  const LaunchPlan fused = plan_of(workload);
+  for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(fused)) {
+    const bool forward = launch.form.pass == ConvolutionPass::forward;
+    EXPECT_EQ(launch.form.bias, forward);
+    EXPECT_EQ(launch.bias.exists(), forward);
+    EXPECT_EQ(launch.form.result, Type::f32);
+  }
+  // Three forward, three dw, and dx of all but the first.
+  EXPECT_EQ(count_of<ConvolutionLaunch>(fused), 8);
+  EXPECT_EQ(count_of<cuda::ChannelBiasLaunch>(fused), 0);
+  const LaunchPlan separate = plan_of(workload, none_fused);
+  EXPECT_EQ(count_of<ConvolutionLaunch>(separate), 8);
+  EXPECT_EQ(count_of<cuda::ChannelBiasLaunch>(separate), 3);
+  EXPECT_EQ(cuda::count_launches(workload, separate), cuda::count_launches(workload, fused) + 3);
+}
+
+TEST(CudaConvolutionPlan, KeepsGradientsOfWeightsInF32) {
+  for (const ConvolutionLaunch& launch :
+       cuda::launches_of<ConvolutionLaunch>(plan_of(small_alexnet(Precision::bf16)))) {
+    EXPECT_EQ(launch.form.type, Type::bf16);
+    EXPECT_EQ(launch.form.result, launch.form.pass == ConvolutionPass::dw ? Type::f32 : Type::bf16);
+  }
+}
+
+TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
+  EXPECT_THROW(plan_of(small_alexnet(), [](const ConvolutionForm& /*form*/) { return false; }),
+               Unsupported);
+}
+
+TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
+  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::workspace_for_convolutions);
+  EXPECT_EQ(plan_of(epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
+            cuda::workspace_for_products);
+}
+
+TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
+  const Workload workload = small_alexnet();
+  const Reorders reorders = cuda::count_reorders(workload, plan_of(workload));
+  // Only where more than one pixel and more than one channel are flattened, there and back.
+  const auto reshapes = cuda::launches_of<cuda::ReshapeLaunch>(plan_of(workload));
+  EXPECT_EQ(reorders.count, std::count_if(reshapes.begin(), reshapes.end(),
+                                          [](const auto& reshape) { return reshape.moves(); }));
+}
+
+TEST(CudaBatchNormPlan, TakesTwoLaunchesEachWay) {
+  const Workload workload =
+      epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
+  const LaunchPlan plan = plan_of(workload);
+  const std::int64_t layers = count_of<cuda::BatchNormLaunch>(plan);
+  EXPECT_GT(layers, 0);
+  EXPECT_EQ(count_of<cuda::BatchNormStatisticsLaunch>(plan), layers);
+  EXPECT_EQ(count_of<cuda::BatchNormGradSumsLaunch>(plan), layers);
+  EXPECT_EQ(count_of<cuda::BatchNormGradLaunch>(plan), layers);
+}
+
+TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
+  for (const std::int64_t rows : {100, 100'000}) {
+    OneOp one;
+    one.operation(LinearGrad{.x = one.tensor("x", {rows, 5}),
+                             .w = one.tensor("w", {3, 5}),
+                             .dy = one.tensor("dy", {rows, 3}),
+                             .dx = none,
+                             .dw = one.tensor("dw", {3, 5}),
+                             .dbias = one.tensor("dbias", {3})});
+    const LaunchPlan plan = cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& form) {
+      return form.epilogue == cuda::Epilogue::none;
+    });
+    const auto sums = cuda::launches_of<cuda::ColumnSumsLaunch>(plan);
+    ASSERT_EQ(sums.size(), rows == 100 ? 1 : 2);
+    EXPECT_EQ(sums.front().rows, rows);
+    EXPECT_EQ(sums.back().rows, rows == 100 ? rows : sums.front().parts);
+    EXPECT_EQ(sums.back().parts, 1);
+  }
+}
+
+TEST(CudaLstmPlan, HasTwoLaunchesForEachTimeStep) {
+  constexpr std::int64_t time = 4;
+  const Workload workload = epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
+  const LaunchPlan plan = plan_of(workload);
+  constexpr std::int64_t layers = 2;
+  EXPECT_EQ(count_of<cuda::LstmGatesLaunch>(plan), layers * time);
+  EXPECT_EQ(count_of<cuda::LstmGatesGradLaunch>(plan), layers * time);
+  const auto loss = cuda::launches_of<cuda::LossLaunch>(plan);
+  ASSERT_EQ(loss.size(), 1);
+  EXPECT_EQ(loss[0].rows, time * 4);
+  EXPECT_EQ(loss[0].time, time);
+}
+
+}  // namespace
+}  // namespace crossover::test
