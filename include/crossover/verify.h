@@ -37,7 +37,8 @@ Workload forward_part(const Workload& workload);
 /// reference_trajectory() does.
 double reference_first_loss(const Workload& workload, const Dataset& dataset);
 
-/// Each step's loss, relative; each parameter tensor, by the norm of the difference over its norm.
+/// Each step's loss, relative; each parameter tensor, by the norm of the difference over its norm,
+/// or, of a batch-normalized network, all of them together.
 struct Tolerance {
   double loss = 0;
   double parameters = 0;
@@ -45,8 +46,9 @@ struct Tolerance {
 
 /// For f32, what PyTorch's own float32 meets with a margin on the catalogue's networks; AdamW
 /// divides by the root of a squared gradient, which magnifies rounding where gradients are tiny.
-/// Batch-normalized networks are chaotic: 1e-3 and 2e-2 of the loss, and of parameters, some of
-/// which start at zero, little more than that there was an update (verify_operations() sees the
+/// Batch-normalized networks are chaotic: 1e-3 of the loss in f32, 2e-2 in coarser precisions; and
+/// some of their parameters start at zero, are nothing but updates, and differ by much of
+/// themselves, so that only the vector of all parameters is compared (verify_operations() sees the
 /// rest).
 /// Coarser precisions: twice the unit roundoff, which docs/method/verification.md derives. The
 /// Workload tells bf16 and f16; tf32, which it does not show, must be said.
@@ -62,7 +64,7 @@ struct Verification {
   std::int64_t steps_of = 0;  ///< of the epoch; `steps` where it has fewer
   Tolerance tolerance;
   double loss_error = 0;          ///< largest of all steps
-  double parameter_error = 0;     ///< largest of all tensors
+  double parameter_error = 0;     ///< largest of all tensors, or of their vector
   std::int64_t undetermined = 0;  ///< steps whose update was not verified: verify_between_kinks()
 };
 

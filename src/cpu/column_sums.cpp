@@ -2,6 +2,8 @@
 #include "column_sums.h"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 #include "crossover/float16.h"
 #include "split.h"
@@ -9,17 +11,32 @@
 namespace crossover::cpu {
 namespace {
 
+/// Of a few columns at a time, so that their sums stay in registers and what they are added to is
+/// rounded once.
 template <class T>
 void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t columns,
                  bool accumulate, float* sums) {
   split(threads, columns, [=](std::int64_t begin, std::int64_t end) {
-    if (!accumulate) {
-      std::fill(sums + begin, sums + end, 0.0F);
-    }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const T* row = matrix + r * columns;
-      for (std::int64_t c = begin; c < end; ++c) {
-        sums[c] += widened(row[c]);
+    constexpr std::int64_t together = 64;
+    for (std::int64_t first = begin; first < end; first += together) {
+      const std::int64_t width = std::min(together, end - first);
+      std::array<float, together> sum{};
+      const auto add_rows = [&](auto count) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const T* row = matrix + r * columns + first;
+          for (std::int64_t c = 0; c < count; ++c) {
+            sum[static_cast<std::size_t>(c)] += widened(row[c]);
+          }
+        }
+      };
+      if (width == together) {
+        add_rows(std::integral_constant<std::int64_t, together>{});
+      } else {
+        add_rows(width);
+      }
+      for (std::int64_t c = 0; c < width; ++c) {
+        float& to = sums[first + c];
+        to = (accumulate ? to : 0) + sum[static_cast<std::size_t>(c)];
       }
     }
   });

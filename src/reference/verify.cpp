@@ -17,6 +17,14 @@
 namespace crossover {
 namespace {
 
+template <class Operation>
+bool uses(const Workload& workload) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(),
+                       [](const Op& op) { return std::holds_alternative<Operation>(op); });
+  });
+}
+
 void compare_loss(double got, double expected, std::int64_t step, Verification& result) {
   const std::string what = "the loss of step " + std::to_string(step + 1);
   if (!std::isfinite(got)) {
@@ -74,18 +82,54 @@ Verification verification_of(const Program& program, const Workload& workload, s
           .tolerance = tolerance_for(workload, precision, program.arithmetic())};
 }
 
-void compare_parameter(Program& program, const Workload& workload, Id id,
-                       const std::vector<double>& expected, Verification& result) {
-  take(relative_error(download(program, workload, id), expected), result.tolerance.parameters,
-       "tensor '" + workload[id].name + "' after " + std::to_string(result.steps) + " steps",
-       result.parameter_error);
-}
+/// What compares parameters after steps, each with the values that it is given.
+class ParameterComparison {
+ public:
+  ParameterComparison(Program& program, const Workload& workload, Verification& result)
+      : program_(program), workload_(workload), result_(result) {}
+
+  void compare(Id id, std::span<const double> expected) {
+    const std::vector<double> got = download(program_, workload_, id);
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+      norm += expected[i] * expected[i];
+    }
+    if (all_together_) {
+      difference_ += difference;
+      norm_ += norm;
+    } else {
+      take_error(difference, norm, "tensor '" + workload_[id].name + "'");
+    }
+  }
+
+  void finish() {
+    if (all_together_) {
+      take_error(difference_, norm_, "the vector of all parameters");
+    }
+  }
+
+ private:
+  void take_error(double difference, double norm, const std::string& what) {
+    take(std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30), result_.tolerance.parameters,
+         what + " after " + std::to_string(result_.steps) + " steps", result_.parameter_error);
+  }
+
+  Program& program_;
+  const Workload& workload_;
+  Verification& result_;
+  const bool all_together_ = uses<BatchNorm>(workload_);
+  double difference_ = 0, norm_ = 0;  ///< squares
+};
 
 void compare_parameters(Program& program, const Workload& workload, const Trajectory& trajectory,
                         Verification& result) {
+  ParameterComparison comparison(program, workload, result);
   for (const auto& [id, expected] : trajectory.parameters) {
-    compare_parameter(program, workload, id, expected, result);
+    comparison.compare(id, expected);
   }
+  comparison.finish();
 }
 
 /// Whether rounding may put an input of a ReLU on the other side of zero in the step that the
@@ -121,14 +165,6 @@ void adopt(Program& program, const Workload& workload, Reference& reference) {
       upload(program, workload, id, reference[id]);
     }
   }
-}
-
-template <class Operation>
-bool uses(const Workload& workload) {
-  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
-    return std::any_of(step.ops.begin(), step.ops.end(),
-                       [](const Op& op) { return std::holds_alternative<Operation>(op); });
-  });
 }
 
 }  // namespace
@@ -207,17 +243,17 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
   if (stored != Precision::f32) {
     precision = stored;
   }
-  if (uses<BatchNorm>(workload)) {
-    return precision == Precision::f32 ? Tolerance{.loss = 1e-3, .parameters = 0.1}
-                                       : Tolerance{.loss = 2e-2, .parameters = 0.9};
-  }
   constexpr double adamw_magnifies = 5;
-  if (precision == Precision::f32) {
-    return {.loss = (adamw ? adamw_magnifies : 1) * 1e-5, .parameters = 1e-4};
-  }
   const double two_roundings =
       2 * unit_roundoff(precision, arithmetic) * (adamw ? adamw_magnifies : 1);
-  return {.loss = two_roundings, .parameters = two_roundings};
+  Tolerance tolerance =
+      precision == Precision::f32
+          ? Tolerance{.loss = (adamw ? adamw_magnifies : 1) * 1e-5, .parameters = 1e-4}
+          : Tolerance{.loss = two_roundings, .parameters = two_roundings};
+  if (uses<BatchNorm>(workload)) {
+    tolerance.loss = precision == Precision::f32 ? 1e-3 : 2e-2;
+  }
+  return tolerance;
 }
 
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
@@ -269,10 +305,11 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
       ++result.undetermined;
       adopt(program, workload, reference);
     } else {
+      ParameterComparison comparison(program, workload, result);
       for (const Id id : tensors_of(workload, Role::parameter)) {
-        const auto expected = reference[id];
-        compare_parameter(program, workload, id, {expected.begin(), expected.end()}, result);
+        comparison.compare(id, reference[id]);
       }
+      comparison.finish();
     }
     first = step + 1;
   }
