@@ -111,12 +111,15 @@ TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
 }
 
 TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
-  const Configuration graph_pinned{
-      {"execution", "graph"}, {"data", "pinned"}, {"products", "heuristic"}};
+  const Configuration graph_pinned{{"execution", "graph"},
+                                   {"data", "pinned"},
+                                   {"products", "heuristic"},
+                                   {"cudnn", "heuristic"}};
   const Arguments chosen = parse({"--execution=graph", "--placement=pinned"});
   EXPECT_EQ(chosen.training_modes, std::vector<Configuration>{graph_pinned});
   EXPECT_EQ(chosen.operation_modes,
-            (std::vector<Configuration>{{{"execution", "graph"}, {"products", "heuristic"}}}));
+            (std::vector<Configuration>{
+                {{"execution", "graph"}, {"products", "heuristic"}, {"cudnn", "heuristic"}}}));
 
   const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
   EXPECT_EQ(quick.training_modes.size(), 3U * 2);

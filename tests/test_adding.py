@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation and a layer: this does what it says, to the letter."""
+"""docs/adding.md adds a network, an operation, a layer: this does what it says, to the letter."""
 
 import re
 import shutil

@@ -273,8 +273,9 @@ class Breaker {
         instead("skips parameter " + std::to_string(i), op, [i](auto& o) { forget(o, i); });
       }
     }
-    // A place of another window's maximum may lie outside the image: that one is not moved.
-    if constexpr (requires { op.window; } && !std::is_same_v<Operation, MaxPoolGrad>) {
+    // A place of another window's maximum may lie outside the image: of these neither is moved.
+    if constexpr (requires { op.window; } && !std::is_same_v<Operation, MaxPool> &&
+                  !std::is_same_v<Operation, MaxPoolGrad>) {
       break_window(op);
     }
   }

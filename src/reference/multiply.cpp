@@ -110,7 +110,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, Matr
   const bool large = m * n * k > 100000;  // below, threads cost more than they bring
 #pragma omp parallel if (large)
   {
-    const std::int64_t deepest = std::min(k, depth);
+    const std::int64_t deepest = std::clamp<std::int64_t>(k, 1, depth);
     auto a_memory = aligned(rounded_up(std::min(m, tile_rows), block_rows) * deepest);
     auto b_memory = aligned(rounded_up(std::min(n, tile_columns), block_columns) * deepest);
     double* const a_panels = a_memory.data()->values.data();
