@@ -35,8 +35,7 @@ void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t c
         add_rows(width);
       }
       for (std::int64_t c = 0; c < width; ++c) {
-        float& to = sums[first + c];
-        to = (accumulate ? to : 0) + sum[static_cast<std::size_t>(c)];
+        sums[first + c] = (accumulate ? sums[first + c] : 0) + sum[static_cast<std::size_t>(c)];
       }
     }
   });

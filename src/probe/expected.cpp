@@ -56,12 +56,15 @@ template <class T>
 template <class T>
 void check_periodic(std::span<const T> got, std::int64_t first, std::span<const T> period,
                     const char* what) {
+  const auto differ = [](std::span<const T> a, std::span<const T> b) {
+    return std::memcmp(std::as_bytes(a).data(), std::as_bytes(b).data(), a.size_bytes()) != 0;
+  };
   std::size_t at = static_cast<std::size_t>(first) % period.size();
   for (std::size_t done = 0; done < got.size(); at = 0) {
     const std::size_t count = std::min(got.size() - done, period.size() - at);
-    if (std::memcmp(&got[done], &period[at], count * sizeof(T)) != 0) {
+    if (differ(got.subspan(done, count), period.subspan(at, count))) {
       for (std::size_t i = 0; i < count; ++i) {
-        if (std::memcmp(&got[done + i], &period[at + i], sizeof(T)) != 0) {
+        if (differ(got.subspan(done + i, 1), period.subspan(at + i, 1))) {
           fail(what, got[done + i], period[at + i], first + static_cast<std::int64_t>(done + i));
         }
       }
