@@ -33,6 +33,8 @@ struct Extent {
   std::int64_t start;       ///< may be in the padding
   std::int64_t first, end;  ///< in the image
   std::int64_t covered;     ///< in the image or the padding
+
+  [[nodiscard]] bool holds(std::int64_t at) const { return first <= at && at < end; }
 };
 
 Extent extent_of(const Window& window, std::int64_t position, std::int64_t size) {
@@ -138,7 +140,9 @@ void MaxPoolGrad::execute(ReferenceRun& run) const {
         const std::int64_t column = columns.start + in_window % window.size;
         const double factor =
             result != nullptr ? derivative_from_result(x_activation, result[at]) : 1;
-        to[plane + row * width + column] += from[at] * factor;
+        if (rows.holds(row) && columns.holds(column)) {  // whatever `where` says
+          to[plane + row * width + column] += from[at] * factor;
+        }
       });
 }
 
