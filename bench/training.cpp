@@ -215,9 +215,16 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
   std::vector<Configuration> modes = arguments_.training_modes;
-  if (iteration_ == Iteration::step) {  // whose graph is that of the step
-    std::erase_if(modes, [](const Configuration& mode) {
-      return options_of(mode).execution == Execution::graph_epoch;
+  if (iteration_ == Iteration::step) {
+    // A graph is that of the step. A large step hides how its batch is copied, so that the best and
+    // no copy do, unless others are asked for.
+    const bool every_placement =
+        arguments_.sweep.name == "full" || is_given(arguments_, "--placement");
+    std::erase_if(modes, [&](const Configuration& mode) {
+      const CompileOptions options = options_of(mode);
+      return options.execution == Execution::graph_epoch ||
+             (!every_placement &&
+              (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
   }
   return targets_of(devices, common, threads(), modes);

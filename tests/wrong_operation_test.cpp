@@ -512,6 +512,9 @@ INSTANTIATE_TEST_SUITE_P(Thin, Fusing, testing::ValuesIn(thin_networks()),
 class Update : public testing::TestWithParam<std::string> {};
 
 TEST_P(Update, IsFarMoreThanItsRounding) {
+  if (CROSSOVER_SANITIZED && !test_all()) {
+    GTEST_SKIP() << "runs no code that thin networks do not: without sanitizers";
+  }
   const Task task = find_model(GetParam());
   constexpr std::int64_t few = 2;
   const Workload workload = make_cpu_backend()->optimize(with_visible_updates(
