@@ -1,38 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
 """The README shows what a committed file says, and not what an older one said.
 
-python tests/test_readme.py      draw its chart and write its table again
+python tests/test_readme.py      draw its chart and write its tables again
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from plots import loading, rows  # noqa: E402
+from plots.analysis.shi import load_shi  # noqa: E402
 from plots.network import epoch_rows  # noqa: E402
 from plots.tables.epochs import best_table  # noqa: E402
 from plots.tables.formats import as_markdown  # noqa: E402
+from plots.tables.shi import ratio_table  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
-TABLE = re.compile(r"(<!-- best epochs -->\n).*?(<!-- end -->)", re.DOTALL)
+EPOCHS = re.compile(r"(<!-- best epochs -->\n).*?(<!-- end -->)", re.DOTALL)
+STEPS = re.compile(r"(<!-- steps -->\n).*?(<!-- end -->)", re.DOTALL)
+STEP_COLUMNS = (
+    "network",
+    "on",
+    "seconds",
+    "published_cpu_seconds",
+    "cpu_ratio",
+    "published_gpu_seconds",
+    "gpu_ratio",
+)
+
+
+def linked(words: str) -> rows.File:
+    """The file that the README links with these words."""
+    text = README.read_text(encoding="utf-8")
+    found = re.search(rf"\[{words}\]\((results/[^)]+\.json)\)", text)
+    assert found, f"README.md: no link from '{words}' to a file under results/"
+    return loading.load_file(ROOT / found[1])
 
 
 def measured() -> rows.File:
-    """The file that the README names below its table."""
-    text = README.read_text(encoding="utf-8")
-    found = re.search(r"\[one file\]\((results/[^)]+\.json)\)", text)
-    assert found, "README.md: no link to one file under results/"
-    return loading.load_file(ROOT / found[1])
+    return linked("one file")
 
 
 def table() -> str:
     return as_markdown(best_table(epoch_rows(measured())))
+
+
+def steps() -> str:
+    """The ratios to the published figures, without who published them, and without notes."""
+    whole = ratio_table(load_shi(), [linked("this file")])
+    kept = [i for i, column in enumerate(whole.columns) if column.key in STEP_COLUMNS]
+    lines = tuple(tuple(replace(line[i], marks=()) for i in kept) for line in whole.lines)
+    columns = tuple(whole.columns[i] for i in kept)
+    return as_markdown(replace(whole, columns=columns, lines=lines, notes=()))
 
 
 def chart() -> bytes:
@@ -43,8 +69,13 @@ def chart() -> bytes:
 
 
 def test_the_table_is_of_the_file_it_names() -> None:
-    found = TABLE.search(README.read_text(encoding="utf-8"))
+    found = EPOCHS.search(README.read_text(encoding="utf-8"))
     assert found and found[0] == f"{found[1]}{table()}{found[2]}"
+
+
+def test_the_table_of_steps_is_of_the_file_it_names() -> None:
+    found = STEPS.search(README.read_text(encoding="utf-8"))
+    assert found and found[0] == f"{found[1]}{steps()}{found[2]}"
 
 
 def test_the_example_row_is_of_that_file() -> None:
@@ -58,9 +89,9 @@ def test_the_example_row_is_of_that_file() -> None:
 
 def write() -> None:
     text = README.read_text(encoding="utf-8")
-    README.write_text(
-        TABLE.sub(lambda found: f"{found[1]}{table()}{found[2]}", text), encoding="utf-8"
-    )
+    text = EPOCHS.sub(lambda found: f"{found[1]}{table()}{found[2]}", text)
+    text = STEPS.sub(lambda found: f"{found[1]}{steps()}{found[2]}", text)
+    README.write_text(text, encoding="utf-8")
     CHART.write_bytes(chart())
 
 
