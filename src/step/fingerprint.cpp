@@ -7,14 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "crossover/random.h"
+
 namespace crossover {
 namespace {
-
-constexpr std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31U);
-}
 
 class Hash {
  public:
@@ -82,7 +78,7 @@ class Hash {
     add_all(step, first_row);
   }
 
-  void word(std::uint64_t bits) { state_ = mix(state_ ^ bits); }
+  void word(std::uint64_t bits) { state_ = finalized(state_ ^ bits); }
 
   std::uint64_t state_ = 0xCBF29CE484222325U;
 };
