@@ -46,7 +46,7 @@ _MEMORY = {
     **{"a10": (384, 12.5e9), "a100": (5120, 2.43e9), "rtx-4060": (128, 17e9)},
     **{"rtx-4060-laptop": (128, 16e9), "rtx-4070": (192, 21e9), "rtx-4090": (384, 21e9)},
     **{"l4": (192, 12.5e9), "l40s": (384, 18e9), "h100": (5120, 5.238e9)},
-    **{"rtx-5090": (512, 28e9), "jetson-agx-orin": (256, 6.4e9)},
+    **{"rtx-5090": (512, 28e9), "jetson-agx-orin": (256, 6.4e9), "jetson-orin-nano": (128, 6.4e9)},
 }
 # Each is faster than the one before it in every rate that both have.
 _LINES = [
