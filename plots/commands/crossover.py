@@ -133,9 +133,11 @@ def _tables(
 
 
 def _published(crossovers: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
-    """What others hard-code beside each file, then what they measured; raises OSError."""
+    """What others hard-code beside each file that has crossovers, or once if none has; then what
+    others measured. Raises OSError."""
     thresholds = load_thresholds()
-    tables = [thresholds_table(thresholds, file, found) for file, found in crossovers]
+    beside = [pair for pair in crossovers if pair[1]] or crossovers[:1]
+    tables = [thresholds_table(thresholds, file, found) for file, found in beside]
     return [*tables, published_table(load_published())]
 
 

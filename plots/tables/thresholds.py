@@ -53,7 +53,8 @@ def thresholds_table(
         found = _nearest(threshold, compared)
         lines += [_line(threshold, one, notes) for one in found or (None,)]
     return Table(
-        f"What others hard-code, and what is measured on {file.machine.id}",
+        "What others hard-code"
+        + (f", and what is measured on {file.machine.id}" if compared else ""),
         _COLUMNS,
         tuple(lines),
         tuple(notes),

@@ -29,7 +29,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         blocks=(
             *(_block(experiment) for experiment in shown),
             _others(context.experiments),
-            *(_hard_coded(file, context) for file in files[: context.detailed]),
+            *(_hard_coded(file, context) for file in _beside(files[: context.detailed], context)),
         ),
         links=tuple(_link(experiment) for experiment in shown),
     )
@@ -67,11 +67,19 @@ def _others(experiments: Sequence[Experiment]) -> Block:
     )
 
 
+def _beside(files: Sequence[File], context: Context) -> Sequence[File]:
+    """The files that thresholds stand beside: those with crossovers, else any one."""
+    return [file for file in files if context.comparisons(file)] or files[:1]
+
+
 def _hard_coded(file: File, context: Context) -> Block:
-    thresholds = load_thresholds()
-    table = thresholds_table(thresholds, file, context.comparisons(file))
-    title = f"What others hard-code ({len(thresholds)}), beside what was measured here"
-    return Block(machine=file.machine.id, folds=(Fold(title, (table,)),))
+    thresholds, compared = load_thresholds(), context.comparisons(file)
+    table = thresholds_table(thresholds, file, compared)
+    title = f"What others hard-code ({len(thresholds)})"
+    if not compared:
+        return Block(folds=(Fold(title, (table,)),))
+    folds = (Fold(f"{title}, beside what was measured here", (table,)),)
+    return Block(machine=file.machine.id, folds=folds)
 
 
 def _link(experiment: Experiment) -> Link:
