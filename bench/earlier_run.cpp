@@ -194,7 +194,7 @@ std::map<std::string, Json> conditions(const Json& context) {
       continue;
     }
     for (const auto& [place, value] : of_part->flatten().items()) {
-      const std::string whole = "/" + std::string(part) + place;
+      const std::string whole = std::string("/").append(part).append(place);
       if (std::none_of(of_a_moment.begin(), of_a_moment.end(),
                        [&](const std::string& moment) { return whole.starts_with(moment); })) {
         found[whole] = value;
