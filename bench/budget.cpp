@@ -107,7 +107,8 @@ double parse_budget(const std::string& flag, const std::string& text) {
       }
     }
   }
-  throw UsageError(flag + "=" + text + " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
+  throw UsageError(flag + "=" + text +
+                   " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
 }
 
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows) {
@@ -167,8 +168,7 @@ double Budget::expected(const Group& group) const {
 
 /// Should it take longer than expected, it still ends in time.
 bool Budget::fits(double expected_seconds) const {
-  return expected_seconds <= left() &&
-         doubt * expected_seconds <= left() + tolerated * seconds_;
+  return expected_seconds <= left() && doubt * expected_seconds <= left() + tolerated * seconds_;
 }
 
 void Budget::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
@@ -191,8 +191,7 @@ void Budget::take(const Group& group, const std::function<int(const std::string&
     note();
     const auto before = took_.find(name);
     const bool is_next = sums.contains(name);
-    const bool goes_on =
-        !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
+    const bool goes_on = !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
     last = goes_on ? name : "";
     begun[name] = std::chrono::steady_clock::now();
     return goes_on;
@@ -269,7 +268,7 @@ void Budget::measure(const std::vector<PlannedRow>& plan,
   constexpr double ample = 0.5;
   constexpr int few = 5;
   constexpr int fewest = 3;
-  most_at_first_ = sum < generous * left()         ? std::numeric_limits<int>::max()
+  most_at_first_ = sum < generous * left()      ? std::numeric_limits<int>::max()
                    : of_ladder < ample * left() ? few
                                                 : fewest;
   const auto pass = [&](const auto& wanted) {

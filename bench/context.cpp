@@ -96,12 +96,9 @@ std::string fingerprint_of(const std::string& path) {
 }
 
 Json software_json(const Devices& devices) {
-  Json software = {{"commit", build::commit},
-                   {"dirty", build::dirty},
-                   {"compiler", build::compiler},
-                   {"flags", build::flags},
-                   {"build_type", build::build_type},
-                   {"libraries", libraries_json(devices)}};
+  Json software = {{"commit", build::commit},         {"dirty", build::dirty},
+                   {"compiler", build::compiler},     {"flags", build::flags},
+                   {"build_type", build::build_type}, {"libraries", libraries_json(devices)}};
   if (build::dirty || std::string(build::commit).empty()) {
     software["program"] = fingerprint_of("/proc/self/exe");
   }

@@ -114,8 +114,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
     }
   }
   std::ostringstream line;
-  line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size())) << output_.kept + reported_.size()
-       << "/" << selected_ << "] " << name << "  ";
+  line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
+       << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
   if (!error.empty()) {
     line << to_string(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
                                                                      : Outcome::failed)

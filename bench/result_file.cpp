@@ -195,10 +195,9 @@ void ResultFile::put(const std::string& name, const Json& facts, const std::vect
     write();
   } catch (const std::runtime_error& error) {
     std::error_code ignored;
-    throw std::runtime_error(std::string(error.what()) +
-                             (std::filesystem::exists(current_, ignored)
-                                  ? "; it keeps the rows before " + name
-                                  : "; its rows are lost"));
+    throw std::runtime_error(std::string(error.what()) + (std::filesystem::exists(current_, ignored)
+                                                              ? "; it keeps the rows before " + name
+                                                              : "; its rows are lost"));
   }
 }
 

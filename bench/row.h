@@ -60,8 +60,8 @@ struct Result {
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
   RowVerification verification;
-  std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
-  bool out_of_memory = false;               ///< why it was skipped
+  std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
+  bool out_of_memory = false;                            ///< why it was skipped
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };
 
