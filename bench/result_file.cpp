@@ -158,6 +158,7 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   if (earlier) {
     current_ = earlier->path;
     context_ = std::move(earlier->context);
+    context_["crossover"].erase("budget");
     rows_ = std::move(earlier->rows);
     earlier_rows_ = rows_.size();
     remove_leftovers(current_);
