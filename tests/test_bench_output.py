@@ -168,7 +168,7 @@ def meanwhile(
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
-        preexec_fn=prepare,
+        preexec_fn=prepare,  # noqa: PLW1509 - there are no threads
     ) as process:
         try:
             deadline = time.monotonic() + LIMIT_SECONDS
