@@ -25,6 +25,9 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/planned_gpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/profile_counters.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/pair_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/refinement.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/search.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reporter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/require_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/result_file.cpp
