@@ -20,15 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string now_in_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
-  return text;
-}
-
 /// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
 Json environment_json() {
   Json variables = Json::object();
@@ -99,6 +90,15 @@ Json axes_json() {
 }
 
 }  // namespace
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
+  return text;
+}
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
