@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "budget.h"
 #include "context.h"
+#include "refine/refine.h"
 #include "reporter.h"
 #include "result_file.h"
 #include "sampler.h"
@@ -71,6 +73,37 @@ std::string shares(const Spent& spent) {
   return text.str();
 }
 
+/// Looks between the sizes of the sweep, for `seconds` at most.
+void look_closer(const Session& session, Sampler& sampler, ResultFile* file, double seconds) {
+  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
+                           !is_given(arguments, "--benchmark_filter") && !arguments.resume;
+  if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
+    return;
+  }
+  RefineLimits limits;
+  limits.seconds = std::min(limits.seconds, seconds);
+  limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
+  const auto seconds_taken = [&](const std::string& name) {
+    std::vector<double> taken;
+    for (const Run& run : sampler.repetitions(name)) {
+      if (error_of(run).empty()) {
+        taken.push_back(seconds_of(run));
+      }
+    }
+    return taken;
+  };
+  refine(arguments.refine, arguments, devices, rows,
+         {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
+          .finish = [&](const std::string& name) { sampler.finish(name); },
+          .seconds = seconds_taken},
+         limits, [&](const nlohmann::ordered_json& refinements) {
+           if (file != nullptr) {
+             file->note("refinements", refinements);
+           }
+         });
+}
+
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
@@ -112,10 +145,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::vector<std::string> open;
   if (arguments.budget_seconds) {
     Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, {});
+    budget.measure(plan, [&](double seconds) {
+      look_closer(session, sampler, file ? &*file : nullptr, seconds);
+    });
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());
+    look_closer(session, sampler, file ? &*file : nullptr, std::numeric_limits<double>::infinity());
   }
   reporter.finish();
   benchmark::Shutdown();

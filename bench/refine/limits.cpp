@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "refinement.h"
+#include "limits.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a refinement goes.
+// How far a refinement goes, and what it takes for granted.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,11 @@
 namespace crossover::bench {
 
 struct RefineLimits {
-  double error = 0.05;            ///< probability that any sure winner is none
-  std::size_t most_sizes = 32;    ///< that may be tried
-  std::int64_t most_pairs = 100;  ///< of a size
+  double error = 0.05;             ///< probability that any sure winner is none
+  std::size_t most_sizes = 32;     ///< that may be tried
+  std::int64_t most_pairs = 100;   ///< of a size
+  double seconds = 60;             ///< after which nothing more is tried
+  double min_time_seconds = 0.02;  ///< of one repetition; less where the sweep's is less
 
   /// Of one size, so that `error` holds for all of them (Bonferroni).
   [[nodiscard]] double error_of_size() const { return error / static_cast<double>(most_sizes); }
