@@ -36,7 +36,7 @@ def _fits(stated: Mapping[str, str], common: Mapping[str, str], curve: Curve) ->
 
 
 def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
-    """Where the pairs see a change, in words: "2 threads from between 2,982 and 3,377 parameters"."""
+    """Where the pairs see a change, in words: "2 threads from between 806 and 919 parameters"."""
     said = [_interval_words(interval, sides) for interval in one.intervals[:_MOST]]
     if len(one.intervals) > _MOST:
         said.append(f"{len(one.intervals) - _MOST} more changes")

@@ -10,6 +10,8 @@ import numpy as np
 from plots import units
 from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.curves import Curve, left_out
+from plots.analysis.paired import disagree, pairs_of, pairs_words
+from plots.analysis.regret import regret
 from plots.analysis.speed_up import SpeedUp
 from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes
@@ -36,6 +38,7 @@ _TITLES = {
     "Gemm": "Crossover of square matrix products",
     "Layer": "Crossover of layers",
 }
+DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
@@ -47,6 +50,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     """
     flags: dict[str, int] = {}
     lines = []
+    paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
     for file, comparisons in found:
         for comparison in comparisons:
             cpu, gpu = comparison.cpu, comparison.gpu
@@ -63,6 +67,8 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     _size(crossover.size),
                     _size(crossover.low),
                     _size(crossover.high),
+                    *((_pairs(file, comparison, flags),) if paired else ()),
+                    *_lost(comparison),
                     _crossings(crossover),
                 )
             )
@@ -75,12 +81,39 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         Column("measure", "over"),
         Column("crossover", "GPU wins from", numeric=True),
         *_INTERVAL,
+        *((Column("pairs", "pairs say"),) if paired else ()),
+        Column("regret", "time lost", numeric=True),
+        Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
         Column("crossings", "crossings", for_programs=True),
     )
     families = {one.common["family"] for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
+
+
+def _pairs(file: File, one: Comparison, flags: dict[str, int]) -> Cell:
+    """What pairs of both sides say, marked where that contradicts the interval."""
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if not pairs:
+        return NOTHING
+    words = pairs_words(pairs, ("CPU", "GPU"))
+    return Cell(
+        words, words, marks=marks([DISAGREES] if disagree(one.crossover, pairs) else [], flags)
+    )
+
+
+def _lost(one: Comparison) -> tuple[Cell, Cell]:
+    """The shares of the time that following the crossover loses: on average, and at most."""
+    lost = regret(one.crossover, one.cpu, one.gpu)
+    if lost is None:
+        return NOTHING, NOTHING
+    return share(lost.mean), share(lost.largest)
+
+
+def share(part: float) -> Cell:
+    """A part of a whole, in percent."""
+    return Cell(f"{100 * part:.1f} %", part)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:

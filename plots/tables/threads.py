@@ -9,6 +9,7 @@ from plots import units
 from plots.analysis.paired import spacing
 from plots.analysis.threads import MoreThreads
 from plots.rows import File
+from plots.tables.crossover import DISAGREES, share
 from plots.tables.table import NOTHING, Cell, Column, Table
 
 _COLUMNS = (
@@ -25,7 +26,6 @@ _COLUMNS = (
     Column("largest_regret", "at most", numeric=True),
 )
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
-DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 
 
 def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
@@ -67,8 +67,8 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
         _size(crossover.low),
         _size(crossover.high),
         pairs,
-        _share(one.regret.mean if one.regret else None),
-        _share(one.regret.largest if one.regret else None),
+        share(one.regret.mean) if one.regret else NOTHING,
+        share(one.regret.largest) if one.regret else NOTHING,
     )
 
 
@@ -78,7 +78,3 @@ def _text(text: str | None) -> Cell:
 
 def _size(size: float | None) -> Cell:
     return NOTHING if size is None else Cell(units.significant(size), size)
-
-
-def _share(share: float | None) -> Cell:
-    return NOTHING if share is None else Cell(f"{100 * share:.1f} %", share)
