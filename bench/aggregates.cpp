@@ -17,10 +17,9 @@ double mean(const Values& values) {
 
 double deviation(const Values& values) {
   const double middle = mean(values);
-  const double squares =
-      std::accumulate(values.begin(), values.end(), 0.0, [middle](double sum, double value) {
-        return sum + (value - middle) * (value - middle);
-      });
+  const double squares = std::accumulate(
+      values.begin(), values.end(), 0.0,
+      [middle](double sum, double value) { return sum + (value - middle) * (value - middle); });
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 

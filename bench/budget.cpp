@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
+#include <limits>
 #include <set>
 
 #include "aggregates.h"
@@ -48,6 +50,49 @@ bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
   return own == *threads.begin() || own == *threads.rbegin();
 }
 
+/// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early
+/// has its ends and even rungs.
+std::vector<std::size_t> halving(std::size_t count) {
+  std::vector<std::size_t> order;
+  if (count > 0) {
+    order.push_back(0);
+  }
+  if (count > 1) {
+    order.push_back(count - 1);
+  }
+  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count > 0 ? count - 1 : 0}};
+  for (; !gaps.empty(); gaps.pop_front()) {
+    const auto [low, high] = gaps.front();
+    const std::size_t middle = (low + high) / 2;
+    if (middle > low) {
+      order.push_back(middle);
+      gaps.emplace_back(low, middle);
+      gaps.emplace_back(middle, high);
+    }
+  }
+  return order;
+}
+
+/// The ladder's networks and batches in that order; rows of one stay together.
+std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows) {
+  std::vector<std::vector<PlannedRow>> by_work;
+  std::map<std::string, std::size_t> places;
+  for (const PlannedRow& planned : rungs) {
+    const Row& row = rows[planned.name];
+    const std::string work = value_or_none(row, "model") + "/" + value_or_none(row, "batch");
+    const auto [place, is_new] = places.emplace(work, by_work.size());
+    if (is_new) {
+      by_work.emplace_back();
+    }
+    by_work[place->second].push_back(planned);
+  }
+  std::vector<PlannedRow> ordered;
+  for (const std::size_t place : halving(by_work.size())) {
+    ordered.insert(ordered.end(), by_work[place].begin(), by_work[place].end());
+  }
+  return ordered;
+}
+
 }  // namespace
 
 double parse_budget(const std::string& flag, const std::string& text) {
@@ -62,7 +107,8 @@ double parse_budget(const std::string& flag, const std::string& text) {
       }
     }
   }
-  throw UsageError(flag + "=" + text + " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
+  throw UsageError(flag + "=" + text +
+                   " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
 }
 
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows) {
@@ -73,22 +119,28 @@ std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& r
       threads.insert(std::stoi(own));
     }
   }
-  std::vector<PlannedRow> sorted = plan;
-  const auto rank = [&](const PlannedRow& planned) {
+  std::vector<PlannedRow> first;
+  std::vector<PlannedRow> rungs;
+  std::vector<PlannedRow> others;
+  for (PlannedRow planned : plan) {
     const Row& row = rows[planned.name];
-    if (row.configuration.front().second == "Peak") {
-      return -2;
+    planned.pass = row.configuration.front().second;
+    if (planned.pass == "Peak") {
+      planned.pass = ceilings;
+      first.push_back(planned);
+    } else if (is_of_the_ladder(row, threads)) {
+      planned.pass = ladder;
+      rungs.push_back(planned);
+    } else {
+      others.push_back(planned);
     }
-    return is_of_the_ladder(row, threads) ? -1 : worth_rank(row.configuration.front().second);
-  };
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const PlannedRow& a, const PlannedRow& b) {
-    return rank(a) < rank(b);
+  }
+  std::stable_sort(others.begin(), others.end(), [](const PlannedRow& a, const PlannedRow& b) {
+    return worth_rank(a.pass) < worth_rank(b.pass);
   });
-  for (PlannedRow& planned : sorted) {
-    const int own = rank(planned);
-    planned.pass = own == -2   ? ceilings
-                   : own == -1 ? ladder
-                               : rows[planned.name].configuration.front().second;
+  std::vector<PlannedRow> sorted = std::move(first);
+  for (const std::vector<PlannedRow>& part : {spread(rungs, rows), others}) {
+    sorted.insert(sorted.end(), part.begin(), part.end());
   }
   expect(sorted, rows);
   return sorted;
@@ -116,8 +168,7 @@ double Budget::expected(const Group& group) const {
 
 /// Should it take longer than expected, it still ends in time.
 bool Budget::fits(double expected_seconds) const {
-  return expected_seconds <= left() &&
-         doubt * expected_seconds <= left() + tolerated * seconds_;
+  return expected_seconds <= left() && doubt * expected_seconds <= left() + tolerated * seconds_;
 }
 
 void Budget::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
@@ -140,8 +191,7 @@ void Budget::take(const Group& group, const std::function<int(const std::string&
     note();
     const auto before = took_.find(name);
     const bool is_next = sums.contains(name);
-    const bool goes_on =
-        !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
+    const bool goes_on = !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
     last = goes_on ? name : "";
     begun[name] = std::chrono::steady_clock::now();
     return goes_on;
@@ -207,14 +257,20 @@ void Budget::repeat_noisiest() {
 
 void Budget::measure(const std::vector<PlannedRow>& plan,
                      const std::function<void(double seconds)>& look_closer) {
-  constexpr int few = 5;
-  constexpr double generous = 0.8;
   double sum = 0;
+  double of_ladder = 0;
   for (const PlannedRow& planned : plan) {
     planned_[planned.name] = planned.seconds;
     sum += planned.seconds;
+    of_ladder += planned.pass == ladder ? planned.seconds : 0;
   }
-  most_at_first_ = sum < generous * left() ? std::numeric_limits<int>::max() : few;
+  constexpr double generous = 0.8;
+  constexpr double ample = 0.5;
+  constexpr int few = 5;
+  constexpr int fewest = 3;
+  most_at_first_ = sum < generous * left()      ? std::numeric_limits<int>::max()
+                   : of_ladder < ample * left() ? few
+                                                : fewest;
   const auto pass = [&](const auto& wanted) {
     std::vector<PlannedRow> found;
     std::copy_if(plan.begin(), plan.end(), std::back_inserter(found), wanted);

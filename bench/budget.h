@@ -59,8 +59,8 @@ class Budget {
   Rows& rows_;
   Sampler& sampler_;
   int repetitions_;
-  int most_at_first_ = 0;                   ///< repetitions
-  std::map<std::string, double> planned_;   ///< by row, with what it is the first to need
+  int most_at_first_ = 0;                  ///< repetitions
+  std::map<std::string, double> planned_;  ///< by row, with what it is the first to need
   /// By kind of row: seconds that rows took, and those that were expected of them.
   std::map<std::string, std::pair<double, double>> experience_;
   /// By row: seconds of its first repetition, with all before, and of the last one.

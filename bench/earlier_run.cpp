@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -193,8 +194,9 @@ std::map<std::string, Json> conditions(const Json& context) {
     if (of_part == ours->end() || !of_part->is_structured()) {
       continue;
     }
-    for (const auto& [place, value] : of_part->flatten().items()) {
-      const std::string whole = "/" + std::string(part) + place;
+    const Json flat = of_part->flatten();
+    for (const auto& [place, value] : flat.items()) {
+      const std::string whole = std::string("/").append(part).append(place);
       if (std::none_of(of_a_moment.begin(), of_a_moment.end(),
                        [&](const std::string& moment) { return whole.starts_with(moment); })) {
         found[whole] = value;
@@ -210,9 +212,10 @@ std::string dotted(std::string place) {
   return place.substr(1);
 }
 
+/// An empty list or object is null once it is flattened: as if it were not there.
 std::string shown(const std::map<std::string, Json>& values, const std::string& place) {
   const auto at = values.find(place);
-  return at == values.end() ? "not there" : line_of(at->second);
+  return at == values.end() || at->second.is_null() ? "nothing" : line_of(at->second);
 }
 
 void require_same(const Json& earlier, const Json& now) {
@@ -230,11 +233,18 @@ void require_same(const Json& earlier, const Json& now) {
   }
   const std::vector<std::string> was = words_of(earlier);
   const std::vector<std::string> is = words_of(now);
-  if (was != is) {
-    const auto flags = [](const std::vector<std::string>& words) {
-      return words.empty() ? std::string("no flags") : join(words, " ");
-    };
-    refuse("was measured with " + flags(was) + ", not with " + flags(is));
+  const auto only_in = [](const auto& words, const auto& others) {
+    std::vector<std::string> rest;
+    std::set_difference(words.begin(), words.end(), others.begin(), others.end(),
+                        std::back_inserter(rest));
+    return rest;
+  };
+  const std::vector<std::string> lacking = only_in(was, is);
+  const std::vector<std::string> added = only_in(is, was);
+  if (!lacking.empty() || !added.empty()) {
+    refuse("was measured " + (lacking.empty() ? "" : "with " + join(lacking, " ")) +
+           (lacking.empty() || added.empty() ? "" : " and ") +
+           (added.empty() ? "" : "without " + join(added, " ")));
   }
 }
 

@@ -49,7 +49,7 @@ class Reporter {
   Instant start_ = std::chrono::steady_clock::now();
   double expected_seconds_ = 0;       ///< of all selected rows
   double expected_seconds_done_ = 0;  ///< of the finished ones
-  std::size_t selected_;  ///< with those of an earlier run
+  std::size_t selected_;              ///< with those of an earlier run
   std::set<std::string> reported_, unmeasured_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 /// How a row takes its turn.
 struct Turn {
   double min_time_seconds = 0;
-  bool after_another = false;  ///< whose data are in the caches now
+  bool after_another = false;    ///< whose data are in the caches now
   double iteration_seconds = 0;  ///< 0: not known yet
 };
 
@@ -185,8 +185,8 @@ void Sampler::finish(const std::string& name) {
   if (runs.size() == std::exchange(reported_[name], runs.size())) {
     return;
   }
-  const auto measured = std::count_if(runs.begin(), runs.end(),
-                                      [](const Run& run) { return error_of(run).empty(); });
+  const auto measured =
+      std::count_if(runs.begin(), runs.end(), [](const Run& run) { return error_of(run).empty(); });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].repetitions = std::max<std::int64_t>(measured, 1);
     runs[i].repetition_index = static_cast<std::int64_t>(i);

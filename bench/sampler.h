@@ -47,7 +47,7 @@ class Sampler {
   double min_time_seconds_;
   std::map<std::string, std::vector<Run>> taken_;
   std::map<std::string, std::size_t> reported_;  ///< so many of them
-  std::string last_;  ///< whose turn it was
+  std::string last_;                             ///< whose turn it was
 };
 
 }  // namespace crossover::bench

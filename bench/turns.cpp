@@ -86,8 +86,8 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
   }
 }
 
-void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler,
-                 int repetitions, bool shuffled) {
+void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
+                 bool shuffled) {
   std::mt19937 random(std::random_device{}());
   std::vector<std::vector<std::string>> groups = turns(plan, rows, shuffled);
   if (shuffled) {

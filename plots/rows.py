@@ -66,6 +66,7 @@ class Run:
     environment: dict[str, str]
     data: str
     flush_to_zero: bool | None
+    budget_seconds: float | None = None  # that ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ class Refinement:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One valid result file; `complete` is False where the run was interrupted."""
+    """One valid result file; `complete` is False where the run ended before its last row."""
 
     path: Path
     date: datetime
@@ -225,3 +226,11 @@ class File:
     run: Run
     rows: tuple[Row, ...]
     refinements: tuple[Refinement, ...] = ()
+
+    @property
+    def ended(self) -> str:
+        """What the run was, so that rows are missing: "interrupted"; empty where none are."""
+        if self.complete:
+            return ""
+        budget = self.run.budget_seconds
+        return "interrupted" if budget is None else f"ended by its budget of {budget:,.0f} s"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../bench/refine/pair_test.h"
-#include "../bench/refine/refinement.h"
+#include "../bench/refine/limits.h"
 #include "../bench/refine/search.h"
 
 namespace crossover::test {

@@ -15,7 +15,7 @@ struct RefineLimits {
   std::size_t most_sizes = 32;     ///< that may be tried
   std::int64_t most_pairs = 100;   ///< of a size
   double seconds = 60;             ///< after which nothing more is tried
-  double min_time_seconds = 0.02;  ///< of one repetition; less where the sweep's is less
+  double min_time_seconds = 0.01;  ///< of one repetition; less where the sweep's is less
 
   /// Of one size, so that `error` holds for all of them (Bonferroni).
   [[nodiscard]] double error_of_size() const { return error / static_cast<double>(most_sizes); }

@@ -204,7 +204,7 @@ class Refinement {
       } else if (interval.low) {
         text << "from " << parameters(*interval.low) << " parameters at the earliest";
       } else {
-        text << "from no size that is sure";
+        text << "from a size that no pairs are sure of";
       }
       text << "; ";
     }

@@ -2,8 +2,10 @@
 #include "search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace crossover::bench {
 namespace {
@@ -20,17 +22,21 @@ class Searcher {
     }
   }
 
+  /// First what the sure rungs show, from the top: who wins at all larger sizes is asked most. Then
+  /// what lies beyond and between them.
   Search run(const std::vector<Rung>& ladder) {
-    Search found;
-    try {
-      climb(ladder);
-    } catch (const Exhausted&) {
-      found.complete = false;
+    std::copy_if(ladder.begin(), ladder.end(), std::back_inserter(known_),
+                 [](const Rung& rung) { return rung.winner != Winner::neither; });
+    bool ignored = true;
+    const std::vector<Change> sure = changes();
+    for (std::size_t left = sure.size(); left > 0; --left) {
+      allowance_ = sizes_left_ / left;  // so that the last has as many as the first
+      look_at(sure[left - 1], ignored);
     }
-    const std::vector<Change> all = changes();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      allowance_ = sizes_left_ / (all.size() - i);  // so that the last has as many as the first
-      const std::optional<Interval> interval = look_at(all[i], found.complete);
+    allowance_ = sizes_left_;
+    Search found{.intervals = {}, .complete = climb(ladder)};
+    for (const Change& change : changes()) {
+      const std::optional<Interval> interval = look_at(change, found.complete);
       const auto& others = found.intervals;
       if (interval && std::find(others.begin(), others.end(), *interval) == others.end()) {
         found.intervals.push_back(*interval);
@@ -77,20 +83,32 @@ class Searcher {
     return at != tried_.end() && at->second == winner;
   }
 
-  /// Finds known_: the rungs, or what is tried in the place of those without a winner.
-  void climb(const std::vector<Rung>& ladder) {
-    allowance_ = sizes_left_;
-    for (const Rung& rung : ladder) {
-      Rung& known = known_.emplace_back(rung);
-      if (rung.winner != Winner::neither) {
+  /// Tries the place beside each rung without a winner, but where the winner changes from the rung
+  /// before it to the one behind it: all of that is looked at anyway. False where it could not.
+  bool climb(const std::vector<Rung>& ladder) {
+    const std::vector<Rung> sure = std::exchange(known_, {});
+    bool is_complete = true;
+    for (std::size_t i = 0; i < ladder.size(); ++i) {
+      if (ladder[i].winner != Winner::neither) {
+        known_.push_back(ladder[i]);
         continue;
       }
-      const bool is_last = rung.place == ladder.back().place;
-      const std::size_t beside = is_last ? rung.place - 1 : rung.place + 1;
-      if (ladder.size() > 1 && !rungs_.contains(beside)) {
-        known = {.place = beside, .winner = tried(beside)};
+      const bool is_last = i + 1 == ladder.size();
+      const std::size_t beside = is_last ? ladder[i].place - 1 : ladder[i].place + 1;
+      const auto behind = std::find_if(
+          sure.begin(), sure.end(), [&](const Rung& rung) { return rung.place > ladder[i].place; });
+      const bool is_inside =
+          behind != sure.begin() && behind != sure.end() && behind->winner != (behind - 1)->winner;
+      if (is_inside || ladder.size() == 1 || rungs_.contains(beside)) {
+        continue;
+      }
+      try {
+        known_.push_back({.place = beside, .winner = tried(beside)});
+      } catch (const Exhausted&) {
+        is_complete = false;
       }
     }
+    return is_complete;
   }
 
   [[nodiscard]] std::vector<Change> changes() const {
