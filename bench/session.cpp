@@ -14,6 +14,7 @@
 
 #include "budget.h"
 #include "context.h"
+#include "refine/earlier.h"
 #include "refine/refine.h"
 #include "reporter.h"
 #include "result_file.h"
@@ -74,10 +75,11 @@ std::string shares(const Spent& spent) {
 }
 
 /// Looks between the sizes of the sweep, for `seconds` at most.
-void look_closer(const Session& session, Sampler& sampler, ResultFile* file, double seconds) {
+void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
+                 ResultFile* file, double seconds) {
   const auto& [arguments, command, flags, devices, rows, spent] = session;
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
-                           !is_given(arguments, "--benchmark_filter") && !arguments.resume;
+                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
   if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
     return;
   }
@@ -86,6 +88,9 @@ void look_closer(const Session& session, Sampler& sampler, ResultFile* file, dou
   limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
   const auto seconds_taken = [&](const std::string& name) {
     std::vector<double> taken;
+    if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
+      taken = kept->second;
+    }
     for (const Run& run : sampler.repetitions(name)) {
       if (error_of(run).empty()) {
         taken.push_back(seconds_of(run));
@@ -96,10 +101,13 @@ void look_closer(const Session& session, Sampler& sampler, ResultFile* file, dou
   refine(arguments.refine, arguments, devices, rows,
          {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
           .finish = [&](const std::string& name) { sampler.finish(name); },
-          .seconds = seconds_taken},
-         limits, [&](const nlohmann::ordered_json& refinements) {
+          .seconds = seconds_taken,
+          .models = earlier.models},
+         limits, [&](const nlohmann::ordered_json& refinement) {
            if (file != nullptr) {
-             file->note("refinements", refinements);
+             nlohmann::ordered_json all = earlier.refinements;
+             all.push_back(refinement);
+             file->note("refinements", all);
            }
          });
 }
@@ -111,12 +119,14 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::optional<ResultFile> file;
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
+  EarlierSizes sizes;
   if (arguments.out) {
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
       earlier = read_earlier(*arguments.out, context);
       kept = take_kept(plan, *earlier);
+      sizes = earlier_sizes(*earlier);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
@@ -142,16 +152,17 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
            flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
   Sampler sampler(rows, reporter, spent, flags.min_time_seconds());
+  const auto closer = [&](double seconds) {
+    look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+  };
   std::vector<std::string> open;
   if (arguments.budget_seconds) {
     Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, [&](double seconds) {
-      look_closer(session, sampler, file ? &*file : nullptr, seconds);
-    });
+    budget.measure(plan, closer);
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());
-    look_closer(session, sampler, file ? &*file : nullptr, std::numeric_limits<double>::infinity());
+    closer(std::numeric_limits<double>::infinity());
   }
   reporter.finish();
   benchmark::Shutdown();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "crossover/disc.h"
 #include "limits.h"
@@ -160,12 +161,16 @@ std::optional<Contest> of_devices(const Work& work) {
     std::erase_if(gpus, is_copied);
   }
   const Way* chosen = nullptr;
-  std::size_t earliest = 0;
+  std::pair<std::size_t, double> earliest;
   for (const Way* gpu : gpus) {
     const std::size_t start = start_of_second(ladder(cpu_curve, gpu->curve));
-    if (chosen == nullptr || start < earliest) {
+    // Of those that win from the same rung on the fastest there wins earliest.
+    const auto at = gpu->curve.find(start);
+    const std::pair own{start,
+                        median(at != gpu->curve.end() ? at->second : gpu->curve.rbegin()->second)};
+    if (chosen == nullptr || own < earliest) {
       chosen = gpu;
-      earliest = start;
+      earliest = own;
     }
   }
   if (chosen == nullptr || cpu.empty()) {

@@ -68,6 +68,23 @@ Json size_json(std::size_t place) {
   return {{"model", size.name}, {"params", size.parameters}};
 }
 
+/// All rows of that network that the command line would have: those that stand there stay.
+void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
+                   Rows& rows) {
+  // As the command line has changed the family's networks.
+  const auto like =
+      std::find_if(arguments.tasks.begin(), arguments.tasks.end(),
+                   [](const Task& task) { return task.model.name.starts_with("disc-"); });
+  if (like == arguments.tasks.end()) {
+    return;
+  }
+  Arguments own = arguments;
+  own.tasks = {find_model(model)};
+  own.tasks.front().rows = like->rows;
+  own.tasks.front().optimizer = like->optimizer;
+  register_epochs(own, devices, rows);
+}
+
 class Refinement {
  public:
   Refinement(Contest contest, const Arguments& arguments, Devices& devices, Rows& rows,
@@ -94,7 +111,7 @@ class Refinement {
       }
       intervals_.push_back(std::move(json));
     }
-    record_(Json::array({json()}));
+    record_(json());
     tell(found);
   }
 
@@ -103,14 +120,7 @@ class Refinement {
 
   /// Rows of that size, on each side.
   std::pair<std::string, std::string> rows_of(std::size_t place) {
-    Arguments own = arguments_;
-    const std::string& rung = disc_sizes()[contest_.ladder.front().place].name;
-    const auto like = std::find_if(arguments_.tasks.begin(), arguments_.tasks.end(),
-                                   [&](const Task& task) { return task.model.name == rung; });
-    own.tasks = {find_model(disc_sizes()[place].name)};
-    own.tasks.front().rows = like->rows;  // as the command line has changed them
-    own.tasks.front().optimizer = like->optimizer;
-    register_epochs(own, devices_, rows_);
+    register_size(disc_sizes()[place].name, arguments_, devices_, rows_);
     std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
     for (const std::string& name : {names.first, names.second}) {
       rows_[name].is_quiet = true;
@@ -140,7 +150,7 @@ class Refinement {
                  {"winner", winner_json(test.winner())}});
     sizes_.push_back(std::move(size));
     pairs_ += test.pairs() + test.ties();
-    record_(Json::array({json()}));
+    record_(json());
     measured_.finish(first);
     measured_.finish(second);
     tell(place, test);
@@ -233,6 +243,9 @@ class Refinement {
 
 void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
             const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record) {
+  for (const std::string& model : measured.models) {
+    register_size(model, arguments, devices, rows);
+  }
   std::optional<Contest> contest = find_contest(kind, rows, measured.seconds, usable_cores());
   if (contest) {
     Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../arguments.h"
 #include "../device.h"
@@ -20,11 +21,13 @@ struct RefineRows {
   std::function<std::optional<double>(const std::string& name)> repeat;
   std::function<void(const std::string& name)> finish;
   SecondsOf seconds;
+  /// Disc networks that an earlier run has measured, for rungs of the ladder; may be empty.
+  std::vector<std::string> models = {};
 };
 
-/// Called with what is known so far, as the result file has it (results/README.md), before the rows
-/// of a size are finished, and in the end.
-using RefineRecord = std::function<void(const nlohmann::ordered_json& refinements)>;
+/// Called with what is known so far, as the result file has it (one of `refinements`,
+/// results/README.md), before the rows of a size are finished, and in the end.
+using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
 /// Says why where nothing can be refined and `kind` is not automatic.

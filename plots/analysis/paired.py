@@ -23,7 +23,7 @@ def pairs_of(
 ) -> Refinement | None:
     """The pairs of `file` in which `first` and `second` computed what is `common` to both; those of
     one thread count stand for the best of all."""
-    for one in file.refinements:
+    for one in reversed(file.refinements):  # a resumed run adds one
         sides = ((one.first, first), (one.second, second))
         if all(_fits({**one.common, **way}, common, curve) for way, curve in sides):
             return one

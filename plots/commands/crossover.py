@@ -8,11 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from plots import loading
+from plots.analysis.answer import LONGEST
 from plots.analysis.crossover import Comparison, comparisons
 from plots.analysis.curves import is_cpu
 from plots.analysis.machines import side_by_side
 from plots.analysis.speed_up import SpeedUp, speed_ups
-from plots.analysis.threads import more_threads
+from plots.analysis.threads import more_threads, threads_sentence
 from plots.commands.shared import (
     add_all,
     add_format,
@@ -30,6 +31,7 @@ from plots.rows import File
 from plots.tables.crossover import crossover_tables, other_work, speed_up_table
 from plots.tables.crossover_summary import crossover_text
 from plots.tables.machines import summary_table
+from plots.tables.plain import wrapped
 from plots.tables.table import Table
 from plots.tables.threads import threads_table
 from plots.text import printable
@@ -151,6 +153,12 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
     if options.charts:
         return complain(["crossover: --threads has no charts; leave out --threads or --charts"])
     found = [(file, own) for file in files if (own := more_threads(file))]
+    if options.format == "text":
+        for file, own in found:
+            print(wrapped(printable(file.machine.id)))
+            for one in own:
+                print(wrapped(printable(threads_sentence(one), LONGEST), "  "))
+            print()
     if found:
         print_tables([threads_table(found)], options)
     has = {file.path for file, _ in found}

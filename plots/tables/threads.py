@@ -9,9 +9,10 @@ from plots import units
 from plots.analysis.paired import spacing
 from plots.analysis.threads import MoreThreads
 from plots.rows import File
-from plots.tables.crossover import DISAGREES, share
+from plots.tables.crossover import LOST, PAIRS, lost_cells, pairs_cells
 from plots.tables.table import NOTHING, Cell, Column, Table
 
+_WHICH = (Column("machine", "machine"), Column("file", "file"))
 _COLUMNS = (
     Column("batch", "batch", numeric=True),
     Column("precision", "precision"),
@@ -21,26 +22,25 @@ _COLUMNS = (
     Column("crossover", "more pay from", numeric=True),
     Column("low", "from", numeric=True, group="95 %"),
     Column("high", "to", numeric=True, group="95 %"),
-    Column("pairs", "pairs say"),
-    Column("regret", "time lost", numeric=True),
-    Column("largest_regret", "at most", numeric=True),
+    *PAIRS,
+    *LOST,
 )
-_WHICH = (Column("machine", "machine"), Column("file", "file"))
+_KINDS = {"several": "several changes", "ambiguous": "open"}
 
 
 def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
-    interval, what the pairs say, and the share of the time that following it loses."""
+    interval, that of the pairs, and the share of the time that following it loses."""
     several = len(found) > 1
-    lines, notes = [], {}
+    lines: list[tuple[Cell, ...]] = []
+    notes: dict[str, int] = {}
     for file, own in found:
         which = (
             (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
             if several
             else ()
         )
-        for one in own:
-            lines.append((*which, *_line(one, notes)))
+        lines += [(*which, *_line(one, notes)) for one in own]
     title = "From which size more CPU threads pay, in epochs of disc networks"
     if not several and found:
         title += f", on {found[0][0].machine.id}"
@@ -49,27 +49,25 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
 
 def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
     crossover, (fewest, most) = one.crossover, one.sides
-    marks = (notes.setdefault(DISAGREES, len(notes) + 1),) if one.disagrees else ()
-    pairs = Cell(one.pairs_say, one.pairs_say, marks=marks) if one.pairs else NOTHING
-    if one.pairs and (ratio := spacing(one.pairs)):
-        text = (
-            f"Pairs look between neighbouring sizes of the sweep, which differ by a factor of up "
-            f"to {units.significant(ratio, 2)}; two changes between the same two are not seen."
-        )
-        notes.setdefault(text, len(notes) + 1)
-    return (
+    cells = (
         _text(one.common.get("batch")),
         _text(one.common.get("precision")),
         _text(fewest),
         _text(most),
-        Cell("once" if crossover.kind == "once" else crossover.words, crossover.kind),
+        Cell(_KINDS.get(crossover.kind, crossover.kind), crossover.kind),
         _size(crossover.size),
         _size(crossover.low),
         _size(crossover.high),
-        pairs,
-        share(one.regret.mean) if one.regret else NOTHING,
-        share(one.regret.largest) if one.regret else NOTHING,
+        *pairs_cells(one.pairs, one.sides, one.disagrees, notes),
+        *lost_cells(one.regret),
     )
+    if one.pairs and (ratio := spacing(one.pairs)):
+        notes.setdefault(
+            "Pairs look between neighbouring sizes of the sweep, which differ by a factor of up to "
+            f"{units.significant(ratio, 2)}; two changes between the same two are not seen.",
+            len(notes) + 1,
+        )
+    return cells
 
 
 def _text(text: str | None) -> Cell:

@@ -11,7 +11,7 @@ from plots.page.section import Block, Context, Section
 from plots.rows import File
 from plots.tables.threads import threads_table
 
-_FIRST = ("crossover", "low", "high", "pairs", "regret")
+_FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
 _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
     "at sizes between those of the sweep: the interval of the pairs runs from the last sure win of "
