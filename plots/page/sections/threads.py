@@ -12,6 +12,7 @@ from plots.rows import File
 from plots.tables.threads import threads_table
 
 _FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
+_TITLE = "Epochs: from how many parameters more threads pay"
 _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
     "at sizes between those of the sweep: the interval of the pairs runs from the last sure win of "
@@ -34,7 +35,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             Block(
                 machine=file.machine.id,
                 points=tuple(map(threads_sentence, own)),
-                tables=(on_page(threads_table([(file, own)]), _FIRST),),
+                tables=(on_page(threads_table([(file, own)]), _FIRST, _TITLE),),
             )
             for file, own in found
         ),
