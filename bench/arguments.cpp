@@ -19,6 +19,8 @@ std::vector<Flag> run_flags(Arguments& to) {
     names.push_back(sweep.name);
   }
   const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
+  const std::vector<std::string> contests{"auto", "off", "threads", "device",
+                                          "execution"};  // as Refine
   return {
       {"--sweep", join(names, "|"),
        "how much to measure: networks, repetitions, time per repetition (default: default); gpu: a "
@@ -43,6 +45,14 @@ std::vector<Flag> run_flags(Arguments& to) {
        "go on with the interrupted run whose rows are in --out=FILE.json: finished rows are kept, "
        "the others measured",
        [&to](const std::string&) { to.resume = true; }},
+      {"--refine", join(contests, "|"),
+       "after the sweep, where one of two sides overtakes the other, measure disc networks between "
+       "those sizes in pairs, for a minute at most: one thread against all (threads), CPU against "
+       "GPU (device), eager against graphs (execution); auto, the default: device or else threads, "
+       "after a default or full sweep of all networks",
+       [&to, contests](const std::string& text) {
+         to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));
+       }},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(

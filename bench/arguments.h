@@ -20,6 +20,10 @@ enum class Action { measure, plan, help, machine, commit, version, models, cost 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
 
+/// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
+/// whole sweep is measured those that it is about.
+enum class Refine { automatic, off, threads, device, execution };
+
 struct Arguments {
   Action action = Action::measure;
   Sweep sweep;
@@ -38,6 +42,7 @@ struct Arguments {
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
+  Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
 };

@@ -52,8 +52,10 @@ std::vector<Axis> computation_axes() {
       {.key = "bytes", .description = "bytes copied"},
       {.key = "model",
        .description = "network",
-       .flag = {"--model", "NAME,...",
-                "measure these networks instead of the sweep's; --models lists them"}},
+       .flag =
+           {"--model", "NAME,...",
+            "measure these networks instead of the sweep's; --models lists them, and disc-8x1.5 "
+            "is disc-8 with its hidden widths times 1.5"}},
       {.key = "m", .description = "rows of the result"},
       {.key = "n", .description = "columns of the result"},
       {.key = "k", .description = "inner dimension of the product"},

@@ -53,7 +53,7 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
 
 void Reporter::add(const std::string& name, std::vector<Run> runs) {
   Row& row = rows_[name];
-  const bool is_new = reported_.insert(name).second;
+  const bool is_new = !row.is_quiet && reported_.insert(name).second;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
     RowJson json = row_json(runs, row);
     if (output_.aggregates) {
@@ -77,7 +77,9 @@ void Reporter::add(const std::string& name, std::vector<Run> runs) {
     expected_seconds_done_ += row.expected.all;
   }
   if (output_.standard == nullptr) {
-    show(name, runs);
+    if (!row.is_quiet || failed) {
+      show(name, runs);
+    }
     return;
   }
   const std::vector<Run> together = aggregates(runs);

@@ -89,6 +89,7 @@ struct Row {
   ExpectedSeconds expected;           ///< a guess, for the time left and for a plan
   std::string reference;              ///< what rows share that is computed once; empty: nothing
   double reference_seconds = 0;       ///< a guess at the time of that
+  bool is_quiet = false;              ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
   /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,8 @@
 
 #include "budget.h"
 #include "context.h"
+#include "refine/earlier.h"
+#include "refine/refine.h"
 #include "reporter.h"
 #include "result_file.h"
 #include "sampler.h"
@@ -71,6 +74,44 @@ std::string shares(const Spent& spent) {
   return text.str();
 }
 
+/// Looks between the sizes of the sweep, for `seconds` at most.
+void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
+                 ResultFile* file, double seconds) {
+  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
+                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
+  if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
+    return;
+  }
+  RefineLimits limits;
+  limits.seconds = std::min(limits.seconds, seconds);
+  limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
+  const auto seconds_taken = [&](const std::string& name) {
+    std::vector<double> taken;
+    if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
+      taken = kept->second;
+    }
+    for (const Run& run : sampler.repetitions(name)) {
+      if (error_of(run).empty()) {
+        taken.push_back(seconds_of(run));
+      }
+    }
+    return taken;
+  };
+  refine(arguments.refine, arguments, devices, rows,
+         {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
+          .finish = [&](const std::string& name) { sampler.finish(name); },
+          .seconds = seconds_taken,
+          .models = earlier.models},
+         limits, [&](const nlohmann::ordered_json& refinement) {
+           if (file != nullptr) {
+             nlohmann::ordered_json all = earlier.refinements;
+             all.push_back(refinement);
+             file->note("refinements", all);
+           }
+         });
+}
+
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
@@ -78,12 +119,14 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::optional<ResultFile> file;
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
+  EarlierSizes sizes;
   if (arguments.out) {
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
       earlier = read_earlier(*arguments.out, context);
       kept = take_kept(plan, *earlier);
+      sizes = earlier_sizes(*earlier);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
@@ -109,13 +152,17 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
            flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
   Sampler sampler(rows, reporter, spent, flags.min_time_seconds());
+  const auto closer = [&](double seconds) {
+    look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+  };
   std::vector<std::string> open;
   if (arguments.budget_seconds) {
     Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, {});
+    budget.measure(plan, closer);
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());
+    closer(std::numeric_limits<double>::infinity());
   }
   reporter.finish();
   benchmark::Shutdown();

@@ -28,6 +28,12 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/planned_gpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/profile_counters.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/contest.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/pair_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/refine.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/earlier.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/limits.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/search.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reporter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/require_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/result_file.cpp

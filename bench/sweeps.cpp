@@ -27,8 +27,8 @@ std::vector<Sweep> sweeps() {
        few,
        5,
        0.02},
-      {"default", standard, small, every, 9, 0.1},
-      {"full", all, seven, every, 15, 0.3},
+      {"default", standard, small, every, 9, 0.1, {"f32"}, /*refines=*/true},
+      {"full", all, seven, every, 15, 0.3, {"f32"}, /*refines=*/true},
       {"gpu",
        standard,
        {"alexnet-r"},
@@ -36,6 +36,7 @@ std::vector<Sweep> sweeps() {
        5,
        0.03,
        find_axis("precision").values,
+       /*refines=*/false,
        /*by_worth=*/true},
   };
 }

@@ -17,6 +17,7 @@ struct Sweep {
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
   std::vector<std::string> precisions{"f32"};
+  bool refines = false;   ///< --refine=auto looks between its sizes
   bool by_worth = false;  ///< schedule.h; rows of the CPU on one thread and on all cores
 };
 

@@ -17,6 +17,7 @@ import fastjsonschema
 from plots.axes import BUILT_IN
 from plots.entries import rows_of
 from plots.parallel import Map, in_process
+from plots.refinements import refinement_of
 from plots.refusal import BadFileError, bad, located, rule_words, shown
 from plots.rows import Cpu, File, Machine, Run, Software
 from plots.text import printable
@@ -105,6 +106,7 @@ def file_of(path: Path, document: dict[str, Any]) -> File:
         software=_software(crossover["software"]),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ()))),
+        refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
     )
 
 

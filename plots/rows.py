@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -172,6 +173,47 @@ class Row:
         return float(self.samples.max())
 
 
+Side = Literal["first", "second"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedSize:
+    """A size at which two sides were measured in pairs; `winner` is None where neither is sure."""
+
+    model: str
+    parameters: float
+    pairs: int
+    won_by_first: int
+    ties: int
+    winner: Side | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairedInterval:
+    """From the last sure win of `below` to the first sure one of the other side, in parameters; an
+    end is None where that side is sure nowhere."""
+
+    below: Side
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What pairs of two sides say (docs/method/refinement.md): `first` and `second` are how each
+    computes, `common` what both compute. `ladder` are the sizes of the sweep, with the side that
+    is plainly faster there."""
+
+    kind: str
+    common: dict[str, str]
+    first: dict[str, str]
+    second: dict[str, str]
+    complete: bool
+    ladder: tuple[tuple[float, Side | None], ...]
+    sizes: tuple[PairedSize, ...]
+    intervals: tuple[PairedInterval, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """One valid result file; `complete` is False where the run ended before its last row."""
@@ -183,6 +225,7 @@ class File:
     software: Software
     run: Run
     rows: tuple[Row, ...]
+    refinements: tuple[Refinement, ...] = ()
 
     @property
     def ended(self) -> str:

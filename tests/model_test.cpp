@@ -5,6 +5,7 @@
 #include <set>
 
 #include "crossover/catalogue.h"
+#include "crossover/disc.h"
 
 namespace crossover::test {
 namespace {
@@ -63,6 +64,99 @@ TEST(Catalogue, ListsTheNamesWhereOneIsUnknown) {
     EXPECT_TRUE(what.starts_with("there is no network 'disc-13'; choose one of disc-2, ")) << what;
     EXPECT_NE(what.find("fcn-s"), std::string::npos);
   }
+}
+
+std::vector<std::int64_t> hidden_widths(const std::string& name) {
+  std::vector<std::int64_t> widths;
+  for (const Layer& layer : find_model(name).model.layers) {
+    if (const auto* linear = std::get_if<LinearLayer>(&layer.kind)) {
+      widths.push_back(linear->out_features);
+    }
+  }
+  widths.pop_back();
+  return widths;
+}
+
+TEST(Disc, HasWidthsInBetween) {
+  EXPECT_EQ(hidden_widths("disc-4x1.5"), (std::vector<std::int64_t>{6, 12, 24}));
+  EXPECT_EQ(hidden_widths("disc-4x1.0625"), (std::vector<std::int64_t>{4, 9, 17}));
+  EXPECT_EQ(hidden_widths("disc-2x3.25"), (std::vector<std::int64_t>{13}));
+  EXPECT_EQ(hidden_widths("disc-3x2"), (std::vector<std::int64_t>{8, 16}));
+  const Task task = find_model("disc-8x1.5");
+  EXPECT_EQ(task.model.name, "disc-8x1.5");
+  EXPECT_EQ(task.model.sample, find_model("disc-8").model.sample);
+  EXPECT_EQ(task.batch, 100);
+}
+
+TEST(Disc, RefusesWhatIsNoFactorWithASentence) {
+  for (const char* name : {"disc-8x",
+                           "disc-8x1",
+                           "disc-8x0.5",
+                           "disc-8x4",
+                           "disc-8x1.50",
+                           "disc-8x1.",
+                           "disc-8x.5",
+                           "disc-8x1.00001",
+                           "disc-8x-1.5",
+                           "disc-8x1.5x1.5",
+                           "disc-8x1,5",
+                           "disc-8x1e1",
+                           "disc-8xinf",
+                           "disc-08x1.5",
+                           "disc-13x1.5",
+                           "disc-1x1.5",
+                           "disc-x1.5",
+                           "disc-8x01.5",
+                           "disc-8x+1.5",
+                           "disc-8x1.5 ",
+                           "disc-99999999999999999999x1.5",
+                           "disc-8x99999999999999999999"}) {
+    try {
+      static_cast<void>(find_model(name));
+      ADD_FAILURE() << name << " was taken";
+    } catch (const std::invalid_argument& error) {
+      const std::string what = error.what();
+      EXPECT_TRUE(what.starts_with("there is no network '" + std::string(name) + "'; disc-LxF"))
+          << what;
+      EXPECT_NE(what.find("disc-8x1.5"), std::string::npos) << what;
+    }
+  }
+}
+
+TEST(Disc, SizesAreWhatTheirNamesTrain) {
+  const std::vector<DiscSize>& sizes = disc_sizes();
+  EXPECT_EQ(sizes.front().name, "disc-2");
+  EXPECT_EQ(sizes.back().name, "disc-12");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_TRUE(names.insert(sizes[i].name).second) << sizes[i].name;
+    if (i > 0) {
+      EXPECT_GT(sizes[i].parameters, sizes[i - 1].parameters) << sizes[i].name;
+    }
+    if (i % 8 == 0) {
+      EXPECT_EQ(params(sizes[i].name), sizes[i].parameters) << sizes[i].name;
+    }
+  }
+  for (const std::string& name : disc_family().names) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Disc, IsWithinATenthOfAnyNumberOfParameters) {
+  const std::vector<DiscSize>& sizes = disc_sizes();
+  const auto expect_near = [](std::int64_t wanted) {
+    const std::int64_t found = nearest_disc(wanted).parameters;
+    EXPECT_LE(10 * std::abs(found - wanted), wanted) << wanted << " gives " << found;
+  };
+  for (std::size_t i = 1; i < sizes.size(); ++i) {  // the worst lies in the middle
+    const std::int64_t middle = (sizes[i - 1].parameters + sizes[i].parameters) / 2;
+    expect_near(middle);
+    expect_near(middle + 1);
+  }
+  EXPECT_EQ(nearest_disc(44710).name, "disc-8");
+  EXPECT_EQ(nearest_disc(100000).name, "disc-8x1.5");
+  EXPECT_EQ(nearest_disc(1).name, "disc-2");
+  EXPECT_EQ(nearest_disc(std::int64_t{1} << 40).name, "disc-12");
 }
 
 TEST(Mlp, RefusesWidthsThatMakeNoNetwork) {

@@ -30,6 +30,9 @@ Dataset uniform_data(const Model& model, std::int64_t rows);
 struct Family {
   std::vector<std::string> names;
   std::function<Task(const std::string& name)> make;
+  /// Whether a name that is not listed is meant for the family, too; make() throws
+  /// std::invalid_argument where it is none after all. Empty: no such name is.
+  std::function<bool(const std::string& name)> also = {};
 };
 
 Family disc_family();

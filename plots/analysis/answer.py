@@ -12,7 +12,10 @@ from plots import units
 from plots.analysis.bounds import Ceilings
 from plots.analysis.crossover import Comparison, size_range
 from plots.analysis.headline import Answer, headline, over_batches, unusual, way
+from plots.analysis.paired import disagree, pairs_of, pairs_words
+from plots.analysis.regret import regret
 from plots.analysis.speed_up import SpeedUp, speed_ups
+from plots.analysis.threads import more_threads, threads_sentence
 from plots.families import FAMILIES, MINIBATCH
 from plots.network import best, epoch_rows, on_device, step_rows
 from plots.rows import File, Row
@@ -20,6 +23,7 @@ from plots.series import device_label
 from plots.text import printable, whole
 
 LONGEST = 900  # characters that a sentence may have, with what it says of disagreement
+_NO_LOSS = 0.0005  # a share of the time that is said as 0.0 %
 _MOST = 3  # other batches, or networks, that a sentence names
 _NAME = 60  # characters of a name from the file
 _NOTHING_ALIKE = (
@@ -49,14 +53,15 @@ def _one_sided(file: File, rows: Sequence[Row]) -> list[str]:
     if not on_device(rows, "cpu"):
         return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
     if not on_device(rows, "cuda"):
-        return [f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file, rows)}."]
+        first = f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file, rows)}."
+        return [first, *map(threads_sentence, more_threads(file)[:1])]
     return []
 
 
 def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
     found = headline(file, compared)
     if found:
-        said = [_paragraph(answer) for answer in found.answers]
+        said = [_paragraph(file, answer) for answer in found.answers]
         largest = found.answers[0].largest
         return [*said, _speed_up(largest)] if largest else said
     ratios = speed_ups(file)
@@ -93,8 +98,8 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
     return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
 
 
-def _paragraph(answer: Answer) -> str:
-    """The answer, then what disagrees with it."""
+def _paragraph(file: File, answer: Answer) -> str:
+    """The answer, what the file's pairs say of it, what it costs, then what disagrees with it."""
     one = answer.comparison
     batch = one.common.get("batch", "?")
     training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
@@ -103,7 +108,27 @@ def _paragraph(answer: Answer) -> str:
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
     said += "."
-    return " ".join([said, *_elsewhere(answer), *_exceptions(answer)])
+    more = [*_pairs(file, one), *_cost(one), *_elsewhere(answer), *_exceptions(answer)]
+    return " ".join([said, *more])
+
+
+def _pairs(file: File, one: Comparison) -> list[str]:
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if not pairs:
+        return []
+    verb = "contradict that" if disagree(one.crossover, pairs) else "say"
+    return [f"Repetitions in pairs {verb}: {pairs_words(pairs, ('CPU', 'GPU'))}."]
+
+
+def _cost(one: Comparison) -> list[str]:
+    """What following the crossover loses, in a sentence; none where it loses nothing that shows."""
+    lost = regret(one.crossover, one.cpu, one.gpu)
+    if lost is None or lost.largest < _NO_LOSS:
+        return []
+    return [
+        f"Following that at each size measured loses {100 * lost.mean:.1f} % of the time, "
+        f"{100 * lost.largest:.1f} % at most (at {units.count(lost.at)} parameters)."
+    ]
 
 
 def _claim(one: Comparison) -> str:

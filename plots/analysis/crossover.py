@@ -32,6 +32,7 @@ __all__ = [
 Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
 _CPU, _GPU = 0, 1  # names the random numbers of each side
+_SIDES = "CPU", "GPU"
 _CPU_WINS, _GPU_WINS = -1, 1
 
 
@@ -78,6 +79,12 @@ class Comparison:
         """The sizes that both curves have: those that the answer is about."""
         return np.intersect1d(self.cpu.sizes, self.gpu.sizes)
 
+    @property
+    def ladder(self) -> np.ndarray:
+        """The `sizes` without those between two sizes of a family: what all ways are measured on,
+        where some have more."""
+        return np.setdiff1d(self.sizes, list(self.cpu.between | self.gpu.between))
+
 
 def intervals_overlap(one: Crossover, other: Crossover) -> bool:
     """Whether the intervals do; an end that is not known reaches as far as can be."""
@@ -90,12 +97,18 @@ def intervals_overlap(one: Crossover, other: Crossover) -> bool:
     return low <= other_high and other_low <= high
 
 
-def find_crossover(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover:
+def find_crossover(
+    cpu: Curve,
+    gpu: Curve,
+    measure: str = "parameters",
+    sides: tuple[str, str] = _SIDES,
+) -> Crossover:
     """Compares two curves at the sizes that both have; the same input gives the same answer.
 
-    Raises ValueError where no size is common.
+    `sides` is what the words call them. Raises ValueError where no size is common.
     """
-    return _find(cpu, gpu, measure, estimate(cpu, _CPU), estimate(gpu, _GPU))
+    wording = _Wording(measure, *sides)
+    return _find(cpu, gpu, wording, estimate(cpu, _CPU), estimate(gpu, _GPU))
 
 
 def comparisons(file: File) -> list[Comparison]:
@@ -111,13 +124,14 @@ def comparisons(file: File) -> list[Comparison]:
                 continue
             if cpu not in estimates:
                 estimates[cpu] = estimate(cpu, _CPU)
-            crossover = _find(cpu, gpu, pairing.measure, estimates[cpu], estimates[gpu])
+            wording = _Wording(pairing.measure, *_SIDES)
+            crossover = _find(cpu, gpu, wording, estimates[cpu], estimates[gpu])
             found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
     return found
 
 
 def _find(
-    cpu: Curve, gpu: Curve, measure: str, cpu_times: Estimate, gpu_times: Estimate
+    cpu: Curve, gpu: Curve, wording: _Wording, cpu_times: Estimate, gpu_times: Estimate
 ) -> Crossover:
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
@@ -126,11 +140,15 @@ def _find(
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
-    return _answer(sizes, medians, replicates, measure, fewest)
+    return _answer(sizes, medians, replicates, wording, fewest)
 
 
 def _answer(
-    sizes: np.ndarray, medians: np.ndarray, replicates: np.ndarray, measure: str, fewest: int
+    sizes: np.ndarray,
+    medians: np.ndarray,
+    replicates: np.ndarray,
+    wording: _Wording,
+    fewest: int,
 ) -> Crossover:
     logs = np.log(sizes)
     winners = _winners(replicates)
@@ -145,7 +163,7 @@ def _answer(
         words="",
     )
     if fewest < statistics.FEWEST_SAMPLES:
-        medians_say = _words(answer, sizes, measure, winners)
+        medians_say = _words(answer, sizes, wording, winners)
         words = f"ambiguous: fewer than {statistics.FEWEST_SAMPLES} repetitions; {medians_say}"
         return Crossover("ambiguous", None, None, None, (), words)
     if answer.size or kind == "ambiguous":
@@ -158,7 +176,7 @@ def _answer(
             low=float(min(np.exp(low), answer.size or sizes[-1])) if low_known else None,
             high=float(max(np.exp(high), answer.size or sizes[0])) if high_known else None,
         )
-    return replace(answer, words=_words(answer, sizes, measure, winners))
+    return replace(answer, words=_words(answer, sizes, wording, winners))
 
 
 def _winners(replicates: np.ndarray) -> np.ndarray:
@@ -217,26 +235,36 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
     return tuple(found)
 
 
-def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray) -> str:
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """What an answer in words calls the sizes and the two sides."""
+
+    measure: str
+    cpu: str
+    gpu: str
+
+
+def _words(answer: Crossover, sizes: np.ndarray, wording: _Wording, winners: np.ndarray) -> str:
+    measure, cpu, gpu = wording.measure, wording.cpu, wording.gpu
     if answer.kind == "always":
-        return f"GPU at every size measured, {size_range(sizes, measure)}"
+        return f"{gpu} at every size measured, {size_range(sizes, measure)}"
     if answer.kind == "never":
         everywhere = np.all(winners == _CPU_WINS)
-        claim = "CPU at every size measured" if everywhere else "GPU at no size measured"
+        claim = f"{cpu} at every size measured" if everywhere else f"{gpu} at no size measured"
         return f"{claim}, {size_range(sizes, measure)}"
     if answer.kind == "once" and answer.size:
         return f"from {_amount(answer.size, measure)}{_interval_words(answer)}"
     if answer.kind == "several":
-        return _several_words(answer, measure, winners)
+        return _several_words(answer, wording, winners)
     equal = np.count_nonzero(winners == 0)
     either = f"equal within noise at {equal} of {len(sizes)} sizes"
     if answer.low:
         earliest = _amount(answer.low, measure)
         largest = _amount(sizes[-1], measure, exact=True)
-        either = f"GPU from {earliest} at the earliest, or at no size up to {largest}"
+        either = f"{gpu} from {earliest} at the earliest, or at no size up to {largest}"
     elif answer.high:
         latest = _amount(answer.high, measure)
-        either = f"GPU at every size measured, or from {latest} at the latest"
+        either = f"{gpu} at every size measured, or from {latest} at the latest"
     return f"ambiguous: {either}"
 
 
@@ -246,8 +274,9 @@ def size_range(sizes: np.ndarray, measure: str) -> str:
     return f"{text} parameters" if measure == "parameters" else f"{measure} {text}"
 
 
-def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
+def _several_words(answer: Crossover, wording: _Wording, winners: np.ndarray) -> str:
     """Where the GPU wins: "GPU only up to 22,500 parameters", "GPU up to 90 and from 703,000 …"."""
+    measure = wording.measure
     before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
     ends = [before + units.significant(crossing) for crossing in answer.crossings]
     first = winners[np.flatnonzero(winners)[0]]
@@ -258,7 +287,7 @@ def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
         spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
     only = "" if ends else "only "
     spans += [f"from {end}" for end in ends]
-    return f"GPU {only}{' and '.join(spans)}{after}{_interval_words(answer)}"
+    return f"{wording.gpu} {only}{' and '.join(spans)}{after}{_interval_words(answer)}"
 
 
 def _interval_words(answer: Crossover) -> str:

@@ -20,7 +20,7 @@ from plots.text import whole
 
 BEST = "best"
 
-_DISC = re.compile(r"disc-[0-9]+")
+_DISC = re.compile(r"disc-[0-9]+(x[0-9.]+)?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,8 @@ class Curve:
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
     every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
-    `flags` are the warnings of all samples, `axes` those of the file.
+    `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
+    networks between those of their family, such as disc-8x1.5, which only some ways have.
     """
 
     label: str
@@ -41,6 +42,7 @@ class Curve:
     candidates: tuple[tuple[np.ndarray, ...], ...] = ()
     flags: tuple[str, ...] = ()
     axes: Axes = BUILT_IN
+    between: frozenset[float] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,13 @@ def is_disc(row: Row) -> bool:
 
 
 def is_disc_name(model: str) -> bool:
-    """Whether `model` names a network of the disc family."""
+    """Whether `model` names a network of the disc family, also between two of its sizes."""
     return _DISC.fullmatch(model) is not None
+
+
+def _is_between(row: Row) -> bool:
+    model = row.configuration.get("model", "")
+    return is_disc_name(model) and "x" in model
 
 
 def _disc_parameters(row: Row) -> float | None:
@@ -128,6 +135,31 @@ def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
             own, like = _same_work(gpu, cpus, family)
             if own and like:
                 found.append(_pairing(dict(what), own, like, family, curves))
+    return found
+
+
+def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
+    """Of the epochs on the CPU the curves of the fewest and of the most threads, which are not more
+    than there are cores, with what both have in common; those that have two sizes in common."""
+    found = []
+    family = FAMILIES[EPOCH]
+    for what, ways in _groups(file, {EPOCH: family}).items():
+        alike: dict[Items, list[tuple[int, list[Row]]]] = {}
+        for rows in ways:
+            how = rows[0].configuration
+            threads = whole(how.get("cpu_threads", "")) if is_cpu(rows[0]) else None
+            if threads and threads <= file.machine.cpu.cores:
+                rest = rows[0].axes.how(how, (*family.replaces, "cpu_threads"))
+                alike.setdefault(rest, []).append((threads, rows))
+        for counts in alike.values():
+            counts.sort(key=lambda pair: pair[0])
+            fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
+            if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
+                row = counts[0][1][0]
+                alike_values = {
+                    axis.key: value for axis, value in row.axes.of(row.configuration, "alike")
+                }
+                found.append(({**dict(what), **alike_values}, fewest, most))
     return found
 
 
@@ -254,6 +286,7 @@ def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
         samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
+        between=frozenset(size for size in sizes if _is_between(sized[size])),
     )
 
 
@@ -287,4 +320,5 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
         axes=axes,
+        between=frozenset().union(*(cpu.between for cpu in cpus)),
     )

@@ -131,7 +131,7 @@ def _own_batch(curves: Sequence[Comparison]) -> str:
     sizes: dict[str, int] = {}
     for one in curves:
         batch = one.common.get("batch", "")
-        sizes[batch] = max(sizes.get(batch, 0), len(one.sizes))
+        sizes[batch] = max(sizes.get(batch, 0), len(one.ladder))
     own, most = str(OWN_BATCH), max(sizes.values())
     if 2 * sizes.get(own, 0) >= most:
         return own
@@ -150,8 +150,8 @@ def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
         chosen = _chosen([one for one in curves if _data(one) == data], batch)
         if chosen:
             found.append(chosen)
-    most = max(len(one.sizes) for one in found)
-    return sorted(found, key=lambda one: 2 * len(one.sizes) < most)
+    most = max(len(one.ladder) for one in found)
+    return sorted(found, key=lambda one: 2 * len(one.ladder) < most)
 
 
 def _data(one: Comparison) -> Literal["resident", "copied"]:
@@ -167,8 +167,8 @@ def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
     if not curves:
         return None
-    fullest = max(curves, key=lambda one: len(one.sizes)).sizes
-    return min((one for one in curves if np.array_equal(one.sizes, fullest)), key=_earliest)
+    fullest = max(curves, key=lambda one: len(one.ladder)).ladder
+    return min((one for one in curves if np.array_equal(one.ladder, fullest)), key=_earliest)
 
 
 def _earliest(one: Comparison) -> tuple[int, float]:

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from plots import loading
+from plots.analysis.answer import LONGEST
 from plots.analysis.crossover import Comparison, comparisons
 from plots.analysis.curves import is_cpu
 from plots.analysis.machines import side_by_side
 from plots.analysis.speed_up import SpeedUp, speed_ups
+from plots.analysis.threads import more_threads, threads_sentence
 from plots.commands.shared import (
     add_all,
     add_format,
@@ -30,8 +32,10 @@ from plots.rows import File
 from plots.tables.crossover import crossover_tables, other_work, speed_up_table
 from plots.tables.crossover_summary import crossover_text
 from plots.tables.machines import summary_table
+from plots.tables.plain import wrapped
 from plots.tables.published import published_table
 from plots.tables.table import Table
+from plots.tables.threads import threads_table
 from plots.tables.thresholds import thresholds_table
 from plots.text import printable
 from plots.thresholds import load_thresholds
@@ -70,6 +74,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also print the sizes that others hard-code beside each file's crossovers, and what "
         "others measured",
     )
+    either.add_argument(
+        "--threads",
+        action="store_true",
+        help="print instead from which size more CPU threads pay, and what following that costs",
+    )
     add_sort(parser, "crossover", "of --summary")
 
 
@@ -78,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     if options.summary:
         return _summarize(files, problems, options)
+    if options.threads:
+        return _compare_threads(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [{family: speed_ups(file, family) for family in TRAINING} for file in files]
     try:
@@ -163,6 +174,30 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
         f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
         "size from which that wins, its interval, and the speedup of each network"
     )
+
+
+def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints from which size more threads pay; returns the exit code."""
+    if options.charts:
+        return complain(["crossover: --threads has no charts; leave out --threads or --charts"])
+    found = [(file, own) for file in files if (own := more_threads(file))]
+    if options.format == "text":
+        for file, own in found:
+            print(wrapped(printable(file.machine.id)))
+            for one in own:
+                print(wrapped(printable(threads_sentence(one), LONGEST), "  "))
+            print()
+    if found:
+        print_tables([threads_table(found)], options)
+    has = {file.path for file, _ in found}
+    for file in files:
+        if file.path not in has:
+            print(
+                f"{printable(str(file.path))}: no epochs of two disc networks on several thread "
+                "counts; ./run --family=Epoch --threads=1,2 gives them",
+                file=sys.stderr,
+            )
+    return complain(problems)
 
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from plots import units
 from plots.analysis.crossover import Comparison, Crossover
 from plots.analysis.curves import Curve, left_out
+from plots.analysis.paired import disagree, pairs_of, pairs_words
+from plots.analysis.regret import Regret, regret
 from plots.analysis.speed_up import SpeedUp
 from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes
 from plots.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
-from plots.rows import File
+from plots.rows import File, Refinement
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import printable, whole
 
@@ -36,6 +39,18 @@ _TITLES = {
     "Gemm": "Crossover of square matrix products",
     "Layer": "Crossover of layers",
 }
+# From the last sure win of the first side to the first sure win of the second.
+PAIRS = (
+    Column("pairs_low", "from", numeric=True, group="pairs"),
+    Column("pairs_high", "to", numeric=True, group="pairs"),
+    Column("pairs", "pairs say", for_programs=True),
+)
+# Shares of the time that following the crossover loses, on average and at most.
+LOST = (
+    Column("regret", "time lost", numeric=True),
+    Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
+)
+DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
@@ -47,6 +62,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     """
     flags: dict[str, int] = {}
     lines = []
+    paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
     for file, comparisons in found:
         for comparison in comparisons:
             cpu, gpu = comparison.cpu, comparison.gpu
@@ -63,6 +79,8 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     _size(crossover.size),
                     _size(crossover.low),
                     _size(crossover.high),
+                    *(_of_pairs(file, comparison, flags) if paired else ()),
+                    *lost_cells(regret(crossover, cpu, gpu)),
                     _crossings(crossover),
                 )
             )
@@ -75,12 +93,45 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         Column("measure", "over"),
         Column("crossover", "GPU wins from", numeric=True),
         *_INTERVAL,
+        *(PAIRS if paired else ()),
+        *LOST,
         Column("crossings", "crossings", for_programs=True),
     )
     families = {one.common["family"] for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
+
+
+def _of_pairs(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell, ...]:
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    contradicts = pairs is not None and disagree(one.crossover, pairs)
+    return pairs_cells(pairs, ("CPU", "GPU"), contradicts, flags)
+
+
+def pairs_cells(
+    pairs: Refinement | None, sides: tuple[str, str], contradicts: bool, flags: dict[str, int]
+) -> tuple[Cell, ...]:
+    """The cells of PAIRS: where the second side begins to win for good, marked where that
+    contradicts the bootstrap."""
+    if pairs is None:
+        return NOTHING, NOTHING, NOTHING
+    words = pairs_words(pairs, sides)
+    last = pairs.intervals[-1] if pairs.intervals else None
+    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
+    marked = marks([DISAGREES] if contradicts else [], flags)
+    return replace(_size(low), marks=marked), replace(_size(high), marks=marked), _text(words)
+
+
+def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
+    """The cells of LOST."""
+    if lost is None:
+        return NOTHING, NOTHING
+    return _share(lost.mean), _share(lost.largest)
+
+
+def _share(part: float) -> Cell:
+    return Cell(f"{100 * part:.1f} %", part)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:

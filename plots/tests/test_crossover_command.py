@@ -40,6 +40,8 @@ def test_the_tables_of_one_file(simple, capsys):
     interval = line.pop("low"), line.pop("high")
     assert interval[0] <= 50_000 <= interval[1]
     assert line["crossings"] == [line["crossover"]]
+    # The rule takes the faster device at each size but perhaps at those beside the crossover.
+    assert 0 <= line.pop("regret") <= line.pop("largest_regret") < 0.05
     assert line.pop("crossings") and line.pop("crossover") == pytest.approx(50_000, rel=0.05)
     assert line == {
         "what": "epoch",

@@ -36,7 +36,8 @@ def test_text_of_all_lines(simple, monkeypatch, capsys):
     (line,) = [line.split() for line in lines if line.startswith("epoch ")]
     crossover = comparisons(loading.load_file(simple))[0].crossover
     ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
-    assert line == ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
+    said = ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
+    assert line == [*said, "0.0", "%"]
 
 
 @pytest.mark.slow

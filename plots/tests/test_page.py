@@ -146,7 +146,7 @@ def test_the_answer_is_in_sight(seen):
     # Network and speedup, or the median where there is one device; on a desk all columns of all
     # tables that are not folded, but for those of ten published devices.
     assert phone["reach"][1] < phone["width"] and phone["reach"][2] < phone["width"]
-    assert all("Shi et al." in title for title in desk["scrolling"])
+    assert all("Shi et al." in title for title in desk["scrolling"]), desk["scrolling"]
 
 
 def test_the_page_is_dark_where_the_reader_is(folder, seen, tmp_path):

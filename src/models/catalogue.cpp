@@ -19,7 +19,9 @@ Dataset uniform_data(const Model& model, std::int64_t rows) {
 Task find_model(const std::string& name) {
   std::string known;
   for (const Family& family : catalogue()) {
-    if (std::find(family.names.begin(), family.names.end(), name) != family.names.end()) {
+    const bool is_listed =
+        std::find(family.names.begin(), family.names.end(), name) != family.names.end();
+    if (is_listed || (family.also && family.also(name))) {
       return family.make(name);
     }
     for (const std::string& other : family.names) {

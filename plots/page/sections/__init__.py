@@ -22,6 +22,7 @@ from plots.page.sections import (
     record,
     shi_table,
     steps,
+    threads,
     verdict,
 )
 
@@ -31,6 +32,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     crossovers,
     epochs,
     steps,
+    threads,
     reasons,
     shi_table,
     ceilings,

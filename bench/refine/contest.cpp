@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contest.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "crossover/disc.h"
+#include "limits.h"
+
+namespace crossover::bench {
+namespace {
+
+/// The seconds of repetitions by the size's place in disc_sizes().
+using Curve = std::map<std::size_t, std::vector<double>>;
+
+struct Way {
+  Configuration configuration;
+  Curve curve;
+};
+
+/// All ways in which the same was computed.
+struct Work {
+  Configuration configuration;
+  std::vector<Way> ways;
+};
+
+std::string value(const Configuration& configuration, const std::string& key) {
+  const auto at = std::find_if(configuration.begin(), configuration.end(),
+                               [&](const auto& pair) { return pair.first == key; });
+  return at == configuration.end() ? find_axis(key).unsaid : at->second;
+}
+
+std::optional<std::size_t> place_of(const std::string& model) {
+  const auto& sizes = disc_sizes();
+  const auto at = std::find_if(sizes.begin(), sizes.end(),
+                               [&](const DiscSize& size) { return size.name == model; });
+  return at == sizes.end() ? std::nullopt : std::optional<std::size_t>(at - sizes.begin());
+}
+
+/// The element with that configuration, made where there is none.
+template <class Item>
+Item& found_or_made(std::vector<Item>& items, const Configuration& configuration) {
+  const auto at = std::find_if(items.begin(), items.end(), [&](const Item& item) {
+    return item.configuration == configuration;
+  });
+  if (at != items.end()) {
+    return *at;
+  }
+  items.push_back({.configuration = configuration});
+  return items.back();
+}
+
+std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
+  std::vector<Work> all;
+  for (const std::string& name : rows.names()) {
+    const Row& row = rows[name];
+    if (row.result.outcome != Outcome::measured || value(row.configuration, "family") != "Epoch") {
+      continue;
+    }
+    const std::optional<std::size_t> place = place_of(value(row.configuration, "model"));
+    const std::vector<double> taken = place ? seconds(name) : std::vector<double>();
+    if (taken.empty()) {
+      continue;
+    }
+    Configuration work;
+    Configuration way;
+    for (const auto& pair : row.configuration) {
+      if (pair.first != "model") {
+        (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
+      }
+    }
+    found_or_made(found_or_made(all, work).ways, way).curve[*place] = taken;
+  }
+  return all;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<Rung> ladder(const Curve& first, const Curve& second) {
+  std::vector<Rung> rungs;
+  for (const auto& [place, seconds] : first) {
+    if (const auto at = second.find(place); at != second.end()) {
+      rungs.push_back({.place = place, .winner = apart(seconds, at->second)});
+    }
+  }
+  return rungs;
+}
+
+std::vector<const Way*> ways_on(const Work& work, bool cpu) {
+  std::vector<const Way*> ways;
+  for (const Way& way : work.ways) {
+    if ((value(way.configuration, "device") == "cpu") == cpu) {
+      ways.push_back(&way);
+    }
+  }
+  return ways;
+}
+
+Contest between(Refine kind, const Work& work, const Way& first, const Way& second) {
+  return {.kind = kind,
+          .work = work.configuration,
+          .first = first.configuration,
+          .second = second.configuration,
+          .ladder = ladder(first.curve, second.curve)};
+}
+
+std::optional<Contest> of_threads(const Work& work, int cores) {
+  const auto threads = [](const Way* way) {
+    return std::stoi(value(way->configuration, "cpu_threads"));
+  };
+  std::vector<const Way*> ways = ways_on(work, true);
+  std::erase_if(ways, [&](const Way* way) { return threads(way) > cores; });
+  std::stable_sort(ways.begin(), ways.end(),
+                   [&](const Way* one, const Way* two) { return threads(one) < threads(two); });
+  if (ways.size() < 2) {
+    return std::nullopt;
+  }
+  return between(Refine::threads, work, *ways.front(), *ways.back());
+}
+
+/// At each size the way with the smallest median.
+std::map<std::size_t, const Way*> best(const std::vector<const Way*>& ways) {
+  std::map<std::size_t, const Way*> found;
+  for (const Way* way : ways) {
+    for (const auto& [place, seconds] : way->curve) {
+      const Way*& fastest = found[place];
+      if (fastest == nullptr || median(seconds) < median(fastest->curve.at(place))) {
+        fastest = way;
+      }
+    }
+  }
+  return found;
+}
+
+/// From which place on second wins for sure; beyond all where it does not at the last.
+std::size_t start_of_second(const std::vector<Rung>& rungs) {
+  std::size_t start = std::numeric_limits<std::size_t>::max();
+  for (auto rung = rungs.rbegin(); rung != rungs.rend() && rung->winner == Winner::second; ++rung) {
+    start = rung->place;
+  }
+  return start;
+}
+
+std::optional<Contest> of_devices(const Work& work) {
+  const std::map<std::size_t, const Way*> cpu = best(ways_on(work, true));
+  Curve cpu_curve;
+  for (const auto& [place, way] : cpu) {
+    cpu_curve[place] = way->curve.at(place);
+  }
+  std::vector<const Way*> gpus = ways_on(work, false);
+  const auto is_copied = [](const Way* way) {
+    return value(way->configuration, "data") != "resident";
+  };
+  if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
+    std::erase_if(gpus, is_copied);
+  }
+  const Way* chosen = nullptr;
+  std::pair<std::size_t, double> earliest;
+  for (const Way* gpu : gpus) {
+    const std::size_t start = start_of_second(ladder(cpu_curve, gpu->curve));
+    // Of those that win from the same rung on the fastest there wins earliest.
+    const auto at = gpu->curve.find(start);
+    const std::pair own{start,
+                        median(at != gpu->curve.end() ? at->second : gpu->curve.rbegin()->second)};
+    if (chosen == nullptr || own < earliest) {
+      chosen = gpu;
+      earliest = own;
+    }
+  }
+  if (chosen == nullptr || cpu.empty()) {
+    return std::nullopt;
+  }
+  const Way* last_winner = cpu.begin()->second;
+  for (const Rung& rung : ladder(cpu_curve, chosen->curve)) {
+    if (rung.winner == Winner::first) {
+      last_winner = cpu.at(rung.place);
+    }
+  }
+  return between(Refine::device, work, *last_winner, *chosen);
+}
+
+std::optional<Contest> of_executions(const Work& work) {
+  std::optional<Contest> found;
+  for (const Way* eager : ways_on(work, false)) {
+    Configuration graph = eager->configuration;
+    for (auto& [key, text] : graph) {
+      if (key == "execution" && text == "eager") {
+        text = "graph";
+      }
+    }
+    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const Way& way) {
+      return way.configuration == graph && &way != eager;
+    });
+    const bool is_first = !found || value(eager->configuration, "data") == "resident";
+    if (at != work.ways.end() && is_first) {
+      found = between(Refine::execution, work, *eager, *at);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string Contest::row(const Configuration& side, std::size_t place) const {
+  return row_name(in_order(joined(joined(work, {{"model", disc_sizes()[place].name}}), side)));
+}
+
+std::string Contest::words(const Configuration& side) const {
+  if (value(side, "device") != "cpu") {
+    return "the GPU (" + value(side, "execution") + ", " + value(side, "data") + ")";
+  }
+  const std::string threads = value(side, "cpu_threads");
+  return (kind == Refine::threads ? "" : "the CPU on ") + threads +
+         (threads == "1" ? " thread" : " threads");
+}
+
+std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores) {
+  std::optional<Contest> found;
+  const std::vector<Work> all = measured_work(rows, seconds);
+  const auto look = [&](Refine wanted) {
+    for (const Work& work : all) {
+      std::optional<Contest> own = wanted == Refine::threads  ? of_threads(work, cores)
+                                   : wanted == Refine::device ? of_devices(work)
+                                                              : of_executions(work);
+      constexpr std::size_t fewest = 2;
+      if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
+        found = std::move(own);
+      }
+    }
+  };
+  if (kind != Refine::automatic) {
+    look(kind);
+  } else {
+    look(Refine::device);
+    if (!found) {
+      look(Refine::threads);
+    }
+  }
+  return found;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of two sides is faster, decided pair by pair: a sequential sign test. It knows nothing of
+// what is measured. docs/method/refinement.md gives the method and its sources.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace crossover::bench {
+
+enum class Winner { neither, first, second };
+
+/// The other side; `neither` of neither.
+Winner other(Winner winner);
+
+/// log((n + 1) C(n, s) / 2^n) of s pairs won among n that one side won: the smaller, the less the
+/// sides look equal. Of equal sides it falls below log(error), at any n, with a probability of at
+/// most `error` (Robbins 1970). By lgamma(): exact to about 1e-9 for a million pairs.
+double log_evidence(std::int64_t pairs, std::int64_t won);
+
+class PairTest {
+ public:
+  /// `error`: the probability of a sure winner that is none. After `most_pairs` it stays open.
+  PairTest(double error, std::int64_t most_pairs);
+
+  /// The times of one pair. The shorter one wins; of equal times none does, and the pair counts for
+  /// neither side, but as one of the most that may be taken.
+  void add(double first_seconds, double second_seconds);
+
+  /// The side that is sure to win.
+  [[nodiscard]] Winner winner() const;
+  /// No winner is sure, and one may still become so before the last pair.
+  [[nodiscard]] bool is_open() const;
+
+  [[nodiscard]] std::int64_t pairs() const { return won_[0] + won_[1]; }  ///< without ties
+  [[nodiscard]] std::int64_t won_by_first() const { return won_[0]; }
+  [[nodiscard]] std::int64_t ties() const { return ties_; }
+
+ private:
+  [[nodiscard]] bool is_sure(std::int64_t pairs, std::int64_t won) const;
+
+  double log_error_;
+  std::int64_t most_pairs_;
+  std::int64_t won_[2] = {0, 0};
+  std::int64_t ties_ = 0;
+};
+
+/// One measurement of a side, in seconds; none: it can't be had.
+using Measurement = std::function<std::optional<double>()>;
+
+/// Adds pairs until the test is decided or can't be any more: first and second, second and first,
+/// first and second, so that what drifts helps neither. False where a measurement could not be had.
+bool run_pairs(PairTest& test, const Measurement& first, const Measurement& second);
+
+}  // namespace crossover::bench

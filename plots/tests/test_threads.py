@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which size more threads pay, what pairs say of it, and what following it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plots import loading
+from plots.analysis.answer import sentences
+from plots.analysis.crossover import Crossover, comparisons, find_crossover
+from plots.analysis.curves import is_disc_name, thread_pairs
+from plots.analysis.paired import disagree, pairs_of, pairs_words, spacing
+from plots.analysis.regret import regret
+from plots.analysis.threads import more_threads, threads_sentence
+from plots.cli import main
+from plots.page.section import Context
+from plots.page.sections import threads as section
+from plots.rows import PairedInterval, Refinement
+from plots.tables.crossover import DISAGREES, crossover_table
+from plots.tables.threads import threads_table
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import DISC_MODELS, curve, known
+
+CROSSING = 30_000.0
+FIRST = {"device": "cpu", "execution": "eager", "cpu_threads": "1"}
+COMMON = {"family": "Epoch", "batch": "100", "precision": "f32"}
+
+
+def seconds(threads: int, params: float) -> float:
+    return 1e-3 * (params / CROSSING) ** (0.9 if threads == 1 else 0.5)
+
+
+def rows(counts: tuple[int, ...] = (1, 2), crossing: float = 1.0) -> list[dict[str, Any]]:
+    """Epochs on these numbers of threads; `crossing` moves the time of one."""
+    generator = np.random.default_rng(1)
+    entries = []
+    for model in DISC_MODELS:
+        params = float(synthetic.MODELS[model][0])
+        for count in counts:
+            centre = seconds(count, params) * (crossing if count == 1 else 1.0)
+            times = centre * (1 + generator.gamma(2.0, 0.005, 9))
+            configuration = synthetic.cpu_configuration(model, count)
+            entries += synthetic.samples(configuration, times.tolist())
+    return entries
+
+
+def pairs(*intervals: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "threads",
+        "common": COMMON,
+        "first": FIRST,
+        "second": {**FIRST, "cpu_threads": "2"},
+        "error": 0.05,
+        "most_sizes": 32,
+        "most_pairs": 100,
+        "complete": True,
+        "ladder": [
+            {"model": "disc-7", "params": 11430, "winner": "first"},
+            {"model": "disc-8", "params": 44710, "winner": "second"},
+        ],
+        "sizes": [
+            {
+                "model": "disc-7x1.5",
+                "params": 25504,
+                "pairs": 14,
+                "won_by_first": 14,
+                "ties": 0,
+                "winner": "first",
+            }
+        ],
+        "intervals": list(intervals),
+        **changes,
+    }
+
+
+def interval(low: float | None, high: float | None, below: str = "first") -> dict[str, Any]:
+    return {"below": below, "low": low, "high": high}
+
+
+@pytest.fixture
+def read(write: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+    def read(entries: list[dict[str, Any]], *refinements: dict[str, Any], **options: Any) -> Any:
+        document = synthetic.document(entries, **options)
+        if refinements:
+            document["context"]["crossover"]["refinements"] = list(refinements)
+        return loading.load_file(write(document))
+
+    return read
+
+
+def test_networks_in_between_are_discs():
+    assert all(map(is_disc_name, ("disc-8", "disc-8x1.5", "disc-12x1.0625")))
+    assert not any(map(is_disc_name, ("disc", "disc-8x", "disc-x1", "disco-8", "disc-8-x1.5")))
+
+
+def test_more_threads_pay_where_the_curves_cross(read):
+    (one,) = more_threads(read(rows()))
+    assert one.sides == ("1 thread", "2 threads")
+    assert one.crossover.kind == "once"
+    assert one.crossover.size == pytest.approx(CROSSING, rel=0.05)
+    assert one.crossover.low <= CROSSING <= one.crossover.high
+    assert threads_sentence(one).startswith(
+        "At batch 100, 2 threads train disc networks faster than 1 thread from "
+    )
+
+
+def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
+    ((_, fewest, most),) = thread_pairs(read(rows((1, 2, 8))))  # of a machine with two cores
+    assert fewest.configuration["cpu_threads"] == "1"
+    assert most.configuration["cpu_threads"] == "2"
+    assert thread_pairs(read(rows((1, 8)))) == []
+    assert more_threads(read(rows((2,)))) == []
+
+
+def test_one_side_that_always_wins_is_said(read):
+    (always,) = more_threads(read(rows(crossing=1e4)))
+    (never,) = more_threads(read(rows(crossing=1e-4)))
+    assert "faster on 2 threads at every size measured" in threads_sentence(always)
+    assert "faster on 1 thread at every size measured" in threads_sentence(never)
+
+
+def test_pairs_are_those_of_the_same_sides(read):
+    own = pairs(interval(25504, 33000))
+    other = pairs(interval(1, 2), common={**COMMON, "batch": "10"})
+    (one,) = more_threads(read(rows(), own, other))
+    assert one.pairs and one.pairs.intervals == (PairedInterval("first", 25504.0, 33000.0),)
+    assert not one.disagrees
+    assert one.pairs_say == "2 threads from between 25,504 and 33,000 parameters"
+    assert one.pairs_say in threads_sentence(one)
+    (none,) = more_threads(read(rows(), other))
+    assert none.pairs is None
+
+
+def test_of_a_resumed_run_the_last_pairs_count(read):
+    file = read(rows(), pairs(complete=False), pairs(interval(25504, 33000)))
+    (one,) = more_threads(file)
+    assert one.pairs and one.pairs.complete
+
+
+def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
+    second = {"device": "cuda", "execution": "graph", "data": "pinned"}
+    own = pairs(interval(40000, 60000), kind="device", second=second)
+    file = read(known(50_000), own, gpu="synthetic GPU")
+    best = next(one for one in comparisons(file) if one.cpu.candidates)
+    assert pairs_of(file, best.common, best.cpu, best.gpu)
+    table = crossover_table([(file, comparisons(file))])
+    (record,) = table.records()
+    assert (record["pairs_low"], record["pairs_high"]) == (40000, 60000)
+    assert record["pairs"] == "GPU from between 40,000 and 60,000 parameters"
+    assert DISAGREES not in table.notes
+    said = sentences(file, comparisons(file))[0]
+    assert "Repetitions in pairs say: GPU from between 40,000 and 60,000 parameters." in said
+
+
+def test_a_contradiction_is_flagged(read):
+    second = {"device": "cuda", "execution": "graph", "data": "pinned"}
+    own = pairs(interval(400, 600), kind="device", second=second)
+    file = read(known(50_000), own, gpu="synthetic GPU")
+    assert DISAGREES in crossover_table([(file, comparisons(file))]).notes
+    assert "Repetitions in pairs contradict that" in sentences(file, comparisons(file))[0]
+    far = read(rows(), pairs(interval(100, 200)))
+    assert "contradict that: 2 threads from between 100 and 200" in threads_sentence(
+        more_threads(far)[0]
+    )
+    assert DISAGREES in threads_table([(far, more_threads(far))]).notes
+
+
+def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:
+    ladder = ((10.0, "first"), (40.0, "first"), (400.0, "second"))
+    return Refinement("threads", {}, {}, {}, complete, ladder, (), intervals)
+
+
+def crossover(kind: Any, *numbers: float | None) -> Crossover:
+    size, low, high = numbers or (None, None, None)
+    return Crossover(kind, size, low, high, (), "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "found", "expected"),
+    [
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 110, 130)), False),
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 121, 130)), True),
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 50, 79)), True),
+        (crossover("once", 100, None, 120), refinement(PairedInterval("first", 50, 79)), False),
+        (crossover("once", 100, 80, None), refinement(PairedInterval("first", 500, 600)), False),
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", None, 90)), False),
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", None, 70)), True),
+        (crossover("once", 100, 80, 120), refinement(PairedInterval("second", 90, 110)), True),
+        (crossover("once", 100, 80, 120), refinement(), True),
+        (crossover("once", 100, 80, 120), refinement(complete=False), False),
+        (crossover("always"), refinement(), False),
+        (crossover("always"), refinement(PairedInterval("first", 50, 60)), False),
+        (crossover("always"), refinement(PairedInterval("second", 50, 60)), True),
+        (crossover("never"), refinement(PairedInterval("first", 50, 60)), True),
+        (crossover("never"), refinement(PairedInterval("first", 50, None)), False),
+        (crossover("ambiguous"), refinement(PairedInterval("first", 50, 60)), False),
+    ],
+)
+def test_which_answers_contradict_each_other(answer, found, expected):
+    assert disagree(answer, found) is expected
+
+
+def test_pairs_in_words():
+    sides = ("1 thread", "2 threads")
+    ends = [(10, 12), (None, 12), (10, None), (None, None)]
+    words = [pairs_words(refinement(PairedInterval("second", *end)), sides) for end in ends]
+    assert words == [
+        "1 thread from between 10 and 12 parameters",
+        "1 thread from 12 parameters at the latest",
+        "2 threads up to 10 parameters at least",
+        "1 thread from a size that no pairs are sure of",
+    ]
+    many = [PairedInterval("first", 10, 12)] * 5
+    assert pairs_words(refinement(*many), sides).endswith("; 2 more changes")
+    assert pairs_words(refinement(complete=False), sides) == "no change (unfinished)"
+    assert spacing(refinement()) == 10
+
+
+def test_regret_is_the_time_that_the_rule_loses():
+    sizes = np.array([1.0, 2.0, 3.0, 4.0])
+    generator = np.random.default_rng(0)
+    below = curve("cpu", np.array([1.0, 1.0, 2.0, 8.0]), generator, sizes=sizes, scale=0.0)
+    above = curve("cuda", np.array([4.0, 2.0, 1.0, 1.0]), generator, sizes=sizes, scale=0.0)
+    right = regret(crossover("once", 2.5, 2.0, 3.0), below, above)
+    assert right and right.mean == right.largest == 0
+    late = regret(crossover("once", 3.5, 2.0, 3.0), below, above)  # takes 2 where 1 would do
+    assert late and (late.mean, late.largest, late.at) == pytest.approx((0.125, 0.5, 3.0))
+    always = regret(crossover("always"), below, above)
+    assert always and always.mean == pytest.approx((0.75 + 0.5) / 4)
+    never = regret(crossover("never"), below, above)
+    assert never and never.largest == pytest.approx(0.875) and never.at == 4
+    assert regret(crossover("ambiguous"), below, above) is None
+    assert regret(crossover("several"), below, above) is None
+
+
+def test_what_following_it_costs_is_said(read):
+    # The GPU wins at large sizes and at one small one, which the rule gives away.
+    entries = known(50_000)
+    for entry in entries:
+        if entry["configuration"]["model"] == "disc-4" and "cpu_threads" in entry:
+            for field in ("real_time", "cpu_time", "seconds_per_epoch"):
+                entry[field] *= 1e4
+            for field in ("samples_per_second", "flops_per_second"):
+                entry[field] /= 1e4
+    file = read(entries, gpu="synthetic GPU")
+    found = comparisons(file)
+    lost = regret(found[0].crossover, found[0].cpu, found[0].gpu)
+    assert lost and lost.largest > 0.5 and lost.at == 230
+    said = sentences(file, found)[0]
+    assert f"loses {100 * lost.mean:.1f} % of the time, {100 * lost.largest:.1f} % at most" in said
+
+
+def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
+    entries = known(50_000)
+    more = synthetic.cpu_configuration("disc-8", 1)
+    for configuration in (more, synthetic.gpu_configuration("disc-8")):
+        between = {**configuration, "model": "disc-8x1.5"}
+        entries += synthetic.samples(between, [1e-3] * 9, params=99824, rows=1000)
+    file = read(entries, gpu="synthetic GPU")
+    one = next(one for one in comparisons(file) if one.cpu.candidates)
+    assert 99824 in one.sizes and 99824 not in one.ladder
+    assert len(one.ladder) == len(DISC_MODELS)
+
+
+def test_the_command_the_page_and_the_answer_show_it(read, capsys):
+    file = read(rows(), pairs(interval(25504, 33000)))
+    assert main(["crossover", "--threads", str(file.path)]) == 0
+    printed = capsys.readouterr()
+    assert "2 threads train disc networks faster than 1 thread from" in printed.out
+    assert "25,504 and 33,000" in " ".join(printed.out.split()) and not printed.err
+    assert main(["crossover", "--threads", "--format=json", str(file.path)]) == 0
+    (line,) = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
+    assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
+    built = section.build([file], Context())
+    assert built and built.blocks[0].points == (threads_sentence(more_threads(file)[0]),)
+    assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
+
+
+def test_the_command_says_what_is_missing(read, capsys):
+    file = read(rows((2,)))
+    assert main(["crossover", "--threads", str(file.path)]) == 0
+    printed = capsys.readouterr()
+    assert not printed.out and "--threads=1,2" in printed.err
+    assert section.build([file], Context()) is None
+    assert main(["crossover", "--threads", "--charts=x", str(file.path)]) == 2
+
+
+def test_faulty_pairs_are_refused(read):
+    for fault in (
+        {"kind": "threats"},
+        {"intervals": [{"below": "third", "low": 1, "high": 2}]},
+        {"complete": "yes"},
+        {"sizes": [{"model": "disc-8x1.5"}]},
+    ):
+        with pytest.raises(loading.BadFileError):
+            read(rows(), pairs(**fault))
+
+
+def test_sides_are_named_as_asked():
+    sizes = np.array([10.0, 100.0])
+    generator = np.random.default_rng(0)
+    one = curve("cpu", np.array([1.0, 1.0]), generator, sizes=sizes)
+    other = curve("cpu", np.array([2.0, 2.0]), generator, sizes=sizes)
+    assert find_crossover(one, other, sides=("one", "all")).words.startswith("one at every size")
+    assert find_crossover(other, one, sides=("one", "all")).words.startswith("all at every size")

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// A refinement on rows that are registered as ever and measured by a formula.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../bench/arguments.h"
+#include "../bench/families.h"
+#include "../bench/planned_gpu.h"
+#include "../bench/refine/earlier.h"
+#include "../bench/refine/refine.h"
+#include "crossover/disc.h"
+
+namespace crossover::test {
+namespace {
+
+using namespace bench;
+using Json = nlohmann::ordered_json;
+
+std::string key(const Row& row, const std::string& name) {
+  for (const auto& [other, value] : row.configuration) {
+    if (other == name) {
+      return value;
+    }
+  }
+  return "";
+}
+
+double parameters(const Row& row) {
+  for (const DiscSize& size : disc_sizes()) {
+    if (size.name == key(row, "model")) {
+      return static_cast<double>(size.parameters);
+    }
+  }
+  return 0;
+}
+
+/// A machine on which two threads overtake one at 5,000 parameters, and a GPU's graph the CPU at
+/// 50,000.
+class Formula {
+ public:
+  explicit Formula(const std::vector<std::string>& words, bool with_gpu = false)
+      : arguments_(parse(words)) {
+    devices_ = find_devices(CudaUse::off);
+    if (with_gpu) {
+      devices_.all.push_back(planned_gpu());
+    }
+    register_epochs(arguments_, devices_, rows_);
+    for (const std::string& name : rows_.names()) {
+      taken_[name] = std::vector<double>(9, seconds(name));
+    }
+  }
+
+  double seconds(const std::string& name) {
+    const Row& row = rows_[name];
+    const double size = parameters(row);
+    if (key(row, "device") == "cpu") {
+      const double threads = std::stod(key(row, "cpu_threads"));
+      return threads > 1 ? 1e-4 * std::pow(size / 5000, 0.8) + 1e-4
+                         : 2e-4 * std::pow(size / 5000, 0.9);
+    }
+    const double own = 1e-4 * std::pow(50000 / 5000.0, 0.8) + 1e-4;
+    return own * (key(row, "execution") == "graph" ? 1 : 1.5) *
+           (key(row, "data") == "resident" ? 1 : 2);
+  }
+
+  [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
+    return find_contest(
+        kind, rows_, [&](const std::string& name) { return taken_[name]; }, cores);
+  }
+
+  Json refined(Refine kind, const RefineLimits& limits = {},
+               const std::vector<std::string>& models = {}) {
+    Json last;
+    refine(kind, arguments_, devices_, rows_,
+           {.repeat =
+                [&](const std::string& name) {
+                  order.push_back(name);
+                  return std::optional(seconds(name));
+                },
+            .finish = [&](const std::string& name) { finished.push_back(name); },
+            .seconds = [&](const std::string& name) { return taken_[name]; },
+            .models = models},
+           limits, [&](const Json& json) { last = json; });
+    return last;
+  }
+
+  std::vector<std::string> order, finished;
+  std::map<std::string, std::vector<double>> taken_;
+  Rows rows_;
+
+ private:
+  Arguments arguments_;
+  Devices devices_;
+};
+
+const std::vector<std::string> all_discs{"--family=Epoch", "--threads=1,2"};
+
+TEST(RefineRun, FindsWhereMoreThreadsPay) {
+  Formula formula(all_discs);
+  const Json json = formula.refined(Refine::threads);
+  EXPECT_EQ(json["kind"], "threads");
+  EXPECT_EQ(json["first"]["cpu_threads"], "1");
+  EXPECT_EQ(json["second"]["cpu_threads"], "2");
+  EXPECT_EQ(json["common"]["batch"], "100");
+  EXPECT_TRUE(json["complete"]);
+  ASSERT_EQ(json["intervals"].size(), 1U) << json["intervals"];
+  const Json& interval = json["intervals"][0];
+  EXPECT_EQ(interval["below"], "first");
+  EXPECT_LT(interval["low"], 5000);
+  EXPECT_GT(interval["high"], 5000);
+  EXPECT_LT(interval["high"].get<double>(), 1.2 * interval["low"].get<double>());
+  EXPECT_EQ(json["ladder"].size(), 11U);
+  EXPECT_EQ(formula.finished.size(), 2 * json["sizes"].size());
+}
+
+TEST(RefineRun, MeasuresRowsOfEachSizeInTurn) {
+  Formula formula(all_discs);
+  const Json json = formula.refined(Refine::threads);
+  const std::string first = formula.order.at(0);
+  EXPECT_NE(first.find("/model:disc-6x"), std::string::npos) << first;
+  EXPECT_NE(first.find("/cpu_threads:1"), std::string::npos) << first;
+  std::string threads;
+  for (std::size_t i = 0; i < 8; ++i) {
+    threads += formula.order[i].back();
+    EXPECT_EQ(key(formula.rows_[formula.order[i]], "model"), key(formula.rows_[first], "model"));
+  }
+  EXPECT_EQ(threads, "12211221");
+  const Row& row = formula.rows_[first];
+  EXPECT_TRUE(row.is_quiet);
+  EXPECT_GT(row.min_time_seconds, 0);
+  std::int64_t pairs = 0;
+  for (const Json& size : json["sizes"]) {
+    pairs += size["pairs"].get<std::int64_t>();
+  }
+  EXPECT_EQ(std::ssize(formula.order), 2 * pairs);
+}
+
+TEST(RefineRun, MeasuresNothingWithoutTimeOrChange) {
+  Formula formula(all_discs);
+  const Json json = formula.refined(Refine::threads, {.seconds = 0});
+  EXPECT_TRUE(formula.order.empty());
+  EXPECT_FALSE(json["complete"]);
+
+  Formula small({"--family=Epoch", "--threads=1,2", "--model=disc-2,disc-4,disc-5"});
+  EXPECT_TRUE(small.refined(Refine::threads)["complete"]);
+  EXPECT_TRUE(small.order.empty());
+}
+
+TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
+  Formula formula({"--family=Epoch", "--threads=8,1,2,4"});
+  EXPECT_EQ(value_of(formula.contest(Refine::threads, 4)->second, "cpu_threads"), "4");
+  EXPECT_FALSE(formula.contest(Refine::threads, 1));
+  EXPECT_FALSE(formula.contest(Refine::device));
+  EXPECT_EQ(formula.contest(Refine::automatic)->kind, Refine::threads);
+}
+
+TEST(RefineRun, LeavesOutRowsWithoutTimes) {
+  Formula formula(all_discs);
+  formula.rows_[formula.rows_.names()[0]].result.outcome = Outcome::failed;
+  formula.taken_[formula.rows_.names()[3]].clear();
+  EXPECT_EQ(formula.contest(Refine::threads)->ladder.size(), 9U);
+}
+
+TEST(RefineRun, ComparesTheCpuWithTheWayThatWinsEarliest) {
+  Formula formula(all_discs, true);
+  const std::optional<Contest> contest = formula.contest(Refine::automatic);
+  ASSERT_TRUE(contest);
+  EXPECT_EQ(contest->kind, Refine::device);
+  EXPECT_EQ(value_of(contest->first, "cpu_threads"), "2");
+  EXPECT_EQ(value_of(contest->second, "execution"), "graph");
+  EXPECT_EQ(value_of(contest->second, "data"), "resident");
+  const Json json = formula.refined(Refine::device);
+  ASSERT_EQ(json["intervals"].size(), 1U);
+  EXPECT_LT(json["intervals"][0]["low"], 50000);
+  EXPECT_GT(json["intervals"][0]["high"], 50000);
+}
+
+TEST(RefineRun, ComparesEagerExecutionWithGraphs) {
+  Formula formula(all_discs, true);
+  const std::optional<Contest> contest = formula.contest(Refine::execution);
+  ASSERT_TRUE(contest);
+  EXPECT_EQ(value_of(contest->first, "execution"), "eager");
+  EXPECT_EQ(value_of(contest->second, "execution"), "graph");
+  EXPECT_EQ(value_of(contest->first, "data"), value_of(contest->second, "data"));
+}
+
+TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
+  EarlierRun run;
+  const std::string name =
+      "Epoch/model:disc-6x1.5/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:";
+  for (const char* threads : {"1", "2"}) {
+    run.rows.push_back(
+        {.name = name + threads,
+         .facts = R"({"name": "x", "configuration": {"model": "disc-6x1.5"}})",
+         .entries = {R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})",
+                     R"({"run_type": "aggregate", "real_time": 9, "time_unit": "ms"})",
+                     R"({"run_type": "iteration", "real_time": 3, "time_unit": "us"})"}});
+  }
+  run.context["crossover"]["refinements"] = Json::array({{{"complete", false}}});
+  const EarlierSizes sizes = earlier_sizes(run);
+  EXPECT_EQ(sizes.models, std::vector<std::string>{"disc-6x1.5"});
+  EXPECT_EQ(sizes.seconds.at(name + "2"), (std::vector<double>{2e-3, 3e-6}));
+  EXPECT_FALSE(sizes.is_refined());
+  EXPECT_EQ(sizes.refinements.size(), 1U);
+
+  Formula formula(all_discs);
+  formula.taken_[name + "1"] = {1e-3};
+  formula.taken_[name + "2"] = {2e-3};
+  const Json json = formula.refined(Refine::threads, {}, sizes.models);
+  EXPECT_EQ(json["ladder"].size(), 12U);
+  for (const Json& size : json["sizes"]) {
+    EXPECT_NE(size["model"], "disc-6x1.5");
+  }
+}
+
+}  // namespace
+}  // namespace crossover::test

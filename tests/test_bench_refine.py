@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench --refine: sizes between those of a sweep, measured in pairs."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plots import loading
+from plots.analysis.threads import more_threads
+from tests.bench_runs import (
+    EPOCHS,
+    SHORT,
+    Document,
+    assert_refused,
+    bench,
+    epoch_name,
+    needs_bench,
+    refused,
+    repetitions,
+    strict,
+    validate,
+)
+
+pytestmark = needs_bench
+
+LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)
+needs_two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="this process may use one core"
+)
+
+
+@pytest.fixture(scope="module")
+def refined(tmp_path_factory) -> tuple[Path, Document, str]:
+    """The file of a refined run, what stands in it, and what was printed."""
+    path = tmp_path_factory.mktemp("refined") / "result.json"
+    done = bench(*LADDER, "--refine=threads", f"--out={path}")
+    assert done.returncode == 0, done.stderr
+    validate(path)
+    return path, strict(path), done.stdout
+
+
+@needs_two_cores
+def test_rows_in_between_hold_the_pairs_that_were_counted(refined):
+    _, document, _ = refined
+    (one,) = document["context"]["crossover"]["refinements"]
+    assert (one["kind"], one["first"]["cpu_threads"], one["second"]["cpu_threads"]) == (
+        "threads",
+        "1",
+        "2",
+    )
+    assert [rung["model"] for rung in one["ladder"]] == ["disc-2", "disc-4", "disc-6"]
+    rows = {row["name"]: row for row in document["rows"]}
+    for size in one["sizes"]:
+        names = [epoch_name(size["model"], 100, threads) for threads in (1, 2)]
+        times = [[own["real_time"] for own in repetitions(document, name)] for name in names]
+        counts = [rows[name]["repetitions"] for name in names]
+        # Where time ended a pair, its first half is kept as well.
+        assert max(counts) - min(counts) <= 1 and min(counts) == size["pairs"] + size["ties"]
+        pairs = list(zip(*times, strict=False))
+        assert size["won_by_first"] == sum(first < second for first, second in pairs)
+        assert size["ties"] == sum(first == second for first, second in pairs)
+        for name in names:
+            assert rows[name]["params"] == size["params"]
+            assert rows[name]["verification"]["relative_error"] >= 0
+            assert rows[name]["workload"] == rows[names[0]]["workload"]
+    assert len(rows) == 6 + 2 * len(one["sizes"])
+
+
+@needs_two_cores
+def test_intervals_end_at_sure_wins(refined):
+    _, document, _ = refined
+    (one,) = document["context"]["crossover"]["refinements"]
+    sure = {size["params"]: size["winner"] for size in one["sizes"]}
+    for interval in one["intervals"]:
+        other = {"first": "second", "second": "first"}[interval["below"]]
+        assert interval["low"] is None or sure[interval["low"]] == interval["below"]
+        assert interval["high"] is None or sure[interval["high"]] == other
+
+
+@needs_two_cores
+def test_each_size_has_a_line(refined):
+    _, document, printed = refined
+    (one,) = document["context"]["crossover"]["refinements"]
+    lines = [line for line in printed.splitlines() if line.startswith("[refine] ")]
+    assert [line.split()[1] for line in lines] == [size["model"] for size in one["sizes"]]
+    assert len(printed.splitlines()) == 6 + len(lines)
+    assert printed.splitlines()[5].startswith("[6/6] ")
+
+
+@needs_two_cores
+def test_the_report_reads_it(refined):
+    path, document, _ = refined
+    (one,) = more_threads(loading.load_file(path))
+    assert one.pairs is not None
+    assert len(one.fewest.sizes) == len(document["rows"]) / 2
+
+
+def test_named_networks_are_not_refined_unless_asked(tmp_path):
+    for flags in ((), ("--refine=off",)):
+        path = tmp_path / "plain.json"
+        done = bench(*LADDER, *flags, f"--out={path}")
+        assert done.returncode == 0 and "[refine]" not in done.stdout
+        assert "refinements" not in strict(path)["context"]["crossover"]
+        path.unlink()
+
+
+def test_what_can_not_be_refined_is_said(tmp_path):
+    done = bench(*LADDER, "--refine=device")
+    assert done.returncode == 0
+    assert "--refine=device: nothing to refine" in done.stderr
+    done = bench("--model=heart", *EPOCHS, *SHORT, "--refine=threads")
+    assert done.returncode == 0 and "nothing to refine" in done.stderr
+    refused(tmp_path, ("--refine=maybe", "auto, off, threads"), *LADDER, "--refine=maybe")
+
+
+def test_a_network_between_two_sizes_is_named_as_it_is(tmp_path):
+    path = tmp_path / "between.json"
+    done = bench("--model=disc-3x1.5", "--threads=1", *EPOCHS, *SHORT, f"--out={path}")
+    assert done.returncode == 0, done.stderr
+    validate(path)
+    (row,) = strict(path)["rows"]
+    assert row["name"] == epoch_name("disc-3x1.5", 100, 1)
+    assert row["params"] == 2 * 6 + 6 + 6 * 12 + 12 + 12 * 2 + 2
+    assert_refused(bench("--model=disc-3x1.50"), "--model", "'disc-3x1.50'", "disc-8x1.5")
+    cost = bench("--cost", "--model=disc-3x1.5")
+    assert '"params": 128' in cost.stdout
