@@ -5,7 +5,6 @@
 #include <limits>
 #include <sstream>
 
-#include "families.h"
 #include "networks.h"
 
 namespace crossover::bench {
