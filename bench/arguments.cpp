@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "duration.h"
 #include "networks.h"
 
 namespace crossover::bench {
@@ -32,6 +33,15 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--out", "FILE.json",
        "write the results to this file, which is valid after every row (also: --benchmark_out)",
        [&to](const std::string& text) { to.out = text; }},
+      {"--budget", "TIME",
+       "end after this time (90s, 5m, 1.5h), counted from the start of bench: first ceilings and "
+       "networks with few repetitions, then the other rows of the sweep by their worth, then more "
+       "repetitions of the noisiest rows",
+       [&to](const std::string& text) { to.budget_seconds = parse_duration("--budget", text); }},
+      {"--resume", "",
+       "go on with the interrupted run whose rows are in --out=FILE.json: finished rows are kept, "
+       "the others measured",
+       [&to](const std::string&) { to.resume = true; }},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
@@ -192,6 +202,9 @@ Arguments parse(const std::vector<std::string>& arguments) {
   const std::vector<Flag> known = all_flags(result, networks);
   for (const std::string& argument : arguments) {
     take(argument, known, result);
+  }
+  if (result.resume && !result.out) {
+    throw UsageError("--resume needs the file to go on with: --out=FILE.json");
   }
   resolve_choices(result);
   result.data = networks.data;

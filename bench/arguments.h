@@ -36,6 +36,8 @@ struct Arguments {
   CudaUse cuda = CudaUse::automatic;
   std::optional<std::string> data;  ///< the user's CSV file
   std::optional<std::string> out;   ///< the result file
+  bool resume = false;              ///< go on with the run whose rows are in it
+  std::optional<double> budget_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
 };

@@ -85,6 +85,8 @@ bool BenchmarkFlags::drops_samples() const {
          is_set("--benchmark_display_aggregates_only");
 }
 
+bool BenchmarkFlags::shuffles() const { return is_set("--benchmark_enable_random_interleaving"); }
+
 bool BenchmarkFlags::wants_aggregates() const {
   const std::string flag = "--benchmark_report_aggregates_only";
   return values_.contains(flag) && !is_set(flag);

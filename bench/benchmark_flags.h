@@ -23,6 +23,8 @@ class BenchmarkFlags {
   [[nodiscard]] bool standard_format() const { return values_.contains("--benchmark_format"); }
   /// Only aggregates are to be reported, which would leave a result file without samples.
   [[nodiscard]] bool drops_samples() const;
+  /// --benchmark_enable_random_interleaving
+  [[nodiscard]] bool shuffles() const;
   /// Aggregates are asked for beside the samples: --benchmark_report_aggregates_only=false.
   [[nodiscard]] bool wants_aggregates() const;
   /// --benchmark_context=key=value,...

@@ -4,14 +4,18 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "axes.h"
 #include "build_info.h"
 #include "commit.h"
+#include "crossover/fingerprint.h"
 #include "crossover/machine.h"
 #include "gpu_state.h"
 
@@ -19,15 +23,6 @@ namespace crossover::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string now_in_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
-  return text;
-}
 
 /// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
 Json environment_json() {
@@ -85,6 +80,46 @@ Json libraries_json(const Devices& devices) {
   return libraries;
 }
 
+/// By the bytes of a file, FNV-1a: what its name does not tell.
+std::string fingerprint_of(const std::string& path) {
+  constexpr std::uint64_t offset = 0xcbf29ce484222325;
+  constexpr std::uint64_t prime = 0x100000001b3;
+  std::uint64_t state = offset;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 65536> block{};
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      state = (state ^ static_cast<unsigned char>(block.at(static_cast<std::size_t>(i)))) * prime;
+    }
+  }
+  return hexadecimal(state);
+}
+
+Json software_json(const Devices& devices) {
+  Json software = {{"commit", build::commit},         {"dirty", build::dirty},
+                   {"compiler", build::compiler},     {"flags", build::flags},
+                   {"build_type", build::build_type}, {"libraries", libraries_json(devices)}};
+  if (build::dirty || std::string(build::commit).empty()) {
+    software["program"] = fingerprint_of("/proc/self/exe");
+  }
+  return software;
+}
+
+Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command,
+                        const BenchmarkFlags& flags) {
+  Json configuration = {{"command", command_json(command)},
+                        {"sweep", arguments.sweep.name},
+                        {"repetitions", flags.repetitions()},
+                        {"min_time_seconds", flags.min_time_seconds()},
+                        {"environment", environment_json()},
+                        {"flush_to_zero", true},
+                        {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
+  if (arguments.data) {
+    configuration["data_fingerprint"] = fingerprint_of(*arguments.data);
+  }
+  return configuration;
+}
+
 /// What is to be known of the keys of rows' configurations, in the order of names.
 Json axes_json() {
   Json json = Json::array();
@@ -99,6 +134,15 @@ Json axes_json() {
 }
 
 }  // namespace
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
+  return text;
+}
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
@@ -142,21 +186,8 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                    {{"schema_version", 2},
                     {"complete", false},
                     {"machine", machine_json(devices)},
-                    {"software",
-                     {{"commit", build::commit},
-                      {"dirty", build::dirty},
-                      {"compiler", build::compiler},
-                      {"flags", build::flags},
-                      {"build_type", build::build_type},
-                      {"libraries", libraries_json(devices)}}},
-                    {"configuration",
-                     {{"command", command_json(command)},
-                      {"sweep", arguments.sweep.name},
-                      {"repetitions", flags.repetitions()},
-                      {"min_time_seconds", flags.min_time_seconds()},
-                      {"environment", environment_json()},
-                      {"flush_to_zero", true},
-                      {"data", arguments.data ? without_folders(*arguments.data) : "generated"}}},
+                    {"software", software_json(devices)},
+                    {"configuration", configuration_json(arguments, command, flags)},
                     {"axes", axes_json()}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay

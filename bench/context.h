@@ -12,6 +12,9 @@
 
 namespace crossover::bench {
 
+/// The wall clock's date, for readers alone: "2026-11-21T01:02:03+00:00".
+std::string now_in_utc();
+
 /// The machine's record, as --machine prints it.
 nlohmann::ordered_json machine_json(const Devices& devices);
 

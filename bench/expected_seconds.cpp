@@ -41,8 +41,8 @@ int trials(double iteration, double min_time_seconds) {
 
 double expected_reference_seconds(double flops) { return flops / reference_flops_per_second; }
 
-double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
-                        const ExpectedWork& work) {
+ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
+                                 double min_time_seconds, const ExpectedWork& work) {
   const bool on_gpu = !device.is_host;
   const Rates& rates = on_gpu ? gpu : cpu_thread;
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
@@ -58,11 +58,12 @@ double expected_seconds(const Device& device, int threads, int repetitions, doub
   const int tried = trials(iteration, min_time_seconds);
   const double around_a_loop = (on_gpu ? std::max(warm_up_seconds, iteration) : 0) +
                                work.bytes_checked / bytes_checked_per_second;
-  return compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
-         expected_reference_seconds(work.flops_of_reference) +
-         work.bytes_prepared / bytes_prepared_per_second +
-         profiled * (repetitions + (tried > 0 ? of_trials : 0)) * loop +
-         (repetitions + tried) * around_a_loop;
+  const double once = compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
+                      expected_reference_seconds(work.flops_of_reference) +
+                      work.bytes_prepared / bytes_prepared_per_second +
+                      (tried > 0 ? of_trials * profiled * loop : 0) + tried * around_a_loop;
+  const double repetition = profiled * loop + around_a_loop;
+  return {.all = once + repetitions * repetition, .repetition = repetition};
 }
 
 }  // namespace crossover::bench

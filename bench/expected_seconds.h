@@ -29,8 +29,13 @@ struct ExpectedWork {
 constexpr double reference_flops_per_second = 2.5e10;
 double expected_reference_seconds(double flops);
 
-/// From compilation to the last repetition. `threads`: of the CPU.
-double expected_seconds(const Device& device, int threads, int repetitions, double min_time_seconds,
-                        const ExpectedWork& work);
+struct ExpectedSeconds {
+  double all = 0;         ///< from compilation to the last repetition
+  double repetition = 0;  ///< of these, of each repetition
+};
+
+/// `threads`: of the CPU.
+ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
+                                 double min_time_seconds, const ExpectedWork& work);
 
 }  // namespace crossover::bench

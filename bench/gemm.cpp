@@ -13,6 +13,7 @@
 #include "families.h"
 #include "operation_rows.h"
 #include "require_memory.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -164,6 +165,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
   }
   row->run();
 
+  const Instant verifying = std::chrono::steady_clock::now();
   constexpr double multiplications = 1e7;  // of all sets
   RowVerification& verified = result.verification;
   verified = {.reference = "float64 product", .unit = "entries"};
@@ -179,6 +181,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
     verified.tolerance = of_set.tolerance;
     verified.error = std::max(verified.error, of_set.error);
   }
+  result.verification_seconds += seconds_since(verifying);
   result.label = plan.label;
   row->count(one, target, result);
   result.counters["operand_sets"] = static_cast<double>(sets);

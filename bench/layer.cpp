@@ -13,6 +13,7 @@
 #include "families.h"
 #include "operation_rows.h"
 #include "require_memory.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -108,6 +109,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
                  "for the layer and its verification");
 
   auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
+  const Instant verifying = std::chrono::steady_clock::now();
   Reference reference(row->workload());
   set_operands(plan, *row, reference);
   row->run();
@@ -119,6 +121,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
                          .of = verified.entries,
                          .tolerance = verified.tolerance,
                          .error = verified.error};
+  result.verification_seconds += seconds_since(verifying);
   row->count(one, target, result);
   result.counters["batch"] = static_cast<double>(plan.batch);
   result.counters["width"] = static_cast<double>(plan.width);

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench: reads the command line, registers rows, lets Google Benchmark run them, keeps what they
-// measure.
+// bench: reads the command line, registers rows, and measures them.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
-#include <optional>
+#include <utility>
 
 #include "arguments.h"
 #include "benchmark_flags.h"
+#include "budget.h"
 #include "build_info.h"
 #include "context.h"
 #include "cost.h"
 #include "device.h"
 #include "families.h"
 #include "planned_gpu.h"
-#include "reporter.h"
-#include "result_file.h"
 #include "row.h"
 #include "say.h"
 #include "schedule.h"
+#include "session.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -28,12 +27,7 @@ namespace {
 constexpr int exit_row_failed = 1;
 constexpr int exit_usage = 2;
 
-int measure(const Arguments& arguments, const std::vector<std::string>& command) {
-  Devices devices = find_devices(arguments.cuda);
-  const bool only_plans = arguments.action == Action::plan;
-  if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    devices.all.push_back(planned_gpu());
-  }
+Rows registered(const Arguments& arguments, Devices& devices) {
   Rows rows;
   for (const BenchmarkFamily& family : families()) {
     const auto& wanted = arguments.families;
@@ -41,14 +35,21 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
       family.register_rows(arguments, devices, rows);
     }
   }
+  return rows;
+}
 
+int measure(const Arguments& arguments, const std::vector<std::string>& command, Spent& spent) {
+  Devices devices = find_devices(arguments.cuda);
+  const bool only_plans = arguments.action == Action::plan;
+  if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
+    devices.all.push_back(planned_gpu());
+  }
+  Rows rows = registered(arguments, devices);
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
-  const std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
-  std::vector<std::string> names;
-  names.reserve(plan.size());
-  for (const PlannedRow& row : plan) {
-    names.push_back(row.name);
+  std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
+  if (arguments.budget_seconds && !arguments.sweep.by_worth) {
+    plan = by_question(plan, rows);
   }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
@@ -61,40 +62,16 @@ int measure(const Arguments& arguments, const std::vector<std::string>& command)
   }
   flags.initialize();
   if (flags.lists_only()) {
-    for (const std::string& name : names) {
-      std::cout << name << "\n";
+    for (const PlannedRow& row : plan) {
+      std::cout << row.name << "\n";
     }
     return 0;
   }
-  rows.register_benchmarks(names, flags.min_time_seconds());
-
-  std::optional<ResultFile> file;
-  if (arguments.out) {
-    file.emplace(*arguments.out, context_json(arguments, command, flags, devices));
-  }
-  if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    say("no GPU rows: " + devices.gpu_reason);
-  }
-  Reporter reporter(
-      rows, names,
-      {.file = file ? &*file : nullptr,
-       .aggregates = flags.wants_aggregates(),
-       .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
-           flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  benchmark::Shutdown();
-  const int unmeasured = reporter.unmeasured();
-  if (unmeasured > 0) {
-    say(std::to_string(unmeasured) + " of " + std::to_string(names.size()) +
-        " rows were not measured");
-  }
-  if (file) {
-    say("results in " + file->finish(unmeasured == 0).string());
-  }
-  return unmeasured > 0 ? exit_row_failed : 0;
+  Session session{arguments, command, flags, devices, rows, spent};
+  return measure(session, std::move(plan)) ? 0 : exit_row_failed;
 }
 
-int run(const std::vector<std::string>& command) {
+int run(const std::vector<std::string>& command, Spent& spent) {
   std::vector<std::string> words = take_flags_from_environment();
   words.insert(words.end(), command.begin() + 1, command.end());
   const Arguments arguments = parse(words);
@@ -124,7 +101,7 @@ int run(const std::vector<std::string>& command) {
       return 0;
     case Action::measure:
     case Action::plan:
-      return measure(arguments, command);
+      return measure(arguments, command, spent);
   }
   return exit_usage;
 }
@@ -134,8 +111,9 @@ int run(const std::vector<std::string>& command) {
 
 int main(int argc, char** argv) {
   using namespace crossover::bench;
+  Spent spent;
   try {
-    return run({argv, argv + argc});
+    return run({argv, argv + argc}, spent);
   } catch (const UsageError& error) {
     say(error.what());
     return exit_usage;

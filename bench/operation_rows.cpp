@@ -61,7 +61,7 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
-  row.expected_seconds =
+  row.expected =
       expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
   if (!is_given(arguments, "--benchmark_repetitions")) {
     row.repetitions = chosen.repetitions;

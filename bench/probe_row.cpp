@@ -9,6 +9,7 @@
 #include "crossover/memory.h"
 #include "expected_seconds.h"
 #include "require_memory.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -93,14 +94,16 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
               const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
-          .expected_seconds =
+          .expected =
               expected_seconds(device, threads_of(spec), arguments.sweep.repetitions,
                                arguments.sweep.min_time_seconds, expected_work(spec, device))};
   row.make = [&device, spec, minimum_work, arguments](Result& result) {
     require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
+    const Instant verifying = std::chrono::steady_clock::now();
     made->check();
+    result.verification_seconds += seconds_since(verifying);
     const Work counted = work(spec);
     if (counted.flops > 0 || counted.bytes > 0) {
       result.verification.reference = "every result, bit for bit, here and behind each sample";

@@ -7,15 +7,11 @@
 #include <iostream>
 #include <sstream>
 
-#include "row_json.h"
+#include "aggregates.h"
 #include "say.h"
 
 namespace crossover::bench {
 namespace {
-
-double seconds_of(const Run& run) {
-  return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
-}
 
 /// Three significant digits and a unit: 31.2 ms.
 std::string duration(double seconds) {
@@ -32,66 +28,68 @@ std::string duration(double seconds) {
   return {};
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+/// Google Benchmark's columns are as wide as the longest name, with "_median" behind it.
+std::size_t widest(const std::vector<std::string>& names) {
+  std::size_t width = 0;
+  for (const std::string& name : names) {
+    width = std::max(width, name.size());
+  }
+  return width + std::string("_median").size();
 }
 
 }  // namespace
 
 Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output output)
-    : rows_(rows), output_(std::move(output)), selected_(selected.size()) {
+    : rows_(rows), output_(std::move(output)), selected_(selected.size() + output_.kept) {
   for (const std::string& name : selected) {
-    expected_seconds_ += rows[name].expected_seconds;
+    expected_seconds_ += rows[name].expected.all;
+  }
+  if (output_.standard != nullptr) {
+    benchmark::BenchmarkReporter::Context context;
+    context.name_field_width = widest(selected);
+    output_.standard->ReportContext(context);
   }
 }
 
-bool Reporter::ReportContext(const Context& context) {
-  return output_.standard == nullptr || output_.standard->ReportContext(context);
-}
-
-void Reporter::ReportRuns(const std::vector<Run>& measured) {
-  std::vector<Run> runs = measured;
-  for (Run& run : runs) {  // how a row is measured is no part of its name
-    run.run_name.min_time.clear();
-    run.run_name.repetitions.clear();
-  }
-  const std::string name = runs.front().run_name.str();
+void Reporter::add(const std::string& name, std::vector<Run> runs) {
   Row& row = rows_[name];
-  // Google Benchmark reports a row twice: its repetitions, then their aggregates.
   const bool is_new = reported_.insert(name).second;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
-    if (is_new) {
-      const RowJson json = row_json(runs, row);
-      output_.file->add({json.facts}, json.repetitions);
-    } else if (output_.aggregates) {
-      output_.file->add({}, aggregates_json(runs));
+    RowJson json = row_json(runs, row);
+    if (output_.aggregates) {
+      const auto together = aggregates_json(aggregates(runs));
+      json.repetitions.insert(json.repetitions.end(), together.begin(), together.end());
     }
+    output_.file->put(name, json.facts, json.repetitions);
   }
   bool failed = false;
   for (Run& run : runs) {
     if (!error_of(run).empty()) {
       failed = true;
-    } else if (run.run_type == Run::RT_Iteration && row.derive != nullptr) {
+    } else if (row.derive != nullptr) {
       row.derive(run.counters, seconds_of(run));
     }
   }
-  if (is_new) {
-    expected_seconds_done_ += row.expected_seconds;
+  if (failed) {
+    unmeasured_.insert(name);
   }
-  unmeasured_ += failed ? 1 : 0;
-  if (output_.standard != nullptr) {
-    output_.standard->ReportRuns(runs);
-  } else if (is_new) {
+  if (is_new) {
+    expected_seconds_done_ += row.expected.all;
+  }
+  if (output_.standard == nullptr) {
     show(name, runs);
+    return;
   }
-  if (is_new) {
-    rows_.release(name);
+  const std::vector<Run> together = aggregates(runs);
+  if (!output_.aggregates_only || together.empty()) {
+    output_.standard->ReportRuns(runs);
+  }
+  if (!together.empty()) {
+    output_.standard->ReportRuns(together);
   }
 }
 
-void Reporter::Finalize() {
+void Reporter::finish() {
   if (output_.standard != nullptr) {
     output_.standard->Finalize();
   }
@@ -108,7 +106,7 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     if (!error_of(run).empty()) {
       error = error_of(run);
-    } else if (run.run_type == Run::RT_Iteration) {
+    } else {
       // An iteration may repeat what its row is about, which `seconds` is the time of.
       const double of_one = counter(run, "seconds");
       seconds.push_back(of_one > 0 ? of_one : seconds_of(run));
@@ -116,8 +114,8 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
     }
   }
   std::ostringstream line;
-  line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size())) << reported_.size()
-       << "/" << selected_ << "] " << name << "  ";
+  line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
+       << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
   if (!error.empty()) {
     line << to_string(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
                                                                      : Outcome::failed)
@@ -136,12 +134,15 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
 }
 
 std::string Reporter::time_left() const {
-  if (reported_.size() >= selected_ || expected_seconds_done_ <= 0) {
+  double left = 0;
+  if (output_.end) {
+    left = std::max(0.0, -seconds_since(*output_.end));
+  } else if (output_.kept + reported_.size() >= selected_ || expected_seconds_done_ <= 0) {
     return "";
+  } else {
+    left = seconds_since(start_) / expected_seconds_done_ *
+           (expected_seconds_ - expected_seconds_done_);
   }
-  const double spent =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const double left = spent / expected_seconds_done_ * (expected_seconds_ - expected_seconds_done_);
   constexpr double minute = 60;
   std::ostringstream text;
   text << "  [" << std::lround(left < minute ? left : left / minute)

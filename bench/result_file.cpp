@@ -4,12 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
+#include "context.h"
 #include "flag.h"
 
 namespace crossover::bench {
@@ -37,9 +42,19 @@ void handle_signals(void (*handler)(int)) {
   throw std::runtime_error(path.string() + " can't be " + what + ": " + std::strerror(errno));
 }
 
-/// Writes beside the file and renames, so that a reader, or a crash, never meets half a file.
+int open_temporary() {
+  return open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+/// Writes beside the file and renames, so that a reader, or a crash, never meets half a file. A
+/// folder that was removed meanwhile is made again.
 void replace(const std::filesystem::path& path, const std::string& text) {
-  const int file = open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int file = open_temporary();
+  if (file < 0 && errno == ENOENT) {
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    file = open_temporary();
+  }
   if (file < 0) {
     fail(path, "written");
   }
@@ -59,23 +74,69 @@ void replace(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
-/// Text in a file name or a message may be no UTF-8; the file must be.
-std::string text_of(const nlohmann::ordered_json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+using Json = nlohmann::ordered_json;
+
+Json load_average() {
+  std::array<double, 3> load{};
+  const int known = getloadavg(load.data(), static_cast<int>(load.size()));
+  return known == static_cast<int>(load.size()) ? Json(load) : Json::array();
 }
 
-void append(std::string& lines, const std::vector<nlohmann::ordered_json>& items) {
-  for (const nlohmann::ordered_json& item : items) {
-    lines += (lines.empty() ? "\n  " : ",\n  ") + text_of(item, -1);
+/// Milliseconds are enough.
+double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
+/// Of the process: what it has measured so far, and where its time went.
+void update(Json& part, std::size_t rows, const Spent& spent) {
+  part["end"] = now_in_utc();
+  part["load_average_end"] = load_average();
+  part["rows"] = rows;
+  part["seconds"] = rounded(spent.all());
+  part["timed_seconds"] = rounded(spent.timed);
+  part["warm_up_seconds"] = rounded(spent.warm_up);
+  part["verification_seconds"] = rounded(spent.verification);
+  part["profile_seconds"] = rounded(spent.profile);
+}
+
+/// A process that was killed while it wrote left a file behind: FILE.<its number>.tmp.
+void remove_leftovers(const std::filesystem::path& current) {
+  std::error_code ignored;
+  const std::string before = current.filename().string() + ".";
+  constexpr std::string_view after = ".tmp";
+  const std::filesystem::path folder = current.has_parent_path() ? current.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(before) && name.ends_with(after) &&
+        name.size() > before.size() + after.size()) {
+      const std::string process =
+          name.substr(before.size(), name.size() - before.size() - after.size());
+      if (process.find_first_not_of("0123456789") == std::string::npos &&
+          kill(std::atoi(process.c_str()), 0) != 0 && errno == ESRCH) {
+        std::filesystem::remove(entry.path(), ignored);
+      }
+    }
   }
+}
+
+/// Two levels down in the file.
+std::string indented(const Json& json) {
+  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) {
+    text.insert(at + 1, 1, ' ');
+  }
+  return text;
+}
+
+void append(std::string& lines, const std::string& line) {
+  lines += (lines.empty() ? "\n  " : ",\n  ") + line;
 }
 
 std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" + lines + "\n ]"; }
 
 }  // namespace
 
-ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json context)
-    : path_(std::move(path)), context_(std::move(context)) {
+ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
+                       std::optional<EarlierRun> earlier)
+    : path_(std::move(path)), context_(std::move(context)), spent_(spent) {
   const std::string asked = "--out=" + path_.string();
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
@@ -93,6 +154,15 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
   if (exists) {
     current_ += ".partial";
   }
+  const Json part = {{"start", now_in_utc()}, {"load_average", load_average()}};
+  if (earlier) {
+    current_ = earlier->path;
+    context_ = std::move(earlier->context);
+    rows_ = std::move(earlier->rows);
+    earlier_rows_ = rows_.size();
+    remove_leftovers(current_);
+  }
+  context_["crossover"]["parts"].push_back(part);
   if (path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), ignored);
   }
@@ -103,26 +173,43 @@ ResultFile::ResultFile(std::filesystem::path path, nlohmann::ordered_json contex
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("--out: ") + error.what());
   }
-  farewell = "\nbench: interrupted; the finished rows are in " + current_.string() + "\n";
+  farewell = "\nbench: interrupted; the finished rows are in " + current_.string() +
+             "; --resume goes on with them\n";
   handle_signals(on_signal);
 }
 
 ResultFile::~ResultFile() { handle_signals(SIG_DFL); }
 
-void ResultFile::add(const std::vector<nlohmann::ordered_json>& rows,
-                     const std::vector<nlohmann::ordered_json>& entries) {
-  append(rows_, rows);
-  append(entries_, entries);
-  write();
+void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries) {
+  WrittenRow row{.name = name, .facts = line_of(facts), .entries = {}};
+  row.entries.reserve(entries.size());
+  std::transform(entries.begin(), entries.end(), std::back_inserter(row.entries), line_of);
+  const auto known = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const WrittenRow& other) { return other.name == name; });
+  if (known == rows_.end()) {
+    rows_.push_back(std::move(row));
+  } else {
+    *known = std::move(row);
+  }
+  try {
+    write();
+  } catch (const std::runtime_error& error) {
+    std::error_code ignored;
+    throw std::runtime_error(std::string(error.what()) + (std::filesystem::exists(current_, ignored)
+                                                              ? "; it keeps the rows before " + name
+                                                              : "; its rows are lost"));
+  }
 }
 
-std::filesystem::path ResultFile::finish(bool successful) {
-  nlohmann::ordered_json& ours = context_["crossover"];
-  std::array<double, 3> load{};
-  if (getloadavg(load.data(), static_cast<int>(load.size())) == static_cast<int>(load.size())) {
-    ours["load_average_end"] = load;
+void ResultFile::note(const std::string& field, Json value) {
+  context_["crossover"][field] = std::move(value);
+}
+
+std::filesystem::path ResultFile::finish(bool complete, bool successful) {
+  if (Json load = load_average(); !load.empty()) {
+    note("load_average_end", std::move(load));
   }
-  ours["complete"] = true;
+  note("complete", complete);
   write();
   if (successful && current_ != path_) {
     std::filesystem::rename(current_, path_);
@@ -131,13 +218,18 @@ std::filesystem::path ResultFile::finish(bool successful) {
   return current_;
 }
 
-void ResultFile::write() const {
-  std::string context = text_of(context_, 1);
-  for (std::size_t at = 0; (at = context.find('\n', at)) != std::string::npos; ++at) {
-    context.insert(at + 1, 1, ' ');
+void ResultFile::write() {
+  update(context_["crossover"]["parts"].back(), rows_.size() - earlier_rows_, spent_);
+  std::string rows;
+  std::string entries;
+  for (const WrittenRow& row : rows_) {
+    append(rows, row.facts);
+    for (const std::string& entry : row.entries) {
+      append(entries, entry);
+    }
   }
-  replace(current_, "{\n \"context\": " + context + ",\n \"rows\": " + list(rows_) +
-                        ",\n \"benchmarks\": " + list(entries_) + "\n}\n");
+  replace(current_, "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
+                        ",\n \"benchmarks\": " + list(entries) + "\n}\n");
 }
 
 }  // namespace crossover::bench

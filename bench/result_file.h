@@ -2,10 +2,15 @@
 // The JSON that people commit: valid after every row, and never at the cost of an older file.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "earlier_run.h"
+#include "spent.h"
 
 namespace crossover::bench {
 
@@ -13,30 +18,38 @@ namespace crossover::bench {
 /// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
 class ResultFile {
  public:
-  /// Writes a file without rows, to find out now whether it can be written: UsageError where not. A
-  /// link is followed; anything else that is no regular file is refused. On SIGINT and SIGTERM the
-  /// process says where the finished rows are and ends; at most one such file is open in a process.
-  ResultFile(std::filesystem::path path, nlohmann::ordered_json context);
+  /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
+  /// find out now whether it can be written: UsageError where not. A link is followed; anything
+  /// else that is no regular file is refused. On SIGINT and SIGTERM the process says where the
+  /// finished rows are and ends; at most one such file is open in a process. `spent` is read
+  /// whenever the file is written.
+  ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
+             std::optional<EarlierRun> earlier = std::nullopt);
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
   ~ResultFile();
 
-  /// Appends rows and entries of `benchmarks`, a line each; the file is on disk and valid when this
-  /// returns. Throws std::runtime_error.
-  void add(const std::vector<nlohmann::ordered_json>& rows,
+  /// A row and its entries of `benchmarks`, a line each, in the place of what there was of that
+  /// name; the file is on disk and valid when this returns. Throws std::runtime_error.
+  void put(const std::string& name, const nlohmann::ordered_json& facts,
            const std::vector<nlohmann::ordered_json>& entries);
 
-  /// Marks the run complete; where `successful`, it takes the place of an older file.
+  /// Into context.crossover, with the next row.
+  void note(const std::string& field, nlohmann::ordered_json value);
+
+  /// `complete`: every row is in the file. `successful`: it takes the place of an older file.
   /// Returns where the rows are.
-  std::filesystem::path finish(bool successful);
+  std::filesystem::path finish(bool complete, bool successful);
 
  private:
-  void write() const;
+  void write();
 
   std::filesystem::path path_;     ///< as asked for
   std::filesystem::path current_;  ///< where the rows are now
   nlohmann::ordered_json context_;
-  std::string rows_, entries_;  ///< their lines
+  const Spent& spent_;
+  std::vector<WrittenRow> rows_;
+  std::size_t earlier_rows_ = 0;  ///< so many of the first are an earlier run's
 };
 
 }  // namespace crossover::bench

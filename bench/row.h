@@ -14,6 +14,7 @@
 
 #include "axes.h"
 #include "device.h"
+#include "expected_seconds.h"
 #include "gpu_state.h"
 #include "minimum_work.h"
 
@@ -24,6 +25,9 @@ std::string row_name(const Configuration& configuration);
 
 enum class Outcome { measured, failed, skipped };
 std::string to_string(Outcome outcome);
+
+/// How the reason begins of rows that were skipped because their GPU was lost before.
+inline constexpr const char* after_failed_gpu = "the GPU failed in an earlier row: ";
 
 /// How a row's results were compared with a reference, before it was timed.
 struct RowVerification {
@@ -56,7 +60,9 @@ struct Result {
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
   RowVerification verification;
-  std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
+  std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
+  bool out_of_memory = false;                            ///< why it was skipped
+  double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };
 
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
@@ -80,7 +86,7 @@ struct Row {
   Device* device = nullptr;
   int repetitions = 0;                ///< 0: as many as the sweep's
   double min_time_seconds = 0;        ///< of one repetition; 0: the sweep's
-  double expected_seconds = 0;        ///< a guess, for the time left and for a plan
+  ExpectedSeconds expected;           ///< a guess, for the time left and for a plan
   std::string reference;              ///< what rows share that is computed once; empty: nothing
   double reference_seconds = 0;       ///< a guess at the time of that
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
@@ -102,9 +108,6 @@ class Rows {
   /// Its configuration is brought into the order of the axes: std::logic_error where a key or a
   /// value is none of theirs. Of rows of the same name the first one stays.
   void add(Row row);
-  /// Hands the rows of these names over to Google Benchmark.
-  /// `min_time_seconds`: of those that have none of their own.
-  void register_benchmarks(const std::vector<std::string>& names, double min_time_seconds);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
   /// Frees what a finished row holds.

@@ -150,6 +150,10 @@ std::string error_of(const Run& run) {
   return message.empty() ? "no reason was given" : message;
 }
 
+double seconds_of(const Run& run) {
+  return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
+}
+
 RowJson row_json(const std::vector<Run>& runs, const Row& row) {
   std::vector<const Run*> measured;
   std::string error;

@@ -17,6 +17,9 @@ using Run = benchmark::BenchmarkReporter::Run;
 /// Why there is no time in it; empty: there is one.
 std::string error_of(const Run& run);
 
+/// Wall-clock time of one iteration.
+double seconds_of(const Run& run);
+
 /// Facts stand once; the repetitions have what another run would measure differently.
 struct RowJson {
   nlohmann::ordered_json facts;

@@ -158,8 +158,7 @@ std::vector<PlannedRow> by_worth(Rows& rows, const std::vector<std::string>& nam
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Row& row = rows[wanted[i]];
     const std::string family = value_of(row, "family");
-    const auto rank =
-        static_cast<std::size_t>(std::find(worth.begin(), worth.end(), family) - worth.begin());
+    const auto rank = static_cast<std::size_t>(worth_rank(family));
     const bool on_cpu = !on_gpu(row);
     PlannedRow planned{.name = wanted[i], .pass = family};
     Place place{.pass = 2 + rank, .family = rank, .on_cpu = on_cpu, .registered = i};
@@ -185,6 +184,21 @@ std::vector<PlannedRow> by_worth(Rows& rows, const std::vector<std::string>& nam
 
 }  // namespace
 
+int worth_rank(const std::string& family) {
+  return static_cast<int>(std::find(worth.begin(), worth.end(), family) - worth.begin());
+}
+
+void expect(std::vector<PlannedRow>& plan, Rows& rows) {
+  std::set<std::string> references;
+  for (PlannedRow& planned : plan) {
+    const Row& row = rows[planned.name];
+    planned.seconds = row.expected.all;
+    if (references.insert(row.reference).second) {
+      planned.seconds += row.reference_seconds;
+    }
+  }
+}
+
 std::vector<PlannedRow> schedule(Rows& rows, const std::vector<std::string>& names,
                                  const Sweep& sweep) {
   std::vector<PlannedRow> plan;
@@ -195,14 +209,7 @@ std::vector<PlannedRow> schedule(Rows& rows, const std::vector<std::string>& nam
       plan.push_back({.name = name, .pass = value_of(rows[name], "family")});
     }
   }
-  std::set<std::string> references;
-  for (PlannedRow& planned : plan) {
-    const Row& row = rows[planned.name];
-    planned.seconds = row.expected_seconds;
-    if (references.insert(row.reference).second) {
-      planned.seconds += row.reference_seconds;
-    }
-  }
+  expect(plan, rows);
   return plan;
 }
 

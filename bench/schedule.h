@@ -23,6 +23,13 @@ struct PlannedRow {
 std::vector<PlannedRow> schedule(Rows& rows, const std::vector<std::string>& names,
                                  const Sweep& sweep);
 
+/// What is worth more minutes has a lower rank.
+int worth_rank(const std::string& family);
+
+/// Sets what each row is expected to take, in this order: the first of those that share a reference
+/// computes it.
+void expect(std::vector<PlannedRow>& plan, Rows& rows);
+
 /// One line for each row: pass, expected seconds of the row and of all up to it, name. In the end a
 /// line for each pass and one for all.
 void print(std::ostream& to, const std::vector<PlannedRow>& plan);

@@ -20,6 +20,7 @@
 #include "networks.h"
 #include "require_memory.h"
 #include "say.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -33,10 +34,6 @@ constexpr double long_seconds = 3;
 
 constexpr std::int64_t verified_steps = 2;
 constexpr std::int64_t least_batch = 2;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Of one full batch.
 TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
@@ -262,7 +259,7 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   const Sweep& sweep = arguments_.sweep;
   const VerificationPlan verification = verification_plan(plan);
   work.flops_of_reference = verification.flops_of_operations;
-  row.expected_seconds = expected_seconds(
+  row.expected = expected_seconds(
       *row.device, target.options.threads,
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
@@ -288,7 +285,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
   // With what a process waits for before it can call the device at all.
   const double first_call_seconds = seconds_since(start) + backend.describe().start_seconds;
   made.first_loss = mean_loss(*made.program, made.workload);
+  const Instant verifying = std::chrono::steady_clock::now();
   result.verification = verified(made, subject, target);
+  result.verification_seconds += seconds_since(verifying);
   result.verification.take(made.program->arithmetic(), target.options.precision);
 
   const Cost counted = cost(subject.workload);

@@ -7,16 +7,13 @@
 
 #include "crossover/start.h"
 #include "profile_counters.h"
+#include "spent.h"
 
 namespace crossover::bench {
 namespace {
 
 /// Of the time of a row's repetitions, what its profiles may cost.
 constexpr double profiled_share = 0.2;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 class PreparedTraining : public PreparedBenchmark {
  public:
@@ -48,14 +45,16 @@ class PreparedTraining : public PreparedBenchmark {
   /// because the machine's speed drifts: a profile is only comparable with a time of its own
   /// moment.
   void profile(double seconds) {
-    const auto start = std::chrono::steady_clock::now();
+    const Instant start = std::chrono::steady_clock::now();
     count_profile(*made_.program, seconds, result_.counters);
-    profiled_seconds_ += seconds_since(start);
+    const double seconds_taken = seconds_since(start);
+    profiled_seconds_ += seconds_taken;
+    result_.profile_seconds += seconds_taken;
   }
 
   TrainingProgram made_;
   Result& result_;
-  std::chrono::steady_clock::time_point started_;  ///< of this repetition
+  Instant started_;  ///< of this repetition
   double timed_seconds_ = 0;
   double profiled_seconds_ = 0;
 };

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// An interrupted run, read from its file, so that another one goes on with it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace crossover::bench {
+
+/// As it stands in the file: a line of `rows`, and lines of `benchmarks`.
+struct WrittenRow {
+  std::string name;
+  std::string facts;
+  std::vector<std::string> entries;
+};
+
+struct EarlierRun {
+  std::filesystem::path path;
+  nlohmann::ordered_json context;
+  std::vector<WrittenRow> rows;      ///< the finished ones, which stay as they are
+  std::vector<std::string> skipped;  ///< those of them that have no times
+};
+
+/// One line. Text that is no UTF-8 has its faulty bytes replaced.
+std::string line_of(const nlohmann::ordered_json& json);
+
+/// Where an unfinished run for --out=`asked` has its rows: UsageError where there is none.
+std::filesystem::path unfinished(const std::filesystem::path& asked);
+
+/// Reads the text of a result file. Rows that failed are left out, to be tried again. UsageError
+/// where it is none, or is complete.
+EarlierRun parse_earlier(const std::string& text);
+
+/// The same of the file in which an unfinished run for --out=`asked` has its rows. `now`: the
+/// context of this run. UsageError where something differs that would change results.
+EarlierRun read_earlier(const std::filesystem::path& asked, const nlohmann::ordered_json& now);
+
+}  // namespace crossover::bench

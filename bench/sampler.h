@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repetitions of rows, one at a time, so that those of several rows can alternate: each is one call
+// of Google Benchmark, which holds the clock.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reporter.h"
+#include "row.h"
+#include "spent.h"
+
+namespace crossover::bench {
+
+class Sampler {
+ public:
+  /// `min_time_seconds`: of one repetition of rows that have none of their own.
+  Sampler(Rows& rows, Reporter& reporter, Spent& spent, double min_time_seconds)
+      : rows_(rows), reporter_(reporter), spent_(spent), min_time_seconds_(min_time_seconds) {}
+
+  /// One more repetition; before its first the row is made and verified. Its seconds per iteration;
+  /// none where the row failed or was skipped, now or before (the row's result says why). The first
+  /// repetition settles the number of iterations.
+  std::optional<double> repeat(const std::string& name);
+
+  /// The row's repetitions go to the reporter (file, terminal); what it holds is freed. Nothing
+  /// where there are no new ones. Further repetitions make it anew, and are reported, behind the
+  /// earlier ones, by another call.
+  void finish(const std::string& name);
+
+  /// As if the row had had no turn yet.
+  void forget(const std::string& name);
+
+  /// Repetitions of a row so far, with the one that failed.
+  [[nodiscard]] const std::vector<Run>& repetitions(const std::string& name) {
+    return taken_[name];
+  }
+
+ private:
+  Rows& rows_;
+  Reporter& reporter_;
+  Spent& spent_;
+  double min_time_seconds_;
+  std::map<std::string, std::vector<Run>> taken_;
+  std::map<std::string, std::size_t> reported_;  ///< so many of them
+  std::string last_;                             ///< whose turn it was
+};
+
+}  // namespace crossover::bench

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the wall time of a run goes. Of the clock that no one sets.
+#pragma once
+
+#include <chrono>
+
+namespace crossover::bench {
+
+using Instant = std::chrono::steady_clock::time_point;
+
+inline double seconds_since(Instant start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// In seconds, since the process began.
+struct Spent {
+  Instant start = std::chrono::steady_clock::now();
+  double timed = 0;         ///< repetitions that are kept
+  double warm_up = 0;       ///< untimed iterations, and trials that settle how many there are
+  double verification = 0;  ///< comparisons with a reference, and the reference
+  double profile = 0;       ///< counters beside the times
+
+  [[nodiscard]] double all() const { return seconds_since(start); }
+};
+
+}  // namespace crossover::bench

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bench --resume`: an interrupted run goes on, and no finished row is lost or measured twice."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    BENCH,
+    DISC,
+    HEART,
+    LIMIT_SECONDS,
+    Document,
+    assert_refused,
+    bench,
+    environment,
+    needs_bench,
+    strict,
+    validate,
+)
+
+pytestmark = needs_bench
+
+BATCHES = range(100, 130)
+MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))
+KILLS = 200
+
+
+def written(document: Document) -> dict[str, list[Document]]:
+    """By row all that the file says of it."""
+    rows = {row["name"]: [row] for row in document["rows"]}
+    assert len(rows) == len(document["rows"]), "a row is there twice"
+    for entry in document["benchmarks"]:
+        rows[entry["name"]].append(entry)
+    for row, *own in rows.values():
+        assert "outcome" in row or len(own) == row["repetitions"]
+    return rows
+
+
+def parts(document: Document) -> list[Document]:
+    found = document["context"]["crossover"]["parts"]
+    assert sum(part["rows"] for part in found) == len(document["rows"])
+    return found
+
+
+def is_complete(document: Document) -> bool:
+    return document["context"]["crossover"]["complete"]
+
+
+def edited(path: Path, change: Callable[[Document], None]) -> Path:
+    document = strict(path)
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def interrupt(document: Document) -> None:
+    document["context"]["crossover"]["complete"] = False
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("whole") / "result.json"
+    assert bench(*MANY, f"--out={path}").returncode == 0
+    return path
+
+
+@pytest.fixture
+def half(whole: Path, tmp_path: Path) -> Path:
+    """The file of a run that was ended in the middle of its rows."""
+
+    def cut(document: Document) -> None:
+        interrupt(document)
+        names = {row["name"] for row in document["rows"][:10]}
+        for part in ("rows", "benchmarks"):
+            document[part] = [item for item in document[part] if item["name"] in names]
+        document["context"]["crossover"]["parts"][0]["rows"] = len(names)
+
+    path = tmp_path / "result.json"
+    path.write_bytes(whole.read_bytes())
+    return edited(path, cut)
+
+
+def test_the_rest_is_measured_into_the_same_file(half: Path) -> None:
+    before = strict(half)
+    done = bench(*MANY, "--resume", f"--out={half}")
+    assert done.returncode == 0, done.stderr
+    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in done.stderr
+    after = strict(half)
+    validate(half)
+    assert is_complete(after)
+    assert [row["configuration"]["batch"] for row in after["rows"]] == [str(b) for b in BATCHES]
+    kept = written(before)
+    assert {name: written(after)[name] for name in kept} == kept
+    first, second = parts(after)
+    assert first == parts(before)[0]
+    assert second["rows"] == 20
+    assert second["start"] >= first["end"]
+    assert list(half.parent.iterdir()) == [half]
+    known = ("timed", "warm_up", "verification", "profile")
+    assert sum(second[f"{what}_seconds"] for what in known) <= second["seconds"]
+    # What is not of this moment is the first run's.
+    assert after["context"]["date"] == before["context"]["date"]
+
+
+def test_a_run_beside_an_older_file_goes_on_there(half: Path) -> None:
+    partial = half.with_name(half.name + ".partial")
+    half.rename(partial)
+    half.write_text("measured last year", encoding="utf-8")
+    assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
+    assert is_complete(strict(half))
+    assert not partial.exists()
+
+
+def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
+    def spoil(document: Document) -> None:
+        lost = [row["name"] for row in document["rows"][:3]]
+        document["benchmarks"] = [e for e in document["benchmarks"] if e["name"] not in lost]
+        reasons = ("failed", "skipped", "skipped")
+        why = ("the results differ", "not enough memory", "the GPU failed in an earlier row: lost")
+        for place, (outcome, reason) in enumerate(zip(reasons, why, strict=True)):
+            row = document["rows"][place]
+            document["rows"][place] = {
+                "name": row["name"],
+                "configuration": row["configuration"],
+                "outcome": outcome,
+                "error_message": reason,
+            }
+
+    edited(half, spoil)
+    before = strict(half)
+    done = bench(*MANY, "--resume", f"--out={half}")
+    assert done.returncode == 1  # for the one that stays skipped
+    assert "8 rows are kept, 22 are to be measured" in done.stderr
+    assert "1 of 30 rows were not measured" in done.stderr
+    after = strict(half)
+    assert [row["name"] for row in after["rows"] if "outcome" in row] == [before["rows"][1]["name"]]
+    assert len(after["rows"]) == len(BATCHES)
+    assert [part["rows"] for part in parts(after)] == [8, 22]
+
+
+# --- refused
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("machine.id", "another"),
+        ("machine.cpu.model", "Another Processor"),
+        ("machine.kernel", "5.4.0"),
+        ("software.commit", "0" * 40),
+        ("software.compiler", "GNU 1.0"),
+        ("software.flags", "-O0"),
+        ("software.libraries.onednn", "1.0"),
+        ("configuration.sweep", "full"),
+        ("configuration.repetitions", 99),
+        ("configuration.min_time_seconds", 5),
+        ("configuration.environment.OMP_PROC_BIND", "close"),
+        ("configuration.flush_to_zero", False),
+    ],
+)
+def test_a_run_under_other_conditions_is_refused(half: Path, place: str, value: object) -> None:
+    def change(document: Document) -> None:
+        *folders, field = place.split(".")
+        at = document["context"]["crossover"]
+        for folder in folders:
+            at = at[folder]
+        assert at.get(field) != value
+        at[field] = value
+
+    before = edited(half, change).read_bytes()
+    done = bench(*MANY, "--resume", f"--out={half}")
+    assert_refused(done, "--resume", str(half), f"{place} was {json.dumps(value)} and is ")
+    assert half.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [("--lr=0.2", "without --lr=0.2"), ("--loss=step", "without --loss=step")],
+)
+def test_other_flags_are_refused(half: Path, flag: str, words: str) -> None:
+    before = half.read_bytes()
+    assert_refused(bench(*MANY, flag, "--resume", f"--out={half}"), words)
+    assert_refused(bench(*MANY[1:], "--resume", f"--out={half}"), f"with {MANY[0]}")
+    assert half.read_bytes() == before
+
+
+def test_where_and_how_long_and_how_shown_may_differ(half: Path) -> None:
+    flags = ("--memory-limit=1000000000", "--budget=1h", "--benchmark_format=json")
+    done = bench(*reversed(MANY), *flags, "--resume", f"--benchmark_out={half}")
+    assert done.returncode == 0, done.stderr
+    assert is_complete(strict(half))
+
+
+def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
+    data, path = tmp_path / "heart.csv", tmp_path / "result.json"
+    data.write_bytes(HEART.read_bytes())
+    flags = ("--model=heart", f"--data={data}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
+    assert bench(*flags).returncode == 0
+    edited(path, interrupt)
+    assert bench(*flags, "--resume").returncode == 0
+    edited(path, interrupt)
+    lines = data.read_text("utf-8").splitlines()
+    data.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n", encoding="utf-8")
+    assert_refused(bench(*flags, "--resume"), "configuration.data_fingerprint")
+
+
+def without(field: str) -> Callable[[Document], None]:
+    return lambda document: document["context"]["crossover"].pop(field)
+
+
+def double_row(document: Document) -> None:
+    document["rows"].append(document["rows"][0])
+
+
+def lose_repetition(document: Document) -> None:
+    document["benchmarks"].pop()
+
+
+def lose_row(document: Document) -> None:
+    document["rows"].pop()
+
+
+def miscount(document: Document) -> None:
+    document["context"]["crossover"]["parts"][0]["rows"] += 1
+
+
+def wrong_kinds(document: Document) -> None:
+    document["rows"][0] = ["name"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        without("complete"),
+        without("schema_version"),
+        without("parts"),
+        without("machine"),
+        double_row,
+        lose_repetition,
+        lose_row,
+        miscount,
+        wrong_kinds,
+    ],
+)
+def test_a_damaged_file_is_refused(half: Path, damage: Callable[[Document], object]) -> None:
+    before = edited(half, lambda document: damage(document) and None).read_bytes()
+    assert_refused(bench(*MANY, "--resume", f"--out={half}"), "--resume", str(half))
+    assert half.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", "null", "{}", "[" * 100000, "\0", '{"a": [['])
+def test_what_is_no_result_file_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(text, encoding="utf-8")
+    assert_refused(bench(*MANY, "--resume", f"--out={path}"), "is no result file")
+    assert path.read_text("utf-8") == text
+
+
+def test_a_complete_file_has_nothing_left(whole: Path) -> None:
+    assert_refused(bench(*MANY, "--resume", f"--out={whole}"), "is complete")
+
+
+def test_the_file_must_be_named_and_be_there(tmp_path: Path) -> None:
+    assert_refused(bench(*MANY, "--resume"), "--resume", "--out=FILE.json")
+    path = tmp_path / "none.json"
+    assert_refused(bench(*MANY, "--resume", f"--out={path}"), "there is no file", str(path))
+    assert not path.exists()
+
+
+# --- killed
+
+
+def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
+    """Its exit code; 0 where it was done before."""
+    with subprocess.Popen(
+        [BENCH, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(sent)
+        try:
+            _, complaint = process.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode in (0, -sent, 128 + sent), complaint.decode()
+    return process.returncode
+
+
+@pytest.mark.slow
+def test_no_finished_row_is_lost_or_measured_twice(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    randomness = random.Random(20261122)
+    started = time.monotonic()
+    assert bench(*MANY, f"--out={path}").returncode == 0
+    longest = time.monotonic() - started
+    path.unlink()
+    finished: dict[str, list[Document]] = {}
+    completed = progressed = 0
+    for _ in range(KILLS):
+        if path.exists() and is_complete(strict(path)):
+            path.unlink()
+            finished = {}
+        resume = ("--resume",) if path.exists() else ()
+        sent = randomness.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+        kill_after(randomness.uniform(0, longest / 2), sent, *MANY, *resume, f"--out={path}")
+        if not path.exists():  # killed before it began
+            assert not finished
+            continue
+        document = strict(path)
+        now = written(document)
+        parts(document)
+        # To the last digit: a second measurement would differ.
+        assert {name: now.get(name) for name in finished} == finished
+        progressed += len(now) > len(finished)
+        finished = now
+        completed += is_complete(document)
+    if path.exists():
+        validate(path)
+    assert progressed > KILLS / 4
+    assert completed > 0
+    left = {file.name for file in tmp_path.iterdir()} - {path.name}
+    assert len(left) <= 1, "what killed runs left is removed by the next"
