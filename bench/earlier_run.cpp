@@ -111,9 +111,7 @@ Contents rows_of(const Json& document) {
 
 /// The rows that each part of the run has measured, in the order of the file.
 std::vector<std::size_t> sizes_of(const Json& parts, std::size_t rows) {
-  const auto refuse_parts = [] {
-    refuse("does not say which part of the run measured what");
-  };
+  const auto refuse_parts = [] { refuse("does not say which part of the run measured what"); };
   std::vector<std::size_t> sizes;
   std::size_t left = rows;
   for (const Json& part : parts) {

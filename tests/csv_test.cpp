@@ -75,6 +75,7 @@ TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0.5\n"),
             ": row 1 column 3 is not a label: '0.5'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed only at the end");
+  EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 columns, not 3 (2 features and the label)");
 }
 
 TEST_F(Csv, TakesAFirstLineWithANumberForData) {

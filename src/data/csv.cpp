@@ -93,7 +93,7 @@ class Reader {
       const bool crlf = end != std::string_view::npos && rest.substr(end, 2) == "\r\n";
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + (crlf ? 2 : 1));
       ++row_;
-      if (trimmed(line).empty()) {
+      if (line.find_first_not_of(blank) == std::string_view::npos) {
         blank_line = blank_line == 0 ? row_ : blank_line;
         continue;
       }

@@ -87,8 +87,9 @@ void require_networks(const std::vector<Task>& tasks) {
     require_within(task.rows, 1, largest_size, "rows");
     require_within(task.batch, 1, largest_size, "batch");
     require_within(task.model.classes, 2, most_classes, "classes");
-    std::visit([](const auto& o) { require(o.learning_rate >= 0 && o.learning_rate <= 1e30, "rate"); },
-               task.optimizer);
+    std::visit(
+        [](const auto& o) { require(o.learning_rate >= 0 && o.learning_rate <= 1e30, "rate"); },
+        task.optimizer);
   }
 }
 
@@ -102,6 +103,9 @@ void require_limits(const Arguments& arguments) {
   require_within(arguments.accumulate, 1, largest_size, "accumulate");
   require_within(arguments.memory_limit_bytes.value_or(0), 0,
                  std::numeric_limits<std::int64_t>::max(), "memory limit");
+  const double budget = arguments.budget_seconds.value_or(1);
+  require(budget > 0 && budget <= 1e7, "budget");
+  require(!arguments.resume || arguments.out, "a file to go on with");
   require(!arguments.families.empty() && !arguments.precisions.empty(), "nothing to measure");
   require_modes(arguments.training_modes);
   require_modes(arguments.operation_modes);
@@ -143,15 +147,16 @@ std::vector<std::string> names(const std::vector<Task>& tasks) {
 void require_same(const Arguments& one, const Arguments& other) {
   require(one.action == other.action && one.sweep.name == other.sweep.name &&
               one.cuda == other.cuda && one.data == other.data && one.out == other.out &&
-              one.memory_limit_bytes == other.memory_limit_bytes &&
-              one.passed_on == other.passed_on,
+              one.memory_limit_bytes == other.memory_limit_bytes && one.resume == other.resume &&
+              one.budget_seconds == other.budget_seconds && one.passed_on == other.passed_on,
           "flags of no axis");
   require(one.families == other.families && one.precisions == other.precisions &&
               one.batches == other.batches && one.threads == other.threads &&
               one.accumulate == other.accumulate && one.loss_every_step == other.loss_every_step,
           "axes of what is computed");
-  require(one.training_modes == other.training_modes && one.operation_modes == other.operation_modes,
-          "modes of a GPU");
+  require(
+      one.training_modes == other.training_modes && one.operation_modes == other.operation_modes,
+      "modes of a GPU");
   require(names(one.tasks) == names(other.tasks) &&
               names(one.minibatch_tasks) == names(other.minibatch_tasks),
           "networks");

@@ -100,7 +100,8 @@ void require_as_in(const std::string& text, const Dataset& data, std::int64_t cl
     for (std::size_t i = 0; i < features; ++i) {
       const double value = data.inputs[row * features + i];
       require(std::abs(value) <= std::numeric_limits<float>::max(), "no finite float");
-      require(value == number_in(without_blanks_and_quotes(cells[i])), "another value: " + cells[i]);
+      require(value == number_in(without_blanks_and_quotes(cells[i])),
+              "another value: " + cells[i]);
     }
     const std::int32_t label = data.labels[row];
     require(label >= 0 && label < classes, "a label that is no class");
