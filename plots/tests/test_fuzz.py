@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -151,16 +152,16 @@ def _edit(draw: Callable[..., Any], document: Any) -> None:
     if kind == "delete":
         del holder[key]
     elif kind == "double" and isinstance(holder, list):
-        holder.insert(key, json.loads(json.dumps(value)))
+        holder.insert(key, deepcopy(value))
     elif kind == "graft" and (other := _place(draw, document)):
-        holder[key] = json.loads(json.dumps(other[0][other[1]]))
+        holder[key] = deepcopy(other[0][other[1]])
     elif kind == "scale" and type(value) in (int, float):
         holder[key] = value * draw(st.sampled_from([0, -1, 1 + 1e-9, 1.0009, 2, 1e-30, 1e30]))
     elif kind == "rename" and isinstance(holder, dict):
         name = draw(st.sampled_from(list(holder)) | st.text(max_size=8))
         holder[name] = holder.pop(key)
     else:
-        holder[key] = draw(JSON)
+        holder[key] = deepcopy(draw(JSON))  # one of ODD stays as it is
 
 
 @st.composite
