@@ -5,8 +5,7 @@
 #include <limits>
 #include <sstream>
 
-#include "budget.h"
-#include "families.h"
+#include "duration.h"
 #include "networks.h"
 
 namespace crossover::bench {
@@ -40,7 +39,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        "end after this time (90s, 5m, 1.5h), counted from the start of bench: first ceilings and "
        "networks with few repetitions, then the other rows of the sweep by their worth, then more "
        "repetitions of the noisiest rows",
-       [&to](const std::string& text) { to.budget_seconds = parse_budget("--budget", text); }},
+       [&to](const std::string& text) { to.budget_seconds = parse_duration("--budget", text); }},
       {"--resume", "",
        "go on with the interrupted run whose rows are in --out=FILE.json: finished rows are kept, "
        "the others measured",

@@ -2,14 +2,12 @@
 #include "budget.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
 #include <set>
 
 #include "aggregates.h"
-#include "flag.h"
 #include "turns.h"
 
 namespace crossover::bench {
@@ -94,22 +92,6 @@ std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows)
 }
 
 }  // namespace
-
-double parse_budget(const std::string& flag, const std::string& text) {
-  constexpr std::array<std::pair<char, double>, 3> units{{{'s', 1}, {'m', 60}, {'h', 3600}}};
-  constexpr double longest = 1e7;
-  for (const auto& [unit, seconds] : units) {
-    if (text.size() > 1 && text.back() == unit) {
-      const double count =
-          parse_number<double>(flag, text.substr(0, text.size() - 1), 0, longest / seconds);
-      if (count > 0) {
-        return count * seconds;
-      }
-    }
-  }
-  throw UsageError(flag + "=" + text +
-                   " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
-}
 
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows) {
   std::set<int> threads;

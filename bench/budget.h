@@ -17,9 +17,6 @@
 
 namespace crossover::bench {
 
-/// "90s", "5m", "1.5h" -> seconds. UsageError that names the flag.
-double parse_budget(const std::string& flag, const std::string& text);
-
 /// The rows of a plan in the order in which they are worth their time.
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows);
 

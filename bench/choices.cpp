@@ -48,13 +48,15 @@ void Choices::take(const Axis& axis, const std::string& text) {
   std::vector<std::string>& values = given_[axis.key];
   values.clear();
   for (const std::string& part : takes_many ? split(text) : std::vector{text}) {
+    std::string value = part;
     if (flag.most > 0) {
       constexpr std::int64_t least = 1;
-      values.push_back(std::to_string(parse_number(flag.name, part, least, flag.most)));
+      value = std::to_string(parse_number(flag.name, part, least, flag.most));
     } else if (!axis.values.empty()) {
-      values.push_back(axis.values[parse_choice(flag.name, text, part, axis.values)]);
-    } else {
-      values.push_back(part);
+      value = axis.values[parse_choice(flag.name, text, part, axis.values)];
+    }
+    if (std::find(values.begin(), values.end(), value) == values.end()) {
+      values.push_back(value);  // said twice, it is still one
     }
   }
 }

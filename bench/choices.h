@@ -14,7 +14,7 @@ namespace crossover::bench {
 
 class Choices {
  public:
-  /// Reads the text after the flag of an axis. UsageError where it can't be.
+  /// Reads the text after the flag of an axis, each value once. UsageError where it can't be.
   void take(const Axis& axis, const std::string& text);
 
   [[nodiscard]] bool has(const std::string& key) const { return given_.contains(key); }

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "flag.h"
@@ -72,7 +72,7 @@ struct Contents {
 Contents rows_of(const Json& document) {
   Contents rows;
   std::map<std::string, std::size_t> places;
-  std::vector<std::int64_t> repetitions;
+  std::vector<std::optional<std::uint64_t>> repetitions;  // none: it has no times
   for (const Json& facts : list_in(document, "rows")) {
     const std::string name = text_in(facts, "name");
     if (name.empty() || !places.emplace(name, rows.all.size()).second) {
@@ -80,17 +80,18 @@ Contents rows_of(const Json& document) {
     }
     const bool is_measured = !facts.contains("outcome");
     const auto counted = facts.find("repetitions");
-    if (is_measured && (counted == facts.end() || !counted->is_number_integer())) {
+    if (is_measured && (counted == facts.end() || !counted->is_number_unsigned())) {
       refuse("does not say how many repetitions " + name + " has");
     }
     rows.all.push_back({.name = name, .facts = line_of(facts), .entries = {}});
     rows.finished.push_back(is_finished(facts));
-    repetitions.push_back(is_measured ? counted->get<std::int64_t>() : -1);
+    repetitions.push_back(is_measured ? std::optional(counted->get<std::uint64_t>())
+                                      : std::nullopt);
     if (!is_measured && rows.finished.back()) {
       rows.skipped.push_back(name);
     }
   }
-  std::vector<std::int64_t> found(rows.all.size());
+  std::vector<std::uint64_t> found(rows.all.size());
   for (const Json& entry : list_in(document, "benchmarks")) {
     const bool is_repetition = text_in(entry, "run_type") == "iteration";
     const auto place = places.find(text_in(entry, is_repetition ? "name" : "run_name"));
@@ -101,7 +102,7 @@ Contents rows_of(const Json& document) {
     found[place->second] += is_repetition ? 1 : 0;
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (repetitions[i] >= 0 && repetitions[i] != found[i]) {
+    if (repetitions[i] && *repetitions[i] != found[i]) {
       refuse("has not all repetitions of " + rows.all[i].name);
     }
   }
@@ -110,16 +111,20 @@ Contents rows_of(const Json& document) {
 
 /// The rows that each part of the run has measured, in the order of the file.
 std::vector<std::size_t> sizes_of(const Json& parts, std::size_t rows) {
+  const auto refuse_parts = [] { refuse("does not say which part of the run measured what"); };
   std::vector<std::size_t> sizes;
+  std::size_t left = rows;
   for (const Json& part : parts) {
     const auto at = part.is_object() ? part.find("rows") : part.end();
-    if (!part.is_object() || at == part.end() || !at->is_number_unsigned()) {
-      refuse("does not say which part of the run measured what");
+    if (!part.is_object() || at == part.end() || !at->is_number_unsigned() ||
+        at->get<std::size_t>() > left) {  // a sum could wrap
+      refuse_parts();
     }
     sizes.push_back(at->get<std::size_t>());
+    left -= sizes.back();
   }
-  if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) != rows) {
-    refuse("does not say which part of the run measured what");
+  if (left != 0) {
+    refuse_parts();
   }
   return sizes;
 }

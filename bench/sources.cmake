@@ -12,6 +12,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/copy.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cost.cpp
   ${CMAKE_CURRENT_LIST_DIR}/device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/duration.cpp
   ${CMAKE_CURRENT_LIST_DIR}/earlier_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/epoch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/expected_seconds.cpp

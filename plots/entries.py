@@ -132,7 +132,7 @@ def _counters(
         )
     measured: dict[str, list[float]] = {}
     for number, (counters, seconds) in enumerate(zip(own, samples, strict=True), 1):
-        _check_times(path, fields, number, counters, seconds)
+        _check_times(path, fields, number, {**facts, **counters}, seconds)
         # What was measured once stands in the first repetition.
         found = derived(family, {**facts, **own[0], **counters}, seconds)
         for key in found.keys() - stated - facts.keys():
@@ -157,7 +157,7 @@ def _counters(
 
 
 def _check_times(
-    path: Path, fields: Entry, number: int, own: dict[str, float], seconds: float
+    path: Path, fields: Entry, number: int, counters: dict[str, float], seconds: float
 ) -> None:
     if seconds < _SHORTEST:
         raise bad(
@@ -174,7 +174,7 @@ def _check_times(
     elif family in OPERATIONS:
         times = (("seconds", fields["count"], "operation"),)
     for field, count, what in times:
-        stated = own.get(field, fields.get(field))
+        stated = counters.get(field)
         if stated is not None and abs(stated * count - seconds) > SAME_TIME * seconds:
             raise bad(
                 path,

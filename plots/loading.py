@@ -76,7 +76,11 @@ def _file_or_fault(path: Path) -> File | str:
 
 def load_file(path: Path) -> File:
     """Reads and checks one result file; raises BadFileError with the first fault found."""
-    return file_of(path, upgraded(path, read(path)))
+    document = read(path)
+    newest = upgraded(path, document)
+    if newest is not document:
+        check_schema(path, newest)  # what an older form let pass, the newest may not
+    return file_of(path, newest)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def row_words(name: str) -> str:
 def located(place: list[str | int], name: object) -> str:
     """An element and its field in words: `rows[3] ("Epoch/…"): field "params"`."""
     element = ""
-    if len(place) > 1 and place[0] in ("rows", "benchmarks"):
-        element = element_words(str(place[0]), int(place[1]), name)
+    if len(place) > 1 and place[0] in ("rows", "benchmarks") and isinstance(place[1], int):
+        element = element_words(str(place[0]), place[1], name)
         place = place[2:]
     field = ".".join(printable(str(part), 60) for part in place)
     return ": ".join(part for part in (element, f'field "{field}"' if field else "") if part)

@@ -128,5 +128,22 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
   EXPECT_EQ(parse({"--execution=graph-epoch"}).training_modes.size(), 1U) << "with resident data";
 }
 
+TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
+  EXPECT_EQ(parse({"--batch=10,20,010"}).batches, (std::vector<std::int64_t>{10, 20}));
+  std::string eager = "eager";
+  std::string resident = "resident";
+  for (int i = 0; i < 100; ++i) {
+    eager += ",eager";
+    resident += ",resident";
+  }
+  const Arguments both = parse({"--execution=" + eager, "--placement=" + resident});
+  EXPECT_EQ(both.training_modes.size(), 1U);
+}
+
+TEST(Axes, ClassesThatNoLabelCanTellAreRefused) {
+  EXPECT_EQ(parse({"--mlp=2,2147483648"}).tasks.front().model.classes, most_classes);
+  EXPECT_THROW(parse({"--mlp=2,2147483649"}), UsageError);
+}
+
 }  // namespace
 }  // namespace crossover::bench

@@ -59,6 +59,7 @@ TEST_F(Csv, AcceptsHeaderByteOrderMarkCrLfQuotesAndBlankEnd) {
 
 TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0\n3,oops,1\n"), ": row 2 column 2 is not a number: 'oops'");
+  EXPECT_EQ(error("1,2,0\n+-3,4,1\n"), ": row 2 column 1 is not a number: '+-3'");
   EXPECT_EQ(error("1,2,0\n3,,1\n"), ": row 2 column 2 is empty");
   EXPECT_EQ(error("1,2,0\nnan,4,1\n"), ": row 2 column 1 is not finite: 'nan'");
   EXPECT_EQ(error("1,2,0\n3,-inf,1\n"), ": row 2 column 2 is not finite: '-inf'");
@@ -74,6 +75,7 @@ TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0.5\n"),
             ": row 1 column 3 is not a label: '0.5'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed only at the end");
+  EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 columns, not 3 (2 features and the label)");
 }
 
 TEST_F(Csv, TakesAFirstLineWithANumberForData) {
@@ -83,6 +85,7 @@ TEST_F(Csv, TakesAFirstLineWithANumberForData) {
 TEST_F(Csv, ShortensHostileCells) {
   EXPECT_EQ(error("1,2,0\n1,\x1b[31m" + std::string(1000, 'x') + ",0\n"),
             ": row 2 column 2 is not a number: '?[31m" + std::string(35, 'x') + "…'");
+  EXPECT_EQ(error("1,2,0\n1,\x7f,0\n"), ": row 2 column 2 is not a number: '?'");
 }
 
 TEST_F(Csv, RefusesWhatHoldsNothing) {

@@ -79,6 +79,11 @@ def _has_header(header: str) -> Callable[[], bool]:
     return present
 
 
+def _has_fuzzer() -> bool:
+    folder = _output("clang++", "-print-runtime-dir").strip()
+    return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
+
+
 def _has_venv() -> bool:
     # Debian splits ensurepip off, so `import venv` alone says nothing. An installation by a
     # child process is seen only after the finders' caches are dropped.
@@ -110,6 +115,9 @@ FOR_TEST: tuple[Need, ...] = (
     ),
     # One version everywhere, as others find other faults; and the omp.h that it can read.
     Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), optional=True),
+    # Of whatever version is the distribution's own, as that can read its C++ library.
+    Need("clang", "clang", _has_program("clang++"), optional=True),
+    Need("libclang-rt-dev", "clang's libFuzzer", _has_fuzzer, optional=True),
     Need("libomp-14-dev", "clang 14's omp.h", Path(CLANG_OMP_H).exists, optional=True),
 )
 

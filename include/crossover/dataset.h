@@ -10,6 +10,9 @@
 
 namespace crossover {
 
+/// More than labels of 32 bits can tell apart there can't be.
+inline constexpr std::int64_t most_classes = std::int64_t{1} << 31U;
+
 struct Dataset {
   std::string source;  ///< "generated", or the file's name
   Shape sample;        ///< shape of one row's input
@@ -34,7 +37,7 @@ Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabu
 /// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are
 /// accepted. Throws std::runtime_error, which names file, row and column (both from 1), where a
 /// cell is missing, not a finite number or not a label, and where the file can't be read, is empty
-/// or does not have `features` + 1 columns.
+/// or does not have `features` + 1 columns. `classes` are at most most_classes.
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes);
 
 }  // namespace crossover

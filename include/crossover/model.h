@@ -36,8 +36,8 @@ struct Model {
 };
 
 /// Fully connected layers of the given widths (input first, classes last), an activation between
-/// them. Throws std::invalid_argument on fewer than two widths, a width < 1 or fewer than two
-/// classes.
+/// them. Throws std::invalid_argument on fewer than two widths, a width < 1, fewer than two
+/// classes or more than most_classes.
 Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation);
 
 }  // namespace crossover

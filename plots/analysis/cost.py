@@ -148,6 +148,7 @@ def _parse(source: str, text: str) -> Cost:
     try:
         fields = json.loads(text)
         epoch = fields["epoch"]
+        accumulate = fields["accumulate"]
         numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
         launches = epoch["device_launches"]
         numbers += [launches["cpu"]]
@@ -155,11 +156,12 @@ def _parse(source: str, text: str) -> Cost:
         numbers += [count for modes in on_gpu.values() for count in modes.values()]
         good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
         good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
+        good = good and type(accumulate) is int and accumulate >= 1
         if good:
             return Cost(
                 model=str(fields["model"]),
                 precision=str(fields["precision"]),
-                accumulate=int(fields["accumulate"]),
+                accumulate=accumulate,
                 params=float(fields["params"]),
                 batch=float(fields["batch"]),
                 fields=fields,

@@ -323,7 +323,10 @@ def test_a_cost_that_is_none(text, load, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("params", 0), ("batch", -1), ("rows", "x"), ("steps", True), ("accumulate", 1e999)],
+    [
+        *(("params", 0), ("batch", -1), ("rows", "x"), ("steps", True)),
+        *(("accumulate", value) for value in (1e999, 0, -1, "2", 1.5)),
+    ],
 )
 def test_a_cost_with_impossible_numbers(field, value, cost_path):
     path = cost_path()

@@ -197,9 +197,9 @@ def test_a_fact_that_varies_is_refused(small, write, capsys):
     small["benchmarks"][1]["params"] = 71
     path = write(small)
     before = path.read_bytes()
-    loading.load_file(path)
-    assert main(["convert", str(path), "--in-place"]) == 2
-    assert '"params": is missing' in capsys.readouterr().err
+    for command in (["validate", str(path)], ["convert", str(path), "--in-place"]):
+        assert main(command) == 2
+        assert '"params": is missing' in capsys.readouterr().err
     assert path.read_bytes() == before
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -292,6 +293,11 @@ def test_a_time_that_nothing_takes_is_refused(small, write):
     assert 'field "real_time" of repetition 2 is 1e-303 s but no' in fault(write(small))
 
 
+def test_rows_that_are_no_list_name_their_place_too(small, write):
+    small["rows"] = {"x": {"params": math.inf}}
+    assert 'field "rows.x.params": is infinite' in fault(write(small))
+
+
 def test_a_number_that_overflows_names_its_place(small, tmp_path):
     path = tmp_path / "file.json"
     path.write_text(
@@ -467,6 +473,12 @@ def test_a_result_beyond_its_tolerance(small, write):
         "relative_error": 0.5,
     }
     assert "verification.relative_error" in fault(write(small))
+
+
+def test_a_time_that_is_no_number_is_no_counter(small, write):
+    small["rows"][0]["seconds_per_epoch"] = [0.02]
+    (row,) = loading.load_file(write(small)).rows
+    assert row.counters["seconds_per_epoch"] == pytest.approx(0.020)
 
 
 def test_a_counter_that_contradicts_the_time(small, write):

@@ -33,7 +33,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// Infinity and NaN count as numbers here, so that the caller can say what is wrong with them.
 std::optional<double> number(std::string_view cell) {
-  if (!cell.empty() && cell.front() == '+') {
+  if (cell.starts_with('+') && !cell.starts_with("+-")) {
     cell.remove_prefix(1);
   }
   double value = 0;
@@ -66,9 +66,10 @@ bool has_number(const std::vector<std::string_view>& cells) {
 /// A cell as it can stand in a message: short, and without control characters.
 std::string quoted(std::string_view cell) {
   constexpr std::size_t longest = 40;
+  constexpr char deletion = 127;
   std::string text = "'";
   for (const char c : cell.substr(0, longest)) {
-    text += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    text += static_cast<unsigned char>(c) < ' ' || c == deletion ? '?' : c;
   }
   return text + (cell.size() > longest ? "…'" : "'");
 }
@@ -92,7 +93,7 @@ class Reader {
       const bool crlf = end != std::string_view::npos && rest.substr(end, 2) == "\r\n";
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + (crlf ? 2 : 1));
       ++row_;
-      if (trimmed(line).empty()) {
+      if (line.find_first_not_of(blank) == std::string_view::npos) {
         blank_line = blank_line == 0 ? row_ : blank_line;
         continue;
       }

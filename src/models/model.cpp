@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include "crossover/dataset.h"
+
 namespace crossover {
 
 Value Model::add(LayerKind kind, std::vector<Value> inputs) {
@@ -25,6 +27,10 @@ Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation 
   }
   if (widths.back() < 2) {
     throw std::invalid_argument("the last width of an MLP is its number of classes, at least two");
+  }
+  if (widths.back() > most_classes) {
+    throw std::invalid_argument("the last width of an MLP is its number of classes, at most " +
+                                std::to_string(most_classes));
   }
   Model model{
       .name = std::move(name), .sample = {widths.front()}, .classes = widths.back(), .layers = {}};

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that nobody wrote by hand: each is loaded whole, or refused in one sentence.
+
+Within ./test the examples are few and always the same; `./test --fuzz=10m` runs this for longer:
+
+    python -m plots.tests.test_fuzz SECONDS FOLDER      keeps in FOLDER the files that went wrong
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plots import loading
+from plots.analysis.cost import Cost, CostError, load_cost
+from plots.rows import File, Row
+from plots.tests import synthetic, synthetic_machine, synthetic_probes
+from plots.text import printable
+from plots.upgrade import upgraded
+from plots.writing import text_of
+
+EXAMPLES = 200  # of each property, within ./test
+MOST_SECONDS = 60  # one file takes milliseconds; what takes so long hangs
+LONGEST = 2000  # characters of a sentence
+
+FIXED = settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+# --- files to start from
+
+
+def whole() -> dict[str, Any]:
+    """A valid file of schema version 1 with a row of each family and device, and one skipped."""
+    entries = []
+    seen = set()
+    for entry in synthetic_probes.everything(gpu=True)["benchmarks"]:
+        configuration = entry.get("configuration", {})
+        kind = (configuration.get("family"), configuration.get("device"))
+        if kind not in seen and entry["run_type"] == "iteration":
+            seen.add(kind)
+            entries.append({**entry, "repetitions": 1})
+    entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.030, 0.010, 0.020])
+    entries.append(synthetic.aggregate(entries[-3:]))
+    entries.append(synthetic.failure(synthetic.gpu_configuration("heart"), "no memory", "skipped"))
+    return synthetic.document(entries, gpu="synthetic GPU", axes=(synthetic.LAYOUT,))
+
+
+@cache
+def starts() -> tuple[str, ...]:
+    """The JSON of a valid file in each schema version."""
+    document = whole()
+    return json.dumps(document), json.dumps(upgraded(Path(), document))
+
+
+@cache
+def cost_start() -> str:
+    cost = synthetic_machine.cost("disc-5", synthetic_machine.counts("disc-5"))
+    return json.dumps({**cost, "step": {"operations": [{"kind": "convolution"}]}})
+
+
+# --- what may happen to them
+
+DEEP = "as deep as can be"  # in its place come lists within lists
+ODD = st.sampled_from(
+    [
+        *(None, True, False, 0, -0.0, -1, 1, 2, 1e-320, 1e-16, 1e39, 1e41, 2**63, 10**400),
+        *(
+            math.nan,
+            math.inf,
+            -math.inf,
+            "",
+            " ",
+            "1",
+            "\0",
+            "\x1b[31m",
+            "\x7f",
+            "\u202e",
+            "\ud800",
+        ),
+        *(
+            "x" * 5000,
+            "É" * 300,
+            "a\nb",
+            "{}",
+            "cpu",
+            "cuda",
+            "Epoch",
+            "failed",
+            "ns",
+            [],
+            {},
+            [[]],
+        ),
+        *({"": 0}, {"name": "x"}, {"\ud800\n": {"a": 1}}),
+    ]
+)
+JSON = st.recursive(
+    ODD | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def _place(draw: Callable[..., Any], document: Any) -> tuple[Any, Any] | None:
+    """A container somewhere in `document`, and a key of it."""
+    holder = document
+    while isinstance(holder, dict | list) and holder:
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        key = draw(st.sampled_from(keys))
+        inner = holder[key]
+        if not (isinstance(inner, dict | list) and inner) or draw(st.integers(0, 5)) == 0:
+            return holder, key
+        holder = inner
+    return None
+
+
+def _edit(draw: Callable[..., Any], document: Any) -> None:
+    """One change at one place of `document`."""
+    if (place := _place(draw, document)) is None:
+        return
+    holder, key = place
+    kind = draw(st.sampled_from(["replace", "delete", "double", "graft", "scale", "rename"]))
+    value = holder[key]
+    if kind == "delete":
+        del holder[key]
+    elif kind == "double" and isinstance(holder, list):
+        holder.insert(key, deepcopy(value))
+    elif kind == "graft" and (other := _place(draw, document)):
+        holder[key] = deepcopy(other[0][other[1]])
+    elif kind == "scale" and type(value) in (int, float):
+        holder[key] = value * draw(st.sampled_from([0, -1, 1 + 1e-9, 1.0009, 2, 1e-30, 1e30]))
+    elif kind == "rename" and isinstance(holder, dict):
+        name = draw(st.sampled_from(list(holder)) | st.text(max_size=8))
+        holder[name] = holder.pop(key)
+    else:
+        holder[key] = deepcopy(draw(JSON))  # one of ODD stays as it is
+
+
+@st.composite
+def changed(draw: Callable[..., Any], start: st.SearchStrategy[str]) -> bytes:
+    """The JSON of `start` after a few changes to its values."""
+    document = json.loads(draw(start))
+    for _ in range(draw(st.integers(1, 4))):
+        _edit(draw, document)
+    depth = draw(st.integers(0, 1200))
+    return json.dumps(document).replace(f'"{DEEP}"', "[" * depth + "]" * depth).encode()
+
+
+@st.composite
+def damaged(draw: Callable[..., Any], start: st.SearchStrategy[str]) -> bytes:
+    """The bytes of `start` after a few changes to them."""
+    text = draw(start).encode()
+    for _ in range(draw(st.integers(1, 3))):
+        first = draw(st.integers(0, len(text)))
+        last = min(len(text), first + draw(st.sampled_from([0, 1, 2, 10, 100, 1000, 100_000])))
+        new = draw(
+            st.binary(max_size=8)
+            | st.just(text[first:last] * 2)
+            | st.sampled_from(
+                [b'"', b"{", b"[" * 990, b"}", b"\xff", b"\\ud800", b"9" * 5000, b"//"]
+            )
+        )
+        text = text[:first] + new + text[last:]
+    return text
+
+
+# By numbers, as a failed test prints how its example was drawn.
+STARTS = st.integers(0, 1).map(lambda which: starts()[which])
+COST_START = st.none().map(lambda _: cost_start())
+ANYTHING = JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60)
+NESTED = st.builds(
+    lambda opening, closing, depth: opening * depth + b"1" + closing * depth,
+    *map(st.sampled_from, ([b"[", b'{"a":', b'{"context":['], [b"]", b"}", b"]}", b""])),
+    st.integers(0, 3000),
+)
+
+
+# --- what is asked of the readers
+
+
+@cache
+def _file() -> Path:
+    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+    return Path(folder, f"crossover-fuzz-{os.getpid()}.json")
+
+
+class HangsError(Exception):
+    """A reader that does not come to an end."""
+
+
+def _hangs(_signum: int, _frame: object) -> None:
+    raise HangsError(f"more than {MOST_SECONDS} s for one file")
+
+
+@contextmanager
+def held(content: bytes) -> Iterator[Path]:
+    """A file with that content, to be read before a limit that only what hangs can reach."""
+    path = _file()
+    path.write_bytes(content)
+    before = signal.signal(signal.SIGALRM, _hangs)
+    signal.alarm(MOST_SECONDS)
+    try:
+        yield path
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        path.unlink()
+
+
+def check_sentence(path: Path, sentence: str) -> None:
+    """`sentence` is one line that names the file and what to do about it, whatever stands in it."""
+    assert sentence.startswith(f"{printable(str(path))}: ") and ";" in sentence, sentence
+    assert sentence.isprintable() and len(sentence) < LONGEST, sentence
+
+
+def check_row(row: Row) -> None:
+    assert row.samples.dtype == float and row.samples.ndim == 1
+    assert row.failure or len(row.samples) > 0
+    if not row.failure:
+        assert np.isfinite(row.samples).all() and (row.samples > 0).all()
+        assert row.minimum <= row.median <= row.maximum
+    assert all(type(value) is float and math.isfinite(value) for value in row.counters.values())
+    assert all(key in row.axes for key in row.configuration)
+    checked = row.verification
+    assert not checked or 0 <= checked.relative_error <= checked.tolerance
+
+
+def check_file(file: File) -> None:
+    """`file` keeps what the analysis relies on."""
+    names = [row.name for row in file.rows]
+    assert len(set(names)) == len(names)
+    assert [row.index for row in file.rows] == list(range(len(names)))
+    assert file.date.tzinfo is not None
+    for row in file.rows:
+        check_row(row)
+
+
+def check_written_again(path: Path, file: File) -> None:
+    """Written in the newest schema version, as `convert` does, `file` is read as it was."""
+    text = text_of(upgraded(path, loading.read(path))).encode(errors="backslashreplace")
+    path.write_bytes(text)
+    again = loading.load_file(path)
+    assert (again.date, again.machine, again.run.command) == (
+        file.date,
+        file.machine,
+        file.run.command,
+    )
+    for one, other in zip(again.rows, file.rows, strict=True):
+        for name in ("name", "configuration", "warnings", "failure", "workload", "optimizer"):
+            assert getattr(one, name) == getattr(other, name), name
+        np.testing.assert_allclose(one.samples, other.samples, rtol=1e-5)
+        assert one.counters.keys() == other.counters.keys()
+
+
+def read_or_refuse(content: bytes) -> None:
+    """load_file() on a file with that content."""
+    with held(content) as path:
+        try:
+            file = loading.load_file(path)
+        except loading.BadFileError as error:
+            check_sentence(path, str(error))
+            return
+        check_file(file)
+        check_written_again(path, file)
+
+
+def check_cost(cost: Cost) -> None:
+    """`cost` has finite counts for each configuration that it tells of."""
+    assert cost.accumulate >= 1 and cost.batch > 0 and cost.params > 0
+    for device in ("cpu", "cuda", "other"):
+        for execution in ("eager", "graph", "other"):
+            for data in ("resident", "pinned", "other"):
+                work = cost.work({"device": device, "execution": execution, "data": data})
+                for field in fields(work) if work else ():
+                    value = getattr(work, field.name)
+                    assert math.isfinite(value) and value >= 0, field.name
+
+
+def read_or_refuse_cost(content: bytes) -> None:
+    """load_cost() on a file with that content."""
+    with held(content) as path:
+        try:
+            cost = load_cost(path)
+        except CostError as error:
+            check_sentence(path, str(error))
+            return
+        check_cost(cost)
+
+
+def read_or_refuse_either(content: bytes) -> None:
+    """Both readers on a file with that content."""
+    read_or_refuse(content)
+    read_or_refuse_cost(content)
+
+
+PROPERTIES = {
+    "result-file-with-other-values": (changed(STARTS), read_or_refuse),
+    "result-file-with-other-bytes": (damaged(STARTS), read_or_refuse),
+    "cost-with-other-values": (changed(COST_START), read_or_refuse_cost),
+    "cost-with-other-bytes": (damaged(COST_START), read_or_refuse_cost),
+    "anything": (ANYTHING | NESTED, read_or_refuse_either),
+}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_file_is_read_or_refused(name: str) -> None:
+    contents, check = PROPERTIES[name]
+    FIXED(given(contents)(check))()
+
+
+def test_the_files_to_start_from_are_valid() -> None:
+    for content in starts():
+        with held(content.encode()) as path:
+            file = loading.load_file(path)
+            assert {row.family for row in file.rows} >= {"Epoch", "Gemm", "Layer", "Copy", "Peak"}
+            check_written_again(path, file)
+    with held(cost_start().encode()) as path:
+        check_cost(load_cost(path))
+
+
+# --- for longer
+
+
+def look(name: str, seed: int) -> tuple[int, bytes, Exception | None]:
+    """Examples of one property: how many, and the content and fault of the smallest that failed."""
+    contents, check = PROPERTIES[name]
+    executions, last = 0, b""
+
+    def counted(content: bytes) -> None:
+        nonlocal executions, last
+        executions, last = executions + 1, content
+        check(content)
+
+    many = settings(FIXED, max_examples=10 * EXAMPLES, derandomize=False)
+    try:
+        hypothesis.seed(seed)(many(given(contents)(counted)))()
+    except Exception as fault:
+        return executions, last, fault
+    return executions, last, None
+
+
+def main(seconds: float, folder: Path) -> int:
+    """Each property in turn, on other examples every time; 1 where one failed."""
+    end = time.monotonic() + seconds
+    executions, failed = 0, set[str]()
+    for name in itertools.cycle(PROPERTIES):
+        if time.monotonic() >= end or len(failed) == len(PROPERTIES):
+            break
+        if name in failed:
+            continue
+        count, content, fault = look(name, time.time_ns())
+        executions += count
+        print(f"#{executions} {name}", flush=True)
+        if fault:
+            failed.add(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            kept = folder / f"plots-{name}.json"
+            kept.write_bytes(content)
+            traceback.print_exception(fault)
+            print(f"kept in {kept}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2])))

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../bench/earlier_run.h"
+
+#include <gtest/gtest.h>
+
+#include "../bench/flag.h"
+
+namespace crossover::bench {
+namespace {
+
+/// Of one row, "a", measured in two repetitions where `facts` do not say otherwise.
+std::string file(const std::string& parts, const std::string& facts = R"("repetitions":2)") {
+  const std::string repetition = R"({"name":"a","run_type":"iteration"})";
+  return R"({"context":{"crossover":{"schema_version":2,"complete":false,"parts":)" + parts +
+         R"(}},"rows":[{"name":"a",)" + facts + R"(}],"benchmarks":[)" + repetition + "," +
+         repetition + "]}";
+}
+
+TEST(EarlierRun, IsReadWithItsRows) {
+  const EarlierRun earlier = parse_earlier(file(R"([{"rows":1}])"));
+  ASSERT_EQ(earlier.rows.size(), 1U);
+  EXPECT_EQ(earlier.rows[0].name, "a");
+  EXPECT_EQ(earlier.rows[0].entries.size(), 2U);
+}
+
+TEST(EarlierRun, PartsWhoseSumWrapsAreRefused) {
+  EXPECT_THROW(parse_earlier(file(R"([{"rows":18446744073709551615},{"rows":2}])")), UsageError);
+  EXPECT_THROW(parse_earlier(file(R"([{"rows":2}])")), UsageError);
+  EXPECT_THROW(parse_earlier(file("[]")), UsageError);
+}
+
+TEST(EarlierRun, RepetitionsThatAreNoCountAreRefused) {
+  for (const char* count : {"-1", "18446744073709551615", "2.0", "1", "3"}) {
+    EXPECT_THROW(parse_earlier(file(R"([{"rows":1}])", std::string(R"("repetitions":)") + count)),
+                 UsageError)
+        << count;
+  }
+}
+
+}  // namespace
+}  // namespace crossover::bench

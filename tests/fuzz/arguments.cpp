@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// parse() on any command line, one argument per line: arguments within their limits that the
+// command line made from their axes gives again, or a UsageError that bench says in one line.
+#include "../../bench/arguments.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "../../bench/families.h"
+#include "../../bench/networks.h"
+#include "../../bench/say.h"
+#include "check.h"
+
+namespace crossover::bench {
+
+// Of the families only the names are wanted here, not the rows.
+void register_peaks(const Arguments&, Devices&, Rows&) {}
+void register_copies(const Arguments&, Devices&, Rows&) {}
+void register_gemms(const Arguments&, Devices&, Rows&) {}
+void register_layers(const Arguments&, Devices&, Rows&) {}
+void register_epochs(const Arguments&, Devices&, Rows&) {}
+void register_minibatches(const Arguments&, Devices&, Rows&) {}
+
+namespace {
+
+using fuzz::require;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// What say() writes to standard error.
+std::string said(const std::string& text) {
+  std::ostringstream line;
+  std::streambuf* const before = std::cerr.rdbuf(line.rdbuf());
+  say(text);
+  std::cerr.rdbuf(before);
+  return line.str();
+}
+
+void require_said_in_one_line(const UsageError& error, const std::vector<std::string>& words) {
+  const std::string what = error.what();
+  require(!what.empty(), "an error without a message");
+  // What stands in the message of control characters is the user's own.
+  const bool has_control = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return std::any_of(word.begin(), word.end(), fuzz::is_control);
+  });
+  if (!has_control) {
+    fuzz::require_line(what);
+  }
+  const std::string line = said(what);
+  require(line.starts_with("bench: ") && line.ends_with("\n"), "not bench's line: " + line);
+  fuzz::require_line(std::string_view(line).substr(0, line.size() - 1));
+}
+
+void require_within(std::int64_t value, std::int64_t least, std::int64_t most, const char* what) {
+  require(value >= least && value <= most, what + (" " + std::to_string(value)));
+}
+
+/// Each mode has each of its axes once, with a value that the axis has; no mode stands there twice.
+void require_modes(const std::vector<Configuration>& modes) {
+  require(!modes.empty(), "no mode");
+  std::set<std::string> seen;
+  for (const Configuration& mode : modes) {
+    std::string words;
+    for (const auto& [key, value] : mode) {
+      words += key + ":" + value + "/";
+    }
+    require(seen.insert(words).second, "twice the mode " + words);
+    in_order(mode);  // throws std::logic_error
+    options_of(mode);
+  }
+}
+
+void require_networks(const std::vector<Task>& tasks) {
+  for (const Task& task : tasks) {
+    require(!task.model.layers.empty() && !task.model.name.empty(), "an empty network");
+    require_within(task.rows, 1, largest_size, "rows");
+    require_within(task.batch, 1, largest_size, "batch");
+    require_within(task.model.classes, 2, most_classes, "classes");
+    std::visit(
+        [](const auto& o) { require(o.learning_rate >= 0 && o.learning_rate <= 1e30, "rate"); },
+        task.optimizer);
+  }
+}
+
+void require_limits(const Arguments& arguments) {
+  for (const std::int64_t batch : arguments.batches) {
+    require_within(batch, 1, largest_size, "batch");
+  }
+  for (const int threads : arguments.threads) {
+    require_within(threads, 1, find_axis("cpu_threads").flag.most, "threads");
+  }
+  require_within(arguments.accumulate, 1, largest_size, "accumulate");
+  require_within(arguments.memory_limit_bytes.value_or(0), 0,
+                 std::numeric_limits<std::int64_t>::max(), "memory limit");
+  const double budget = arguments.budget_seconds.value_or(1);
+  require(budget > 0 && budget <= 1e7, "budget");
+  require(!arguments.resume || arguments.out, "a file to go on with");
+  require(!arguments.families.empty() && !arguments.precisions.empty(), "nothing to measure");
+  require_modes(arguments.training_modes);
+  require_modes(arguments.operation_modes);
+  require_networks(arguments.tasks);
+  require_networks(arguments.minibatch_tasks);
+  for (const std::string& flag : arguments.passed_on) {
+    require(flag.starts_with("--benchmark_") || flag.starts_with("--v"), "passed on: " + flag);
+  }
+}
+
+/// The words of no axis, and the axes as they were understood.
+std::vector<std::string> printed(const std::vector<std::string>& words,
+                                 const Arguments& arguments) {
+  std::vector<std::string> again;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (std::none_of(axes().begin(), axes().end(),
+                     [&](const Axis& axis) { return axis.flag.name == name; })) {
+      again.push_back(word);
+    }
+  }
+  for (const Axis& axis : axes()) {
+    if (arguments.choices.has(axis.key)) {
+      again.push_back(axis.flag.name + "=" + join(arguments.choices.of(axis.key), ","));
+    }
+  }
+  return again;
+}
+
+std::vector<std::string> names(const std::vector<Task>& tasks) {
+  std::vector<std::string> all;
+  for (const Task& task : tasks) {
+    all.push_back(task.model.name + " " + std::to_string(task.rows) + " " +
+                  optimizer_label(task.optimizer));
+  }
+  return all;
+}
+
+void require_same(const Arguments& one, const Arguments& other) {
+  require(one.action == other.action && one.sweep.name == other.sweep.name &&
+              one.cuda == other.cuda && one.data == other.data && one.out == other.out &&
+              one.memory_limit_bytes == other.memory_limit_bytes && one.resume == other.resume &&
+              one.budget_seconds == other.budget_seconds && one.passed_on == other.passed_on,
+          "flags of no axis");
+  require(one.families == other.families && one.precisions == other.precisions &&
+              one.batches == other.batches && one.threads == other.threads &&
+              one.accumulate == other.accumulate && one.loss_every_step == other.loss_every_step,
+          "axes of what is computed");
+  require(
+      one.training_modes == other.training_modes && one.operation_modes == other.operation_modes,
+      "modes of a GPU");
+  require(names(one.tasks) == names(other.tasks) &&
+              names(one.minibatch_tasks) == names(other.minibatch_tasks),
+          "networks");
+}
+
+void look_at(const std::vector<std::string>& words) {
+  Arguments arguments;
+  try {
+    arguments = parse(words);
+  } catch (const UsageError& error) {
+    require_said_in_one_line(error, words);
+    return;
+  }
+  require_limits(arguments);
+  require_same(arguments, parse(printed(words, arguments)));
+}
+
+}  // namespace
+}  // namespace crossover::bench
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace crossover::bench;
+  look_at(lines_of(std::string(reinterpret_cast<const char*>(data), size)));
+  return 0;
+}
