@@ -15,7 +15,7 @@ import numpy as np
 
 from plots import units
 from plots.analysis import statistics
-from plots.analysis.curves import BEST, FAMILIES, Curve, pairings
+from plots.analysis.curves import BEST, FAMILIES, Curve, Pairing, pairings
 from plots.analysis.replicates import Estimate, estimate, fewest_samples
 from plots.rows import File
 
@@ -116,6 +116,23 @@ def comparisons(file: File) -> list[Comparison]:
     return found
 
 
+def banded_crossover(pairing: Pairing) -> Crossover:
+    """The crossover of the CPU with a GPU whose times are known to lie in a band: its samples are
+    low, point and high at each size.
+
+    All of the band may be right at once, or all of it wrong: the earliest crossover is that with
+    the low ends, the latest that with the high ends, each with the CPU's own noise. A winner is
+    decided where both ends agree.
+    """
+    cpu, gpu = pairing.best, pairing.gpu
+    sizes, own, other = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    times = estimate(cpu, _CPU)
+    low, middle, high = np.log(np.array(gpu.samples)[other]).T
+    replicates = np.vstack([times.replicates[:, own] - low, times.replicates[:, own] - high])
+    fewest = fewest_samples(cpu, own)
+    return _answer(sizes, times.logs[own] - middle, replicates, pairing.measure, fewest, "the band")
+
+
 def _find(
     cpu: Curve, gpu: Curve, measure: str, cpu_times: Estimate, gpu_times: Estimate
 ) -> Crossover:
@@ -130,7 +147,12 @@ def _find(
 
 
 def _answer(
-    sizes: np.ndarray, medians: np.ndarray, replicates: np.ndarray, measure: str, fewest: int
+    sizes: np.ndarray,
+    medians: np.ndarray,
+    replicates: np.ndarray,
+    measure: str,
+    fewest: int,
+    within: str = "noise",
 ) -> Crossover:
     logs = np.log(sizes)
     winners = _winners(replicates)
@@ -145,7 +167,7 @@ def _answer(
         words="",
     )
     if fewest < statistics.FEWEST_SAMPLES:
-        medians_say = _words(answer, sizes, measure, winners)
+        medians_say = _words(answer, sizes, measure, winners, within)
         words = f"ambiguous: fewer than {statistics.FEWEST_SAMPLES} repetitions; {medians_say}"
         return Crossover("ambiguous", None, None, None, (), words)
     if answer.size or kind == "ambiguous":
@@ -158,7 +180,7 @@ def _answer(
             low=float(min(np.exp(low), answer.size or sizes[-1])) if low_known else None,
             high=float(max(np.exp(high), answer.size or sizes[0])) if high_known else None,
         )
-    return replace(answer, words=_words(answer, sizes, measure, winners))
+    return replace(answer, words=_words(answer, sizes, measure, winners, within))
 
 
 def _winners(replicates: np.ndarray) -> np.ndarray:
@@ -217,7 +239,10 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
     return tuple(found)
 
 
-def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray) -> str:
+def _words(
+    answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray, within: str
+) -> str:
+    """The answer as people read it; undecided sizes are equal `within` noise, or a band."""
     if answer.kind == "always":
         return f"GPU at every size measured, {size_range(sizes, measure)}"
     if answer.kind == "never":
@@ -229,7 +254,7 @@ def _words(answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarr
     if answer.kind == "several":
         return _several_words(answer, measure, winners)
     equal = np.count_nonzero(winners == 0)
-    either = f"equal within noise at {equal} of {len(sizes)} sizes"
+    either = f"equal within {within} at {equal} of {len(sizes)} sizes"
     if answer.low:
         earliest = _amount(answer.low, measure)
         largest = _amount(sizes[-1], measure, exact=True)
