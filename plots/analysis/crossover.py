@@ -130,7 +130,8 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     low, middle, high = np.log(np.array(gpu.samples)[other]).T
     replicates = np.vstack([times.replicates[:, own] - low, times.replicates[:, own] - high])
     fewest = fewest_samples(cpu, own)
-    return _answer(sizes, times.logs[own] - middle, replicates, pairing.measure, fewest, "the band")
+    medians = times.logs[own] - middle
+    return _answer(sizes, medians, replicates, pairing.measure, fewest=fewest, within="the band")
 
 
 def _find(
@@ -143,7 +144,7 @@ def _find(
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
-    return _answer(sizes, medians, replicates, measure, fewest)
+    return _answer(sizes, medians, replicates, measure, fewest=fewest)
 
 
 def _answer(
@@ -151,6 +152,7 @@ def _answer(
     medians: np.ndarray,
     replicates: np.ndarray,
     measure: str,
+    *,
     fewest: int,
     within: str = "noise",
 ) -> Crossover:

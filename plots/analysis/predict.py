@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plots.analysis import statistics
 from plots.analysis.cost import BENCH_PATH, Cost
 from plots.analysis.crossover import Comparison, banded_crossover
 from plots.analysis.curves import FAMILIES, NETWORKS, Pairing, is_cpu, pairings
@@ -20,6 +21,8 @@ from plots.analysis.predict_data import card_of
 from plots.analysis.predict_fit import Fit
 from plots.analysis.predict_model import Stack, demand
 from plots.analysis.predict_ways import WAYS, Way, overhead
+from plots.analysis.replicates import estimate, fewest_samples
+from plots.analysis.speed_up import SpeedUp
 from plots.axes import Items
 from plots.cards import Card
 from plots.costs import cost_of
@@ -27,8 +30,9 @@ from plots.families import EPOCH, MINIBATCH, TRAINING
 from plots.rows import File, Row
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
-DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
+DEFAULT_CARDS = ("rtx-3060", "l4", "rtx-4090", "h200")
 NOT_MEASURED = "predicted, not measured"
+_COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +44,19 @@ class Times:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Versus:
-    """One network, predicted on a card, beside the measured CPU: on its best thread count.
-
-    `pairing` has one size; `samples[0]` of its GPU are low, point and high.
-    """
-
-    pairing: Pairing
-    times: Times
-
-    @property
-    def cpu_seconds(self) -> float:
-        """The CPU's median."""
-        return float(np.median(self.pairing.best.samples[0]))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
     """What one card would do on the machine of a file, trained in one way.
 
-    `crossovers` are of the curves of the file, whose `gpu` has low, point and high for samples;
-    `networks` are all networks, each with its band. `problems` say why others have none.
+    In `crossovers`, of the curves of the file, and in `networks`, of every network, the samples of
+    the GPU are the low end of its band, the point and the high end. `problems` say why other
+    networks have none.
     """
 
     card: Card
     way: Way
     crossovers: tuple[Comparison, ...]
-    networks: tuple[Versus, ...]
+    networks: tuple[SpeedUp, ...]
     problems: tuple[str, ...]
 
 
@@ -89,25 +78,26 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
     )
 
 
-def outlooks(
-    file: File,
-    fit: Fit,
-    cards: Sequence[Card],
-    ways: Sequence[Way] = WAYS,
-    precision: str = "f32",
-    batch: str | None = None,
-) -> list[Outlook]:
-    """What each of `cards` would do in each of `ways`, but for the card that `file` measured.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to predict: each of `cards` in each of `ways`, in one precision; of one batch size alone
+    where `batch` names it."""
 
-    `batch` alone is predicted where it is given.
-    """
-    own = card_of(file, {card.id: card for card in cards})
-    measured = _measured(file, batch)
+    cards: tuple[Card, ...]
+    ways: tuple[Way, ...] = WAYS
+    precision: str = "f32"
+    batch: str | None = None
+
+
+def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
+    """What each card would do in each way, but for the card that `file` measured."""
+    own = card_of(file, {card.id: card for card in wanted.cards})
+    measured = _measured(file, wanted.batch)
     return [
-        _outlook(file, measured, fit, card, way, precision)
-        for card in cards
+        _outlook(file, measured, fit, card, way=way, precision=wanted.precision)
+        for card in wanted.cards
         if card != own
-        for way in ways
+        for way in wanted.ways
     ]
 
 
@@ -124,7 +114,7 @@ def _measured(file: File, batch: str | None) -> list[Row]:
 
 
 def _outlook(
-    file: File, measured: Sequence[Row], fit: Fit, card: Card, way: Way, precision: str
+    file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, precision: str
 ) -> Outlook:
     predicted: dict[Items, Row] = {}
     problems: dict[str, list[str]] = {}
@@ -148,11 +138,23 @@ def _outlook(
             for one in pairings(virtual, {family: FAMILIES[family] for family in TRAINING})
             if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
         ),
-        networks=tuple(
-            Versus(one, Times(*one.gpu.samples[0].tolist())) for one in pairings(virtual, NETWORKS)
-        ),
+        networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),
         problems=tuple(f"{', '.join(names)}: {reason}" for reason, names in problems.items()),
     )
+
+
+def _banded_speed_up(pairing: Pairing) -> SpeedUp:
+    """The speedup of one network with the ends of the band, and the CPU's own noise beside them."""
+    chosen = min(pairing.cpus, key=lambda curve: float(np.median(curve.samples[0])))
+    cpu = estimate(pairing.best, 0)
+    low, point, high = pairing.gpu.samples[0].tolist()
+    ends: tuple[float | None, float | None] = (None, None)
+    if fewest_samples(pairing.best) >= statistics.FEWEST_SAMPLES:
+        slow, fast = np.exp(statistics.interval(cpu.replicates[:, 0])).tolist()
+        ends = (slow / high, fast / low)
+    ratio = float(np.exp(cpu.logs[0])) / point
+    size = float(pairing.gpu.sizes[0])
+    return SpeedUp(pairing.common, size, chosen, pairing.gpu, ratio, *ends)
 
 
 def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:

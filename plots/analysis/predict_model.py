@@ -38,20 +38,21 @@ _WIDEST, _UNIT = 512, 128
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the model: what it is expected to be, and by how much it may well be off."""
+    """A parameter of the model: what it is expected to be, and by how much it may well be off; as
+    natural logarithms, unless it `is_exponent`."""
 
     name: str
     expected: float
     spread: float
     meaning: str
+    is_exponent: bool = False
 
 
-# All are natural logarithms but for "narrow", which is an exponent.
 PARAMETERS = (
     Parameter("product", math.log(0.8), 0.3, "share of the ceiling in products, 128 wide"),
     Parameter("convolution", math.log(0.8), 0.3, "share of the ceiling in convolutions, 128 wide"),
     Parameter("memory", math.log(0.7), 0.3, "share of the memory bandwidth"),
-    Parameter("narrow", 0.0, 0.3, "exponent of width in the share of the ceiling"),
+    Parameter("narrow", 0.0, 0.3, "exponent of width in the share of the ceiling", True),
     Parameter("matrix_units", math.log(0.6), 0.4, "the same on matrix units, times"),
     Parameter("operation", math.log(1e-5), 0.7, "seconds of a framework's operation"),
     Parameter("launch", 0.0, 0.5, "our launches, times what was published of launches"),
