@@ -27,7 +27,7 @@ from plots.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.published import Experiment
+from plots.published import Experiment, same_as_ours
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
@@ -36,12 +36,13 @@ _POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network outside t
 
 
 def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
-    """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published.
+    """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published on the
+    same networks; others of `experiments` have epochs of other lengths, so they are left out.
 
     A point is the median over the repetitions. The range of all repetitions is shaded behind a
     line and drawn as a bar at a single point.
     """
-    return render(partial(_draw, file, rows, experiments))
+    return render(partial(_draw, file, rows, same_as_ours(experiments)))
 
 
 def _draw(
@@ -170,7 +171,8 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> list[Line2
     """Draws what was published, in grey; returns its part of the legend."""
     handles = []
     for experiment in experiments:
-        source = f"{experiment.citation.author}, {experiment.measured_on}"
+        year = f", {experiment.citation.year}" if experiment.citation.year else ""
+        source = f"{experiment.citation.author}, {experiment.framework}{year}"
         if experiment.crossover_params:
             handles.append(
                 axes.axvline(
