@@ -67,8 +67,9 @@ def packed(costs: Iterable[dict[str, Any]]) -> str:
     for fields in costs:
         operations = [_packed_operation(each) for each in fields["step"]["operations"]]
         step = {**fields["step"], "operations": _merged(operations)}
-        launches = {"cuda": fields["epoch"]["device_launches"]["cuda"]}
-        epoch = {**fields["epoch"], "device_launches": launches}
+        launches = fields["epoch"]["device_launches"].items()
+        on_gpu = {device: counts for device, counts in launches if device != "cpu"}
+        epoch = {**fields["epoch"], "device_launches": on_gpu}
         kept = {**fields, "epoch": epoch, "step": step}
         lines.append(json.dumps(kept, separators=(",", ":")))
     return "\n".join(lines) + "\n"

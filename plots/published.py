@@ -70,9 +70,7 @@ class Experiment:
         """Both devices and the software, in words."""
         if not self.cpu and not self.gpu:
             return f"{self.framework}; machine not stated"
-        return (
-            f"CPU: {self.cpu or 'not stated'}; GPU: {self.gpu or 'not stated'}; {self.framework}"
-        )
+        return f"CPU: {self.cpu or 'not stated'}; GPU: {self.gpu or 'not stated'}; {self.framework}"
 
     @property
     def seconds_per_epoch(self) -> dict[str, float]:

@@ -6,7 +6,6 @@ python tests/test_costs.py      count again, and write the file
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections import Counter
@@ -18,24 +17,24 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from bench_runs import NAMES, bench, needs_bench  # noqa: E402
 
 from plots.analysis.cost import Cost, Operation, parse_cost  # noqa: E402
+from plots.analysis.predict_data import fastest_rates  # noqa: E402
+from plots.cards import load_cards  # noqa: E402
 from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed  # noqa: E402
 
-RATES = COSTS_PATH.with_name("training_rates.csv")
 PRECISIONS = ("f32", "bf16")
 
 
 def published() -> list[tuple[str, int, str]]:
-    """Network, batch and precision of the published training rates of networks that we have."""
-    if not RATES.is_file():
-        return []
-    with RATES.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    keys = {
-        (line["network"], int(line["batch"]), SAME_AS.get(line["precision"], line["precision"]))
-        for line in lines
-        if line["network"] in NAMES and line["batch"]
-    }
-    return sorted(keys)
+    """Network, batch and precision of the published training rates that predictions are fitted
+    to."""
+    cards = load_cards()
+    return sorted(
+        {
+            (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
+            for rate in fastest_rates()
+            if rate.network in NAMES and rate.card in cards
+        }
+    )
 
 
 def count(model: str, batch: int | None, precision: str) -> str:

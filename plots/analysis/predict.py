@@ -30,7 +30,7 @@ from plots.families import EPOCH, MINIBATCH, TRAINING
 from plots.rows import File, Row
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
-DEFAULT_CARDS = ("rtx-3060", "l4", "rtx-4090", "h200")
+DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
 NOT_MEASURED = "predicted, not measured"
 _COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
 

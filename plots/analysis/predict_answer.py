@@ -15,7 +15,7 @@ from plots.analysis.speed_up import SpeedUp
 from plots.cards import Card
 from plots.families import EPOCH
 
-_MAKER = "NVIDIA "
+_LEFT_OUT = ("NVIDIA ", "GeForce ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +30,11 @@ class Verdict:
 
 
 def short_name(card: Card) -> str:
-    """ "GeForce RTX 4090": the name without its maker."""
-    return card.name.removeprefix(_MAKER)
+    """ "RTX 4090": the name without what all such have."""
+    name = card.name
+    for words in _LEFT_OUT:
+        name = name.removeprefix(words)
+    return name
 
 
 def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:

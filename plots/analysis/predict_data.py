@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from plots.analysis.cost import Cost
@@ -14,12 +12,12 @@ from plots.analysis.predict_model import Demand, ceiling, demand
 from plots.analysis.predict_ways import EXECUTIONS, PLACEMENTS, Way, overhead
 from plots.analysis.shi import PRECISION, load_shi
 from plots.cards import Card, load_cards
-from plots.costs import COSTS_PATH, find_cost
+from plots.costs import find_cost
 from plots.families import MINIBATCH, TRAINING
 from plots.network import best, networks, on_device
 from plots.rows import File, Row
+from plots.training_rates import TrainingRate, load_training_rates
 
-RATES_PATH = COSTS_PATH.with_name("training_rates.csv")
 SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080", "k80": "k80"}
 
 Key = tuple[str, float, str, str]  # network, batch, precision, card
@@ -80,14 +78,23 @@ def _table_7() -> Iterator[_Time]:
             yield _Time(key, figure.seconds, figure.framework, "Shi et al. 2016")
 
 
-def _rates(path: Path = RATES_PATH) -> Iterator[_Time]:
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            if line["gpus"] == "1":
-                batch = float(line["batch"])
-                key = (line["network"], batch, line["precision"], line["card"])
-                seconds = batch / float(line["samples_per_second"])
-                yield _Time(key, seconds, line["framework"], line["source_url"])
+def fastest_rates() -> list[TrainingRate]:
+    """Of each network, precision and card the rate with the most samples per second, of whole steps
+    of a network that is ours: the fastest framework, and the batch that suits it."""
+    found: dict[tuple[str, str, str], TrainingRate] = {}
+    for rate in load_training_rates():
+        key = (rate.network, rate.precision, rate.card)
+        slower = key in found and rate.samples_per_second <= found[key].samples_per_second
+        if rate.what == "step" and not rate.differs and not slower:
+            found[key] = rate
+    return list(found.values())
+
+
+def _rates() -> Iterator[_Time]:
+    for rate in fastest_rates():
+        key = (rate.network, float(rate.batch), rate.precision, rate.card)
+        source = f"{rate.year}, {rate.source_url}"
+        yield _Time(key, rate.seconds_per_batch, rate.framework, source)
 
 
 def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:

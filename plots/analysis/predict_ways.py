@@ -64,6 +64,21 @@ def published(id: str) -> Band:
     return Band(min(one.low_seconds for one in found), max(one.high_seconds for one in found))
 
 
+@cache
+def launch(execution: str) -> Band:
+    """What a launch takes.
+
+    Eagerly at least a bare launch, and at most an operation of the framework with the cheapest
+    ones, which does more around it. As a node of a graph at least an empty node, and at most a bare
+    launch one by one with a kernel that runs.
+    """
+    bare = published("launch")
+    if execution == "eager":
+        most = min(one.high_seconds for one in overheads("framework_operation"))
+        return Band(bare.low, max(bare.high, most))
+    return Band(min(published("graph_node").low, bare.low), bare.high)
+
+
 def overhead(cost: Cost, card: Card, way: Way, steps: float) -> Band | str:
     """Seconds of an iteration of so many `steps` of `cost`, after which the host waits once, beside
     what `card` computes; or the reason why they are not known, a phrase."""
@@ -73,11 +88,10 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> Band | str:
     copies = _copies(cost, way)
     launches = work.launches / work.steps - copies
     found = published("wait")
-    if way.execution == "eager":
-        found += published("launch") * (launches * steps)
-    else:
+    found += launch(way.execution) * (launches * steps)
+    if way.execution != "eager":
         graphs = 1.0 if way.execution == "graph-epoch" else steps
-        found += published("graph_node") * (launches * steps) + published("launch") * graphs
+        found += published("graph_launch") * graphs
     if not copies:
         return found
     link = card.figure("link_bytes_per_second")
