@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,15 @@ __all__ = [
 
 Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
+
+class _Said(NamedTuple):
+    """How an answer is said: undecided sizes are equal `within` what, and the digits of sizes."""
+
+    within: str
+    digits: int
+
+
+_MEASURED, _BANDED = _Said("noise", 3), _Said("the band", 2)
 _CPU, _GPU = 0, 1  # names the random numbers of each side
 _CPU_WINS, _GPU_WINS = -1, 1
 
@@ -131,7 +140,7 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     replicates = np.vstack([times.replicates[:, own] - low, times.replicates[:, own] - high])
     fewest = fewest_samples(cpu, own)
     medians = times.logs[own] - middle
-    return _answer(sizes, medians, replicates, pairing.measure, fewest=fewest, within="the band")
+    return _answer(sizes, medians, replicates, pairing.measure, fewest=fewest, said=_BANDED)
 
 
 def _find(
@@ -154,7 +163,7 @@ def _answer(
     measure: str,
     *,
     fewest: int,
-    within: str = "noise",
+    said: _Said = _MEASURED,
 ) -> Crossover:
     logs = np.log(sizes)
     winners = _winners(replicates)
@@ -169,7 +178,7 @@ def _answer(
         words="",
     )
     if fewest < statistics.FEWEST_SAMPLES:
-        medians_say = _words(answer, sizes, measure, winners, within)
+        medians_say = _words(answer, sizes, measure, winners, said)
         words = f"ambiguous: fewer than {statistics.FEWEST_SAMPLES} repetitions; {medians_say}"
         return Crossover("ambiguous", None, None, None, (), words)
     if answer.size or kind == "ambiguous":
@@ -182,7 +191,7 @@ def _answer(
             low=float(min(np.exp(low), answer.size or sizes[-1])) if low_known else None,
             high=float(max(np.exp(high), answer.size or sizes[0])) if high_known else None,
         )
-    return replace(answer, words=_words(answer, sizes, measure, winners, within))
+    return replace(answer, words=_words(answer, sizes, measure, winners, said))
 
 
 def _winners(replicates: np.ndarray) -> np.ndarray:
@@ -242,9 +251,8 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
 
 
 def _words(
-    answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray, within: str
+    answer: Crossover, sizes: np.ndarray, measure: str, winners: np.ndarray, said: _Said
 ) -> str:
-    """The answer as people read it; undecided sizes are equal `within` noise, or a band."""
     if answer.kind == "always":
         return f"GPU at every size measured, {size_range(sizes, measure)}"
     if answer.kind == "never":
@@ -252,17 +260,17 @@ def _words(
         claim = "CPU at every size measured" if everywhere else "GPU at no size measured"
         return f"{claim}, {size_range(sizes, measure)}"
     if answer.kind == "once" and answer.size:
-        return f"from {_amount(answer.size, measure)}{_interval_words(answer)}"
+        return f"from {_amount(answer.size, measure, said)}{_interval_words(answer, said)}"
     if answer.kind == "several":
-        return _several_words(answer, measure, winners)
+        return _several_words(answer, measure, winners, said)
     equal = np.count_nonzero(winners == 0)
-    either = f"equal within {within} at {equal} of {len(sizes)} sizes"
+    either = f"equal within {said.within} at {equal} of {len(sizes)} sizes"
     if answer.low:
-        earliest = _amount(answer.low, measure)
-        largest = _amount(sizes[-1], measure, exact=True)
+        earliest = _amount(answer.low, measure, said)
+        largest = _exactly(sizes[-1], measure)
         either = f"GPU from {earliest} at the earliest, or at no size up to {largest}"
     elif answer.high:
-        latest = _amount(answer.high, measure)
+        latest = _amount(answer.high, measure, said)
         either = f"GPU at every size measured, or from {latest} at the latest"
     return f"ambiguous: {either}"
 
@@ -273,10 +281,10 @@ def size_range(sizes: np.ndarray, measure: str) -> str:
     return f"{text} parameters" if measure == "parameters" else f"{measure} {text}"
 
 
-def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
+def _several_words(answer: Crossover, measure: str, winners: np.ndarray, said: _Said) -> str:
     """Where the GPU wins: "GPU only up to 22,500 parameters", "GPU up to 90 and from 703,000 …"."""
     before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
-    ends = [before + units.significant(crossing) for crossing in answer.crossings]
+    ends = [before + units.significant(crossing, said.digits) for crossing in answer.crossings]
     first = winners[np.flatnonzero(winners)[0]]
     spans = []
     if first == _GPU_WINS:
@@ -285,16 +293,23 @@ def _several_words(answer: Crossover, measure: str, winners: np.ndarray) -> str:
         spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
     only = "" if ends else "only "
     spans += [f"from {end}" for end in ends]
-    return f"GPU {only}{' and '.join(spans)}{after}{_interval_words(answer)}"
+    return f"GPU {only}{' and '.join(spans)}{after}{_interval_words(answer, said)}"
 
 
-def _interval_words(answer: Crossover) -> str:
+def _interval_words(answer: Crossover, said: _Said) -> str:
     if answer.low is None or answer.high is None:
         return ""
-    low, high = units.significant(answer.low), units.significant(answer.high)
+    low, high = (units.significant(end, said.digits) for end in (answer.low, answer.high))
     return f" ({low} to {high})"
 
 
-def _amount(size: float, measure: str, exact: bool = False) -> str:
-    number = units.count(size) if exact else units.significant(size)
+def _amount(size: float, measure: str, said: _Said) -> str:
+    return _sized(units.significant(size, said.digits), measure)
+
+
+def _exactly(size: float, measure: str) -> str:
+    return _sized(units.count(size), measure)
+
+
+def _sized(number: str, measure: str) -> str:
     return f"{number} parameters" if measure == "parameters" else f"{measure} {number}"

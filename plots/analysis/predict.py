@@ -49,15 +49,15 @@ class Outlook:
     """What one card would do on the machine of a file, trained in one way.
 
     In `crossovers`, of the curves of the file, and in `networks`, of every network, the samples of
-    the GPU are the low end of its band, the point and the high end. `problems` say why other
-    networks have none.
+    the GPU are the low end of its band, the point and the high end. `problems` have for each reason
+    why there is no prediction the networks that have none.
     """
 
     card: Card
     way: Way
     crossovers: tuple[Comparison, ...]
     networks: tuple[SpeedUp, ...]
-    problems: tuple[str, ...]
+    problems: dict[str, tuple[str, ...]]
 
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
@@ -139,7 +139,7 @@ def _outlook(
             if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
         ),
         networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),
-        problems=tuple(f"{', '.join(names)}: {reason}" for reason, names in problems.items()),
+        problems={reason: tuple(names) for reason, names in problems.items()},
     )
 
 

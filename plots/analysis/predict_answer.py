@@ -92,7 +92,8 @@ def _of_networks(verdict: Verdict) -> str:
     fastest = fastest_ways(verdict.outlooks)
     name = short_name(verdict.card)
     if not fastest:
-        return f"{name}: nothing can be {NOT_MEASURED.partition(',')[0]} of these networks."
+        reasons = [reason for one in verdict.outlooks for reason in one.problems]
+        return f"{name}: nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
     sure = [one for _, one in fastest if one.winner == "gpu"]
     if not sure:
         return f"{name}: none of {len(fastest)} networks would surely be faster; {NOT_MEASURED}."

@@ -142,7 +142,7 @@ def _predict(files, fitted, wanted, problems, options) -> int:
             sys.stdout.write(_text(file, own, fitted, options.all))
     else:
         print_tables(
-            [table for file, own in found for table in _tables(file, own, fitted)], options
+            [table for file, own in found for table in _tables(file, own, fitted, True)], options
         )
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.

@@ -160,13 +160,15 @@ def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
 
 def problems_of(found: Sequence[Verdict]) -> list[str]:
     """Why some have no prediction, a sentence for each reason with the cards that it holds for."""
-    cards: dict[str, list[str]] = {}
+    cards: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for verdict in found:
         for outlook in verdict.outlooks:
-            for problem in outlook.problems:
-                names = cards.setdefault(problem, [])
-                names += [verdict.card.id] if verdict.card.id not in names else []
-    return [f"no prediction on {', '.join(names)} of {problem}" for problem, names in cards.items()]
+            for reason, networks in outlook.problems.items():
+                cards.setdefault((reason, networks), {})[verdict.card.id] = None
+    return [
+        f"no prediction on {', '.join(names)} of {', '.join(networks)}: {reason}"
+        for (reason, networks), names in cards.items()
+    ]
 
 
 def band_note(fit: Fit) -> str:
