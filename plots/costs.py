@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plots.analysis.cost import Cost, CostError, parse_cost, run_bench
-from plots.published import PUBLISHED_PATH, RESTORE
-from plots.text import printable
+from plots.published import PUBLISHED_PATH
 
 COSTS_PATH = PUBLISHED_PATH.with_name("costs.json")
 # Precisions that cost on a GPU what another does: one file of both would say everything twice.
@@ -26,10 +25,7 @@ SAME_AS = {"tf32": "f32", "f16": "bf16"}
 
 @cache
 def _counted(path: Path) -> dict[tuple[str, float, str], Cost]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise CostError(f"{printable(str(path))}: {error.strerror}; {RESTORE}") from None
+    lines = path.read_text(encoding="utf-8").splitlines()
     costs = (parse_cost(str(path), line) for line in lines)
     return {(cost.model, cost.batch, cost.precision): cost for cost in costs}
 
@@ -39,7 +35,7 @@ def find_cost(
 ) -> Cost | None:
     """The kept cost of a network in batches of `batch`; None where it is not kept.
 
-    Raises CostError where the file cannot be read.
+    Raises OSError where the file cannot be read.
     """
     found = _counted(path).get((model, batch, SAME_AS.get(precision, precision)))
     return found and replace(found, precision=precision)

@@ -131,12 +131,23 @@ def clause(found: Sequence[Verdict]) -> str:
     """
     compared = [one for one in found if one.comparison]
     if not compared:
-        return ""
+        return _clause_of_networks(found)
     names = ", ".join(short_name(one.card) for one in compared)
     first = compared[0].comparison
     assert first is not None
     crossovers = [one.comparison.crossover for one in compared if one.comparison]
     return f"{NOT_MEASURED}: {_range(crossovers, first)} ({names}; batch {first.common['batch']})"
+
+
+def _clause_of_networks(found: Sequence[Verdict]) -> str:
+    ways = [one for verdict in found for _, one in fastest_ways(verdict.outlooks)]
+    ratios = [ratio for one in ways for ratio in (one.low, one.high) if ratio]
+    if not ratios:
+        return ""
+    least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
+    names = ", ".join(short_name(one.card) for one in found)
+    claim = f"a GPU would train these networks {least} to {most} times as fast"
+    return f"{NOT_MEASURED}: {claim} ({names})"
 
 
 def _range(crossovers: Sequence[Crossover], first: Comparison) -> str:

@@ -30,7 +30,9 @@ _STEPS = (
 
 def build(files: Sequence[File], context: Context) -> Section:
     """The section on `files`, one or more."""
-    answers = [sentences(file, context.comparisons(file)) for file in files]
+    answers = [
+        sentences(file, context.comparisons(file), context.predicted(file)) for file in files
+    ]
     blocks = [
         Block(
             machine=file.machine.id,
