@@ -142,7 +142,7 @@ def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
         markersize=4.5,
         zorder=4,
         label=f"measured: {printable(cpu.label, 60)}",
-        **look.line,
+        **{**look.line, "linestyle": "-"},
     )
     return line
 
