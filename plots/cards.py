@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class Overhead:
     low_seconds: float
     high_seconds: float
     source: Source
-    note: str = field(default="")
+    note: str = ""
 
 
 def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:

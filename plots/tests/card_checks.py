@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is implausible about a set of graphics cards; each check says it in one line per figure.
 
-The checks know the architectures, not the cards: how many cores a multiprocessor has and what its
-matrix units do in a clock (NVIDIA, CUDA C++ Programming Guide, Compute Capabilities; the
-whitepapers of the architectures), so that a figure that was copied wrongly contradicts others.
+The checks know how many cores a multiprocessor of an architecture has, what its matrix units do in
+a clock (NVIDIA, CUDA C++ Programming Guide, Compute Capabilities; the whitepapers) and how wide and
+fast a card's memory is, so that a figure that was copied wrongly contradicts others.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -30,9 +31,23 @@ _ARCHITECTURES = {
     **{"7.5": "Turing", "8.0": "Ampere", "8.6": "Ampere", "8.7": "Ampere", "8.9": "Ada Lovelace"},
     **{"9.0": "Hopper", "10.0": "Blackwell", "12.0": "Blackwell"},
 }
+# KiB of L2 cache for each multiprocessor; since Ada Lovelace it is an order of magnitude more.
+_CACHE_KIB = {"8.0": (370, 400), "8.7": (200, 300), "8.9": (550, 1050)}
+_CACHE_KIB |= {"9.0": (370, 400), "10.0": (800, 950), "12.0": (550, 650)}
 # Bytes per second of x16 in one direction, as NVIDIA prints it (A100 whitepaper) or doubles it.
 _X16 = {3: 15.75e9, 4: 31.5e9, 5: 63e9}
 _MEMORY_GIB = {4, 6, 8, 10, 11, 12, 16, 24, 32, 40, 48, 64, 80, 141, 180}
+# Width of the memory in bits, and transfers of a bit per second: the second way to its rate.
+_MEMORY = {
+    **{"gtx-980": (256, 7e9), "gtx-1080": (256, 10e9), "gtx-1080-ti": (352, 11e9)},
+    **{"k80": (384, 5e9), "p100": (4096, 1.406e9), "v100": (4096, 1.755e9), "t4": (256, 10e9)},
+    **{"rtx-2080-ti": (352, 14e9), "gtx-1660-ti": (192, 12e9), "rtx-3060": (192, 15e9)},
+    **{"rtx-3080": (320, 19e9), "rtx-3090": (384, 19.5e9), "rtx-a6000": (384, 16e9)},
+    **{"a10": (384, 12.5e9), "a100": (5120, 2.43e9), "rtx-4060": (128, 17e9)},
+    **{"rtx-4060-laptop": (128, 16e9), "rtx-4070": (192, 21e9), "rtx-4090": (384, 21e9)},
+    **{"l4": (192, 12.5e9), "l40s": (384, 18e9), "h100": (5120, 5.238e9)},
+    **{"rtx-5090": (512, 28e9), "jetson-agx-orin": (256, 6.4e9), "jetson-orin-nano": (128, 6.4e9)},
+}
 # Each is faster than the one before it in every rate that both have.
 _LINES = [
     ("gtx-980", "gtx-1080", "gtx-1080-ti", "rtx-2080-ti", "rtx-3090", "rtx-4090", "rtx-5090"),
@@ -47,7 +62,7 @@ _RATES = ("f32_flops", "tf32_flops", "bf16_flops", "f16_flops", "memory_bytes_pe
 
 def complaints(cards: dict[str, Card]) -> list[str]:
     """Everything that is implausible; empty where nothing is."""
-    checks = (_architecture, _cores, _matrix_units, _intensity, _sizes, _link)
+    checks = (_architecture, _cores, _matrix_units, _memory_rate, _sizes, _link)
     found = [text for card in cards.values() for check in checks for text in check(card)]
     return [*found, *_lines(cards), *_same_chip(cards)]
 
@@ -97,21 +112,31 @@ def _matrix_units(card: Card) -> Iterator[str]:
             yield f"{card.id}: {name} is {rate / f16:.3f} of f16"
 
 
-def _intensity(card: Card) -> Iterator[str]:
+def _memory_rate(card: Card) -> Iterator[str]:
     """f32 operations per byte of memory: 10 of a B200, 106 of an L40S."""
     flops, rate = card.figure("f32_flops"), card.figure("memory_bytes_per_second")
     if flops and rate and not 9 < flops / rate < 110:
         yield f"{card.id}: {flops / rate:.1f} operations per byte of memory"
+    width, transfers = _MEMORY.get(card.id, (0, 0))
+    if rate and width and not math.isclose(rate, width / 8 * transfers, rel_tol=0.005):
+        yield f"{card.id}: {rate:.4g} bytes per second of memory {width} bits wide"
 
 
 def _sizes(card: Card) -> Iterator[str]:
     memory, cache = card.figure("memory_bytes"), card.figure("cache_bytes")
+    sold = re.search(r"(\d+) GB", card.name)
+    if sold and memory != int(sold[1]) * GIB:
+        yield f"{card.id}: {(memory or 0) / GIB:.3f} GiB of memory"
     if memory and memory / GIB not in _MEMORY_GIB:
         yield f"{card.id}: {memory / GIB:.3f} GiB of memory"
     if cache and not (2**20 <= cache <= 2**27 and cache % 2**16 == 0):
         yield f"{card.id}: {cache / 2**20:.3f} MiB of L2 cache"
-    if card.figure("multiprocessors") not in (None, *range(8, 193)):
-        yield f"{card.id}: {card.figure('multiprocessors')} multiprocessors"
+    count = card.figure("multiprocessors")
+    if count not in (None, *range(8, 193)):
+        yield f"{card.id}: {count} multiprocessors"
+    low, high = _CACHE_KIB.get(card.compute_capability, (70, 130))
+    if cache and count and not low < cache / count / 1024 < high:
+        yield f"{card.id}: {cache / count / 1024:.0f} KiB of L2 cache for each multiprocessor"
     clock = card.figure("clock_hz")
     if clock and not 0.8e9 <= clock <= 2.7e9:
         yield f"{card.id}: {clock / 1e9:.3f} GHz"
