@@ -17,19 +17,22 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from bench_runs import NAMES, bench, needs_bench  # noqa: E402
 
 from plots.analysis.cost import Cost, Operation, parse_cost  # noqa: E402
-from plots.analysis.predict_data import fastest_rates  # noqa: E402
+from plots.analysis.predict_data import fastest_rates, name_of  # noqa: E402
 from plots.cards import load_cards  # noqa: E402
 from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed  # noqa: E402
+from plots.published import load_published  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
 
 
 def published() -> list[tuple[str, int, str]]:
-    """Network, batch and precision of the published training rates that predictions are fitted
-    to."""
+    """Network, batch and precision of what was published and predictions are fitted to, or tested
+    with."""
     cards = load_cards()
+    points = {(name_of(one), one.batch, "f32") for one in load_published() if one.batch and one.gpu}
     return sorted(
-        {
+        {key for key in points if key[0].startswith("mlp-") or key[0] in NAMES}
+        | {
             (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
             for rate in fastest_rates()
             if rate.network in NAMES and rate.card in cards
@@ -40,7 +43,9 @@ def published() -> list[tuple[str, int, str]]:
 def count(model: str, batch: int | None, precision: str) -> str:
     """What bench says; the batch is the network's own where it is None."""
     size = [] if batch is None else [f"--batch={batch}", f"--rows={batch}"]
-    done = bench("--cost", f"--model={model}", f"--precision={precision}", *size)
+    widths = model.removeprefix("mlp-").replace("-", ",")
+    network = f"--mlp={widths}" if model.startswith("mlp-") else f"--model={model}"
+    done = bench("--cost", network, f"--precision={precision}", *size)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,10 +16,13 @@ from plots.cards import Card, load_cards
 from plots.costs import find_cost
 from plots.families import MINIBATCH, TRAINING
 from plots.network import best, networks, on_device
+from plots.published import Experiment, load_published
 from plots.rows import File, Row
 from plots.training_rates import TrainingRate, load_training_rates
 
 SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080", "k80": "k80"}
+
+_NO_PART_OF_NAMES = {"nvidia", "geforce", "tesla", "gpu", "hbm3", "hbm3e"}
 
 Key = tuple[str, float, str, str]  # network, batch, precision, card
 
@@ -49,15 +53,27 @@ def observations(files: Sequence[File] = ()) -> list[Observation]:
 
 def card_of(file: File, cards: dict[str, Card]) -> Card | None:
     """The card that `file` was measured on; None where none of `cards` has its name."""
-    name = _plain(file.machine.gpu or "")
-    found = [card for card in cards.values() if name and _plain(card.name).startswith(name)]
-    exact = [card for card in found if _plain(card.name) == name]
-    return (exact or found or [None])[0]
+    return _named(file.machine.gpu or "", cards)
 
 
-def _plain(name: str) -> str:
-    words = name.lower().replace("-", " ").split()
-    return " ".join(word for word in words if word not in ("nvidia", "geforce", "tesla"))
+def _named(name: str, cards: dict[str, Card]) -> Card | None:
+    """The card that is called `name`, or else one whose name has the same words, in that order, and
+    more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB."""
+    words = _words(name)
+    found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
+    return min(found, key=lambda card: len(_words(card.name)), default=None)
+
+
+def _words(name: str) -> list[str]:
+    """Without the maker's, and without what stands behind a comma or in brackets."""
+    plain = re.sub(r"[,(].*", "", name).lower().replace("-", " ")
+    words = re.sub(r"(\d)gb\b", r"\1 gb", plain).split()
+    return [word for word in words if word not in _NO_PART_OF_NAMES]
+
+
+def _holds(words: list[str], wanted: list[str]) -> bool:
+    rest = iter(words)
+    return all(word in rest for word in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,36 @@ def _rates() -> Iterator[_Time]:
         key = (rate.network, float(rate.batch), rate.precision, rate.card)
         source = f"{rate.year}, {rate.source_url}"
         yield _Time(key, rate.seconds_per_batch, rate.framework, source)
+
+
+def published_points() -> list[Observation]:
+    """The GPU's side of the published comparisons with a CPU, of networks and on cards that are
+    known here: they are in no fit."""
+    cards = load_cards()
+    found = []
+    for one in load_published():
+        card = _named(one.gpu or "", cards)
+        model, seconds = name_of(one), _step_seconds(one)
+        cost = find_cost(model, float(one.batch), PRECISION) if one.batch and seconds else None
+        asked = demand(cost, card) if cost and card else None
+        if cost and card and seconds and isinstance(asked, Demand):
+            key = (model, cost.batch, PRECISION, card.id)
+            found.append(Observation(*key, seconds, asked, "published", one.id))
+    return found
+
+
+def name_of(one: Experiment) -> str:
+    """What a network of ours with these layers is called: "mlp-784-512-10", "resnet-50"."""
+    if one.layers and all(layer[0] == "linear" for layer in one.layers):
+        return "-".join(map(str, ["mlp", one.layers[0][1], *(layer[2] for layer in one.layers)]))
+    return one.network.lower()
+
+
+def _step_seconds(one: Experiment) -> float | None:
+    what, times = one.timed
+    if what == "epoch" and one.rows and one.batch:
+        return times["GPU"] * one.batch / one.rows
+    return times["GPU"] if what == "step" else None
 
 
 def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:

@@ -108,9 +108,20 @@ def _fitted(observations: Sequence[Observation], stack: Stack, logs: np.ndarray)
     return full(least_squares(off, EXPECTED[free], slope, loss="soft_l1").x)
 
 
+def unseen(fitted: Fit, points: Sequence[Observation]) -> np.ndarray:
+    """log(predicted / observed) of `points`, which are in no fit, each predicted from observations
+    of other networks on other cards."""
+    return _residuals(points, fitted.observations, "both")
+
+
 def _left_out(observations: Sequence[Observation], left: Left) -> np.ndarray:
-    """log(predicted / observed) of each, predicted from those that share with it neither card nor
-    network, or as `left` says."""
+    """log(predicted / observed) of each, without those that share with it what is `left` out."""
+    return _residuals(observations, observations, left)
+
+
+def _residuals(
+    points: Sequence[Observation], observations: Sequence[Observation], left: Left
+) -> np.ndarray:
     keeps: dict[Left, Callable[[Observation, Observation], bool]] = {
         "card": lambda one, other: other.card != one.card,
         "network": lambda one, other: other.network != one.network,
@@ -118,7 +129,7 @@ def _left_out(observations: Sequence[Observation], left: Left) -> np.ndarray:
     }
     fitted: dict[tuple[int, ...], np.ndarray] = {}
     found = []
-    for one in observations:
+    for one in points:
         kept = tuple(i for i, other in enumerate(observations) if keeps[left](one, other))
         if kept not in fitted:
             fitted[kept] = parameters_of([observations[i] for i in kept])

@@ -178,8 +178,8 @@ def band_note(fit: Fit) -> str:
     return (
         f"No time of these cards was measured. The band is a factor of "
         f"{units.significant(fit.factor, 2)} up and down, and what launches, waits and copies take "
-        f"elsewhere: the model was at most that far off in {len(fit.scores)} networks on {cards} cards, "
-        f"each left out of its fit to {kinds} together with its card, so it covers "
+        f"elsewhere: the model was at most that far off in {len(fit.scores)} networks on {cards} "
+        f"cards, each left out of its fit to {kinds} together with its card, so it covers "
         f"{100 * fit.coverage:.0f} % of networks like these (docs/method/prediction.md)."
     )
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from plots import units
-from plots.analysis.predict_data import Observation
-from plots.analysis.predict_fit import LEFT, Fit
+from plots.analysis.predict_data import Observation, published_points
+from plots.analysis.predict_fit import LEFT, Fit, unseen
 from plots.analysis.predict_model import PARAMETERS
-from plots.tables.table import Cell, Column, Table
+from plots.tables.table import NOTHING, Cell, Column, Table
 
 _LEFT = {
     "card": "the card",
@@ -103,6 +103,8 @@ def parameters_table(fit: Fit) -> Table:
             Cell(units.seconds(number, 2) if seconds else units.significant(number, 2), number)
             for number in plain
         ]
+        if value == parameter.expected:  # nothing that was observed depends on it
+            cells[-1] = NOTHING
         lines.append((_text(parameter.name), *cells, _text(parameter.meaning)))
     return Table("Parameters of the prediction", columns, tuple(lines))
 
@@ -121,8 +123,8 @@ def before_table(fit: Fit) -> Table | None:
         Column("batch", "batch", numeric=True),
         Column("precision", "precision"),
         Column("card", "card"),
-        Column("predicted_seconds", "predicted before", numeric=True),
         Column("seconds", "measured now", numeric=True),
+        Column("predicted_seconds", "predicted before", numeric=True),
         Column("factor", "predicted over measured", numeric=True),
         Column("in_band", "in the band"),
         Column("where", "where"),
@@ -135,23 +137,61 @@ def before_table(fit: Fit) -> Table | None:
 
 
 def _before_line(one: Observation, residual: float, fit: Fit) -> tuple[Cell, ...]:
-    inside = abs(residual) <= fit.band
     return (
         _text(one.network),
         Cell(units.count(one.batch), one.batch),
         _text(one.precision),
         _text(one.card),
-        Cell(units.seconds(one.seconds * math.exp(residual), 2), one.seconds * math.exp(residual)),
         Cell(units.seconds(one.seconds), one.seconds),
+        *_predicted(one, residual, fit),
+        _text(one.label),
+    )
+
+
+def points_table(fit: Fit, points: Sequence[Observation]) -> Table:
+    """The published comparisons of a CPU with a known card, predicted without their network and
+    card."""
+    columns = (
+        Column("experiment", "experiment"),
+        Column("network", "network"),
+        Column("batch", "batch", numeric=True),
+        Column("card", "card"),
+        Column("seconds", "published step", numeric=True),
+        Column("predicted_seconds", "predicted", numeric=True),
+        Column("factor", "predicted over published", numeric=True),
+        Column("in_band", "in the band"),
+    )
+    residuals = unseen(fit, points).tolist()
+    lines = tuple(
+        (
+            _text(one.label),
+            _text(one.network),
+            Cell(units.count(one.batch), one.batch),
+            _text(one.card),
+            Cell(units.seconds(one.seconds), one.seconds),
+            *_predicted(one, residual, fit),
+        )
+        for one, residual in zip(points, residuals, strict=True)
+    )
+    inside = sum(abs(residual) <= fit.band for residual in residuals)
+    note = f"{inside} of {len(points)} lie within a factor of {units.significant(fit.factor, 2)}."
+    return Table("Published comparisons of a CPU with a GPU, predicted", columns, lines, (note,))
+
+
+def _predicted(one: Observation, residual: float, fit: Fit) -> tuple[Cell, ...]:
+    seconds = one.seconds * math.exp(residual)
+    inside = abs(residual) <= fit.band
+    return (
+        Cell(units.seconds(seconds, 2), seconds),
         _factor(residual),
         Cell("yes" if inside else "no", int(inside)),
-        _text(one.label),
     )
 
 
 def check_tables(fit: Fit) -> list[Table]:
     """All of them."""
-    tables = [left_out_table(fit), networks_left_out_table(fit), parameters_table(fit)]
+    tables = [left_out_table(fit), networks_left_out_table(fit)]
+    tables += [points_table(fit, published_points()), parameters_table(fit)]
     before = before_table(fit)
     return [*tables, before] if before else tables
 

@@ -28,7 +28,7 @@ _CERTAIN = (
     "compare --cpu-of and --gpu-of set the two machines against each other in measured times."
 )
 _FIRST = ("card", "crossover", "low", "high", "answer", "execution", "data")
-_BANDS = ("model", "params")
+_BANDS = ("model", "cpu_epoch_seconds", "cpu_step_seconds")
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -72,12 +72,13 @@ def _block(
     ]
     machine = file.machine.id
     tables, folds = [], []
+    cards = [verdict.card.id for verdict in found]
     for family in TRAINING:
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
         bands = _plain(bands_table(found, fit, machine, family))
         every = _plain(networks_table(found, fit, machine, family))
         if bands.lines:
-            tables.append(on_page(bands, _BANDS, title))
+            tables.append(on_page(bands, (*_BANDS, *cards), title))
             name = f"{FAMILIES[family].title}: every way of each card, {NOT_MEASURED}"
             folds.append(Fold(f"{name} ({len(every.lines)})", (on_page(every, _BANDS, name),)))
     crossovers = _plain(crossover_table(found, fit, machine))
