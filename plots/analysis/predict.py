@@ -62,6 +62,8 @@ class Outlook:
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
     """The seconds of `steps` steps of `cost`, or the reason why they are not known, a phrase."""
+    if cost.accumulate != 1:
+        return "only training with an update for each batch is predicted"
     asked = demand(cost, card)
     beside = overhead(cost, card, way, steps)
     if isinstance(asked, str) or isinstance(beside, str):

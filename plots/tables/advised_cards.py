@@ -51,10 +51,9 @@ def advised_cards_table(
         f"{cost.model} in batches of {cost.batch:,.0f} on cards{against}; the cards' times are "
         f"{NOT_MEASURED}"
     )
-    notes = (
-        [f"The CPU: {cpu.series.label}, {units.seconds(cpu.seconds, 2)} an epoch."] if cpu else []
-    )
-    notes += dict.fromkeys(reasons)
+    notes = list(dict.fromkeys(reasons))
+    if cpu:
+        notes.insert(0, f"{cpu.series.label}: {units.seconds(cpu.seconds, 2)} an epoch, predicted.")
     return Table(title, columns, tuple(lines), (*notes, band_note(fit)))
 
 
