@@ -25,12 +25,16 @@ from plots.commands.shared import (
 )
 from plots.families import FAMILIES, TRAINING
 from plots.file_order import newest_per_machine
+from plots.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.rows import File
 from plots.tables.crossover import crossover_tables, other_work, speed_up_table
 from plots.tables.crossover_summary import crossover_text
 from plots.tables.machines import summary_table
+from plots.tables.published import published_table
 from plots.tables.table import Table
+from plots.tables.thresholds import thresholds_table
 from plots.text import printable
+from plots.thresholds import load_thresholds
 
 NAME = "crossover"
 HELP = "find the size from which the GPU wins, and by how much"
@@ -54,10 +58,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also draw charts (PNG and SVG) into this folder, made if missing",
     )
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
         "--summary",
         action="store_true",
         help="print one line for each machine's newest file instead: its crossover as one number",
+    )
+    either.add_argument(
+        "--published",
+        action="store_true",
+        help="also print the sizes that others hard-code beside each file's crossovers, and what "
+        "others measured",
     )
     add_sort(parser, "crossover", "of --summary")
 
@@ -69,6 +80,11 @@ def run(options: argparse.Namespace) -> int:
         return _summarize(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [{family: speed_ups(file, family) for family in TRAINING} for file in files]
+    try:
+        published = _published(crossovers) if options.published else []
+    except OSError as error:
+        place = printable(str(error.filename or PUBLISHED_PATH.parent))
+        return complain([*problems, f"{place}: {error.strerror}; {RESTORE}"])
     if options.format == "text" and not options.all:
         texts = [
             crossover_text(file, found, *own.values())
@@ -76,8 +92,11 @@ def run(options: argparse.Namespace) -> int:
             if found or any(own.values())
         ]
         sys.stdout.write("\n".join(texts))
+        if published:
+            sys.stdout.write("\n" if texts else "")
+            print_tables(published, options)
     else:
-        print_tables(_tables(crossovers, ratios), options)
+        print_tables([*_tables(crossovers, ratios), *published], options)
     for (file, found), own in zip(crossovers, ratios, strict=True):
         if not found:
             print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
@@ -111,6 +130,15 @@ def _tables(
         if own:
             tables.append(speed_up_table(own))
     return tables
+
+
+def _published(crossovers: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
+    """What others hard-code beside each file that has crossovers, or once if none has; then what
+    others measured. Raises OSError."""
+    thresholds = load_thresholds()
+    beside = [pair for pair in crossovers if pair[1]] or crossovers[:1]
+    tables = [thresholds_table(thresholds, file, found) for file, found in beside]
+    return [*tables, published_table(load_published())]
 
 
 def _nothing_to_compare(file: File, has_networks: bool) -> str:

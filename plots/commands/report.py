@@ -109,6 +109,6 @@ def _detail(text: str) -> int | None:
 
 def _unwritten(error: OSError, folder: Path) -> str:
     place = printable(str(error.filename or folder))
-    published = Path(error.filename or "").parent == PUBLISHED_PATH.parent
-    remedy = RESTORE if published else "choose another folder with -o"
+    own = Path(error.filename or ".").parent == PUBLISHED_PATH.parent
+    remedy = RESTORE if own else "choose another folder with -o"
     return f"{place}: {error.strerror}, so no report was written; {remedy}"

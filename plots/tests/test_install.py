@@ -58,7 +58,8 @@ def test_the_installed_package_is_the_one_that_runs(installed, tmp_path):
 def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
     synthetic.write(tmp_path / "in" / "a.json", synthetic.sweep())
     assert "in/a.json: valid, " in _done([installed, "validate", "in"], tmp_path).stdout
-    assert _done([installed, "crossover", "in"], tmp_path).stderr == ""
+    told = _done([installed, "crossover", "in", "--published"], tmp_path)
+    assert told.stderr == "" and "SCILIB-Accel" in told.stdout
     assert _done([installed, "report", "in", "-o", "out"], tmp_path).stdout.startswith("wrote ")
     assert "<svg" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "LSTM" in _done([installed, "shi"], tmp_path).stdout  # the published table

@@ -125,6 +125,8 @@ def test_epochs(machine, drawn):
     check(figures)
     for one in figures:
         assert any("heart, batch 10" in name for name in one.texts)
+        # Of all that others published, the same networks alone.
+        assert len([name for name in one.texts if "published" in name]) == 2
 
 
 def test_crossovers_of_epochs(write, drawn):
