@@ -41,6 +41,7 @@ def find_cost(
     return found and replace(found, precision=precision)
 
 
+@cache
 def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | None:
     """The cost of a built-in network or of an mlp-…, kept or else counted by `bench`; None where
     neither knows it."""
