@@ -34,6 +34,19 @@ constexpr double long_seconds = 3;
 constexpr std::int64_t verified_steps = 2;
 constexpr std::int64_t least_batch = 2;
 
+/// Of trajectories that rows to come may need.
+constexpr double most_trajectory_bytes = 512e6;
+
+double bytes_of(const std::map<std::uint64_t, Trajectory>& trajectories) {
+  double values = 0;
+  for (const auto& [fingerprint, trajectory] : trajectories) {
+    for (const auto& [id, parameter] : trajectory.parameters) {
+      values += static_cast<double>(parameter.size());
+    }
+  }
+  return values * sizeof(double);
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -326,13 +339,19 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   require(2 * (data + order));
   const Workload workload = training_epoch(plan.task.model, plan.options);
   const VerificationPlan verification = verification_plan(plan);
+  const Workload verified =
+      verification.batch == 0
+          ? workload
+          : training_epoch(plan.task.model, of_one_step(plan.options, verification.batch));
   const std::int64_t of_reference =
       verification.batch == 0
           ? reference_bytes(workload)
-          : std::max(reference_bytes(forward_part(workload)),
-                     reference_bytes(training_epoch(
-                         plan.task.model, of_one_step(plan.options, verification.batch))));
-  require(static_cast<double>(target.host_bytes(workload)) + static_cast<double>(of_reference) +
+          : std::max(reference_bytes(forward_part(workload)), reference_bytes(verified));
+  // Beside the program that will be timed there is one that keeps all tensors, to verify them.
+  Target keeping = target;
+  keeping.options.keep_activations = true;
+  require(static_cast<double>(target.host_bytes(workload)) +
+          static_cast<double>(keeping.host_bytes(verified)) + static_cast<double>(of_reference) +
           2 * (data + order));
 }
 
@@ -423,6 +442,9 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   }
   const std::int64_t steps =
       steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds);
+  if (bytes_of(trajectories_) > most_trajectory_bytes) {
+    trajectories_.clear();  // networks mostly come one after the other
+  }
   announce(row_name(in_order(configuration(subject.plan))),
            static_cast<double>(steps) * flops_of_step(subject.plan));
   return trajectories_[subject.fingerprint] =

@@ -81,6 +81,26 @@ std::unique_ptr<Program> started(const Backend& backend, const Training& trainin
 
 std::vector<double> copy(std::span<double> values) { return {values.begin(), values.end()}; }
 
+std::vector<std::string> names_of(const Step& step) {
+  std::vector<std::string> names;
+  for (const Op& op : step.ops) {
+    names.emplace_back(name(op));
+  }
+  return names;
+}
+
+std::vector<double> trained(const Workload& workload, const Dataset& data) {
+  Reference reference(workload);
+  set_data(reference, data);
+  restart(reference);
+  reference.run(0, static_cast<std::int64_t>(workload.order.size()));
+  std::vector<double> all = copy(reference[find(workload, "loss")]);
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    all.insert(all.end(), reference[id].begin(), reference[id].end());
+  }
+  return all;
+}
+
 bool test_all() { return std::getenv("CROSSOVER_TEST_ALL") != nullptr; }
 
 Model residual_model() {

@@ -54,6 +54,12 @@ std::vector<GpuMode> gpu_modes();
 
 std::vector<double> copy(std::span<double> values);
 
+/// "Linear", "SoftmaxCrossEntropy", ...: the operations of a step in their order.
+std::vector<std::string> names_of(const Step& step);
+
+/// Losses and then parameters after an epoch of the reference.
+std::vector<double> trained(const Workload& workload, const Dataset& data);
+
 /// Whether tests that thin out their cases are to run all of them: `./test --all`, which sets
 /// CROSSOVER_TEST_ALL.
 bool test_all();

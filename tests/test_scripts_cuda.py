@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,13 +72,28 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("mode", ["auto", "on"])
 def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]) -> None:
     choice = cuda.choose(mode)
-    assert wheels == ["requirements-cuda.txt", "requirements-cudnn-nccl.txt"]
+    assert wheels == [
+        "requirements-cuda.txt",
+        "requirements-cudnn-nccl.txt",
+        "requirements-cudnn-frontend.txt",
+    ]
     assert choice.version == "13.0"
     assert choice.nvcc is not None
     root = Path(choice.nvcc).parent.parent
     assert root.parts[-2:] == ("nvidia", "cu13")
     assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
     assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
+
+
+def test_a_toolkit_gets_the_headers_for_cudnn_where_they_can_be_had(
+    wheels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolkit = cuda.Choice("/usr/bin/nvcc", "13.0")
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+    assert cuda.choose("auto") == replace(toolkit, required=False)
+    assert wheels == ["requirements-cudnn-frontend.txt"]
+    _no_network(monkeypatch)
+    assert cuda.choose("on") == toolkit
 
 
 def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the CUDA compiler comes from: a toolkit that is there, Python wheels, or nowhere."""
 
+import contextlib
 import ctypes
 import re
 import subprocess
@@ -87,6 +88,12 @@ def _wheels() -> Choice:
     return Choice(str(found[0]), ".".join(map(str, _WHEELS_FOR)))
 
 
+def _headers_for_cudnn() -> None:
+    """Without them the build goes on, and says that the GPU gets no convolutions."""
+    with contextlib.suppress(CommandFailed):
+        environment.ensure(environment.FOR_TOOLKIT)
+
+
 def _from_driver(no_toolkit: str) -> Choice:
     driver = driver_version()
     if driver is None:
@@ -115,6 +122,8 @@ def choose(mode: str) -> Choice:
     choice = find_toolkit()
     if choice.nvcc is None:
         choice = _from_driver(choice.reason)
+    else:
+        _headers_for_cudnn()
     if choice.nvcc is None:
         if mode == "on":
             raise Failure(f"--cuda=on, but {choice.reason}; see {BY_HAND}", 2)

@@ -17,7 +17,12 @@ PYTHON = VENV / "bin" / "python"
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
 # Only where tools/cuda.py wants them; pinned to packages that the others do not use.
-FOR_CUDA = (ROOT / "requirements-cuda.txt", ROOT / "requirements-cudnn-nccl.txt")
+FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
+FOR_CUDA = (
+    ROOT / "requirements-cuda.txt",
+    ROOT / "requirements-cudnn-nccl.txt",
+    *FOR_TOOLKIT,
+)
 # Written last and removed first, so an interrupted installation is never taken for a whole one.
 STAMP = VENV / "complete.json"
 

@@ -10,13 +10,12 @@ import tempfile
 from pathlib import Path
 
 from tools.console import ROOT, Failure, friendly, say
-from tools.environment import FOR_CUDA, PYTHON, VENV
+from tools.environment import FOR_TOOLKIT, PYTHON, VENV
 
 _PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "nlohmann-json3-dev")
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
-CUDNN = FOR_CUDA[-1]  # where cudnn-frontend is pinned
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -70,7 +69,7 @@ def _cudnn_frontend(folder: Path) -> None:
     """NVIDIA's headers, which are a Python package; cuDNN itself is too large to bring along."""
     pinned = [
         line.strip()
-        for line in CUDNN.read_text(encoding="utf-8").splitlines()
+        for line in FOR_TOOLKIT[0].read_text(encoding="utf-8").splitlines()
         if line.startswith("nvidia-cudnn-frontend==")
     ]
     with tempfile.TemporaryDirectory() as temporary:

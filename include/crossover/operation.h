@@ -75,6 +75,12 @@ struct OperationVisitor {
   void value(const char* name, const Value& value);
 };
 
+/// What an operation that consists of matrix products has to tell.
+template <class T>
+concept HasProducts = requires(const T& op, const Workload& workload) {
+  { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
+};
+
 /// An operation is a struct of tensors and values with these members. A type that lacks one does
 /// not compile where the operations are listed.
 ///   name            as messages and files call it
@@ -82,8 +88,9 @@ struct OperationVisitor {
 ///   describe(see)   shows its members to an OperationVisitor, or a class like it
 ///   check(fit)      throws std::invalid_argument where shapes or types do not fit
 ///   cost(workload)  its operations and launches; bytes follow from its operands
-///   products(...)   the matrix products it consists of, in the order in which they are computed
 ///   execute(run)    what it means, in float64
+/// One that is a product or a convolution, or consists of them, also has
+///   products(...)   its matrix products, in the order in which they are computed
 template <class T>
 concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
                              const Workload& workload, ReferenceRun& run) {
@@ -92,8 +99,9 @@ concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
   { op.describe(see) } -> std::same_as<void>;
   { op.check(fit) } -> std::same_as<void>;
   { op.cost(workload) } -> std::same_as<Cost>;
-  { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
   { op.execute(run) } -> std::same_as<void>;
-};
+}
+&&(HasProducts<T> ||
+   (T::category != OpCategory::product && T::category != OpCategory::convolution));
 
 }  // namespace crossover

@@ -31,7 +31,8 @@ Key = tuple[str, float, str, str]  # network, batch, precision, card
 class Observation:
     """The seconds of a training step of one network on one card, and what it asks of the card.
 
-    `label` says where it is from, for people.
+    `label` says where it is from, for people. A measured one has the `way` of its row, and how many
+    `steps` an iteration of that has.
     """
 
     network: str
@@ -42,6 +43,8 @@ class Observation:
     demand: Demand
     kind: Literal["published", "measured"]
     label: str
+    way: Way | None = None
+    steps: float = 1.0
 
 
 def observations(files: Sequence[File] = ()) -> list[Observation]:
@@ -221,4 +224,6 @@ def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | No
         asked,
         "measured",
         f"{where}: {way.execution}, {way.data}",
+        way,
+        steps,
     )

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from plots import units
+from plots.analysis.predict import Times, predict_times
 from plots.analysis.predict_data import Observation, published_points
-from plots.analysis.predict_fit import LEFT, Fit, unseen
+from plots.analysis.predict_fit import LEFT, Fit, fit, unseen
 from plots.analysis.predict_model import PARAMETERS
+from plots.cards import Card, load_cards
+from plots.costs import find_cost
 from plots.tables.table import NOTHING, Cell, Column, Table
 
 _LEFT = {
@@ -21,7 +24,7 @@ _LEFT = {
 }
 
 
-def left_out_table(fit: Fit) -> Table:
+def left_out_table(fitted: Fit) -> Table:
     """The errors where card, network or both were left out of the fit."""
     columns = (
         Column("left_out", "left out of the fit"),
@@ -32,8 +35,8 @@ def left_out_table(fit: Fit) -> Table:
     )
     lines = []
     for left in LEFT:
-        off = np.abs(fit.residuals[left])
-        worst = fit.observations[int(off.argmax())]
+        off = np.abs(fitted.residuals[left])
+        worst = fitted.observations[int(off.argmax())]
         lines.append(
             (
                 Cell(_LEFT[left], left),
@@ -43,10 +46,11 @@ def left_out_table(fit: Fit) -> Table:
                 _text(f"{worst.network} on {worst.card}"),
             )
         )
-    return Table("Predictions of what was not in the fit", columns, tuple(lines), (_made_of(fit),))
+    title = "Predictions of what was not in the fit"
+    return Table(title, columns, tuple(lines), (_made_of(fitted),))
 
 
-def networks_left_out_table(fit: Fit) -> Table:
+def networks_left_out_table(fitted: Fit) -> Table:
     """Of each network the errors of all its times, with it and the card left out."""
     columns = (
         Column("network", "network"),
@@ -56,10 +60,10 @@ def networks_left_out_table(fit: Fit) -> Table:
         Column("score", "off by at most", numeric=True),
     )
     lines = []
-    for network, score in sorted(fit.scores.items(), key=lambda item: item[1]):
+    for network, score in sorted(fitted.scores.items(), key=lambda item: item[1]):
         own = [
             residual
-            for one, residual in zip(fit.observations, fit.residuals["both"], strict=True)
+            for one, residual in zip(fitted.observations, fitted.residuals["both"], strict=True)
             if one.network == network
         ]
         lines.append(
@@ -73,13 +77,13 @@ def networks_left_out_table(fit: Fit) -> Table:
         )
     title = "Networks, each predicted without it and without the card"
     note = (
-        f"The band is a factor of {units.significant(fit.factor, 3)}, and covers "
-        f"{100 * fit.coverage:.1f} % of networks like these."
+        f"The band is a factor of {units.significant(fitted.factor, 3)}, and covers "
+        f"{100 * fitted.coverage:.1f} % of networks like these."
     )
     return Table(title, columns, tuple(lines), (note,))
 
 
-def parameters_table(fit: Fit) -> Table:
+def parameters_table(fitted: Fit) -> Table:
     """What the parameters were expected to be, and what the fit found."""
     columns = (
         Column("parameter", "parameter"),
@@ -90,7 +94,7 @@ def parameters_table(fit: Fit) -> Table:
         Column("meaning", "meaning"),
     )
     lines = []
-    for parameter, value in zip(PARAMETERS, fit.parameters.tolist(), strict=True):
+    for parameter, value in zip(PARAMETERS, fitted.parameters.tolist(), strict=True):
         numbers = (
             parameter.expected - parameter.spread,
             parameter.expected,
@@ -109,46 +113,51 @@ def parameters_table(fit: Fit) -> Table:
     return Table("Parameters of the prediction", columns, tuple(lines))
 
 
-def before_table(fit: Fit) -> Table | None:
-    """What would have been predicted of measured rows, without their card; None without any."""
-    found = [
-        (one, residual)
-        for one, residual in zip(fit.observations, fit.residuals["card"], strict=True)
-        if one.kind == "measured"
-    ]
+def before_table(fitted: Fit) -> Table | None:
+    """What was predicted of measured rows from published times alone; None without any."""
+    found = [one for one in fitted.observations if one.kind == "measured"]
     if not found:
         return None
+    before = fit([one for one in fitted.observations if one.kind == "published"])
+    cards = load_cards()
     columns = (
         Column("network", "network"),
         Column("batch", "batch", numeric=True),
         Column("precision", "precision"),
         Column("card", "card"),
         Column("seconds", "measured now", numeric=True),
-        Column("predicted_seconds", "predicted before", numeric=True),
-        Column("factor", "predicted over measured", numeric=True),
+        Column("predicted_seconds", "before", numeric=True, group="predicted"),
+        Column("low_seconds", "from", numeric=True, group="predicted"),
+        Column("high_seconds", "to", numeric=True, group="predicted"),
         Column("in_band", "in the band"),
         Column("where", "where"),
     )
-    lines = [_before_line(one, float(residual), fit) for one, residual in found]
-    inside = sum(abs(residual) <= fit.band for _, residual in found)
-    note = f"{inside} of {len(found)} lie within a factor of {units.significant(fit.factor, 2)}."
-    title = "Predicted before, measured now: training steps, each card left out of the fit"
-    return Table(title, columns, tuple(lines), (note,))
+    lines = tuple(_before_line(one, before, cards[one.card]) for one in found)
+    inside = sum(line[-2].value == 1 for line in lines)
+    note = f"{inside} of {len(found)} lie in the band that published times alone have given."
+    return Table("Predicted before, measured now: training steps", columns, lines, (note,))
 
 
-def _before_line(one: Observation, residual: float, fit: Fit) -> tuple[Cell, ...]:
+def _before_line(one: Observation, before: Fit, card: Card) -> tuple[Cell, ...]:
+    cost = find_cost(one.network, one.batch, one.precision)
+    assert cost is not None and one.way is not None  # as in measured()
+    times = predict_times(before, cost, card, one.way, one.steps)
+    assert isinstance(times, Times)
+    low, point, high = (each / one.steps for each in (times.low, times.seconds, times.high))
+    inside = low <= one.seconds <= high
     return (
         _text(one.network),
         Cell(units.count(one.batch), one.batch),
         _text(one.precision),
         _text(one.card),
         Cell(units.seconds(one.seconds), one.seconds),
-        *_predicted(one, residual, fit),
+        *(Cell(units.seconds(each, 2), each) for each in (point, low, high)),
+        Cell("yes" if inside else "no", int(inside)),
         _text(one.label),
     )
 
 
-def points_table(fit: Fit, points: Sequence[Observation]) -> Table:
+def points_table(fitted: Fit, points: Sequence[Observation]) -> Table:
     """The published comparisons of a CPU with a known card, predicted without their network and
     card."""
     columns = (
@@ -161,7 +170,7 @@ def points_table(fit: Fit, points: Sequence[Observation]) -> Table:
         Column("factor", "predicted over published", numeric=True),
         Column("in_band", "in the band"),
     )
-    residuals = unseen(fit, points).tolist()
+    residuals = unseen(fitted, points).tolist()
     lines = tuple(
         (
             _text(one.label),
@@ -169,18 +178,19 @@ def points_table(fit: Fit, points: Sequence[Observation]) -> Table:
             Cell(units.count(one.batch), one.batch),
             _text(one.card),
             Cell(units.seconds(one.seconds), one.seconds),
-            *_predicted(one, residual, fit),
+            *_predicted(one, residual, fitted),
         )
         for one, residual in zip(points, residuals, strict=True)
     )
-    inside = sum(abs(residual) <= fit.band for residual in residuals)
-    note = f"{inside} of {len(points)} lie within a factor of {units.significant(fit.factor, 2)}."
+    inside = sum(abs(residual) <= fitted.band for residual in residuals)
+    factor = units.significant(fitted.factor, 2)
+    note = f"{inside} of {len(points)} lie within a factor of {factor}."
     return Table("Published comparisons of a CPU with a GPU, predicted", columns, lines, (note,))
 
 
-def _predicted(one: Observation, residual: float, fit: Fit) -> tuple[Cell, ...]:
+def _predicted(one: Observation, residual: float, fitted: Fit) -> tuple[Cell, ...]:
     seconds = one.seconds * math.exp(residual)
-    inside = abs(residual) <= fit.band
+    inside = abs(residual) <= fitted.band
     return (
         Cell(units.seconds(seconds, 2), seconds),
         _factor(residual),
@@ -188,15 +198,15 @@ def _predicted(one: Observation, residual: float, fit: Fit) -> tuple[Cell, ...]:
     )
 
 
-def check_tables(fit: Fit) -> list[Table]:
+def check_tables(fitted: Fit) -> list[Table]:
     """All of them."""
-    tables = [left_out_table(fit), networks_left_out_table(fit)]
-    tables += [points_table(fit, published_points()), parameters_table(fit)]
-    before = before_table(fit)
+    tables = [left_out_table(fitted), networks_left_out_table(fitted)]
+    tables += [points_table(fitted, published_points()), parameters_table(fitted)]
+    before = before_table(fitted)
     return [*tables, before] if before else tables
 
 
-def _made_of(fit: Fit) -> str:
+def _made_of(fitted: Fit) -> str:
     def some(observations: Sequence[Observation], kind: str) -> str:
         networks = len({one.network for one in observations})
         cards = len({one.card for one in observations})
@@ -205,7 +215,7 @@ def _made_of(fit: Fit) -> str:
     parts = [
         some(own, kind)
         for kind in ("published", "measured")
-        if (own := [one for one in fit.observations if one.kind == kind])
+        if (own := [one for one in fitted.observations if one.kind == kind])
     ]
     return f"Fitted to {' and '.join(parts)}."
 

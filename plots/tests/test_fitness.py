@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,53 @@ def test_without_strict_a_file_need_only_be_valid(write, capsys):
     of_crossover("software", dirty=True)(document)
     assert main(["validate", str(write(document))]) == 0
     assert "valid, 28 rows" in capsys.readouterr().out
+
+
+TABLE_OF_2016 = Path(__file__).parents[2] / "results/intel-xeon-6-207-2c/2026-11-22-72b46b1.json"
+
+
+def table_of_2016(tmp_path: Path, change: Any) -> str:
+    """What is said of the table of 2016 after a change; nothing where it is fit."""
+    document = json.loads(TABLE_OF_2016.read_text(encoding="utf-8"))
+    change(document)
+    folder = tmp_path / TABLE_OF_2016.parent.name
+    folder.mkdir()
+    path = folder / TABLE_OF_2016.name
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return "; ".join(fitness.faults(loading.load_file(path)))
+
+
+def without(model: str):
+    def change(document: dict[str, Any]) -> None:
+        for part in ("rows", "benchmarks"):
+            document[part] = [one for one in document[part] if f":{model}/" not in one["name"]]
+
+    return change
+
+
+def test_the_table_of_2016_may_be_a_file_of_its_own(tmp_path):
+    assert table_of_2016(tmp_path, lambda document: None) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("lstm"), "it has no result of lstm"),
+        (
+            of_crossover("configuration", command=["bench", "--family=Peak,Minibatch"]),
+            "leave out --family=Peak,Minibatch",
+        ),
+        (
+            of_crossover(
+                "configuration",
+                command=["bench", "--family=Peak,Minibatch", "--model=fcn-r,lstm"],
+            ),
+            "leave out --family",
+        ),
+    ],
+)
+def test_a_part_of_the_table_of_2016_is_not_fit(tmp_path, change, said):
+    assert said in table_of_2016(tmp_path, change)
 
 
 def test_the_limits_are_those_of_the_readme():

@@ -264,8 +264,24 @@ def test_measured_rows_take_over(write, fitted):
     table = before_table(found)
     assert table and len(table.lines) == 2 * len(MODELS) * len(WAYS)
     assert len(check_tables(found)) == 5
-    record = table.records()[0]
-    assert record["predicted_seconds"] / record["seconds"] == pytest.approx(record["factor"])
+
+
+def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, fitted):
+    """As it would have been without the file: from published times alone."""
+    slower = fitted.parameters.copy()
+    slower[:3] -= math.log(50)
+    for truth, inside in ((fitted.parameters, True), (slower, False)):
+        found = fit(observations([gpu_file(write, "l4", truth)]))
+        table = before_table(found)
+        assert table
+        for record in table.records():
+            cost, way = find_cost(record["network"], record["batch"]), record["where"].split(": ")
+            steps = float(cost.fields["steps"])
+            before = predict_times(fitted, cost, CARDS["l4"], Way(*way[1].split(", ")), steps)
+            assert record["predicted_seconds"] == pytest.approx(before.seconds / steps)
+            assert record["in_band"] == (before.low <= record["seconds"] * steps <= before.high)
+            if record["network"] == "disc-12":
+                assert record["in_band"] == inside
 
 
 def test_few_measured_networks_do_not_make_a_band(write, fitted):

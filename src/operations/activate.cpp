@@ -16,8 +16,6 @@ Cost Activate::cost(const Workload& workload) const {
   return {.flops = flops(activation) * count(workload, y), .launches = 1};
 }
 
-std::vector<OpProduct> Activate::products(const Workload& /*workload*/) const { return {}; }
-
 void Activate::execute(ReferenceRun& run) const {
   const double* from = run.at(x);
   double* to = run.at(y);
@@ -37,8 +35,6 @@ void ActivateGrad::check(const Fit& fit) const {
 Cost ActivateGrad::cost(const Workload& workload) const {
   return {.flops = derivative_flops(activation) * count(workload, dx), .launches = 1};
 }
-
-std::vector<OpProduct> ActivateGrad::products(const Workload& /*workload*/) const { return {}; }
 
 void ActivateGrad::execute(ReferenceRun& run) const {
   const double* result = run.at(y);

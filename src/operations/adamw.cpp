@@ -22,8 +22,6 @@ Cost AdamW::cost(const Workload& workload) const {
           .launches = static_cast<std::int64_t>(parameters.size())};
 }
 
-std::vector<OpProduct> AdamW::products(const Workload& /*workload*/) const { return {}; }
-
 void AdamW::execute(ReferenceRun& run) const {
   const double t = ++*run.at(step);
   for (std::size_t p = 0; p < parameters.size(); ++p) {

@@ -16,8 +16,6 @@ Cost Add::cost(const Workload& workload) const {
   return {.flops = count(workload, y), .launches = 1};
 }
 
-std::vector<OpProduct> Add::products(const Workload& /*workload*/) const { return {}; }
-
 void Add::execute(ReferenceRun& run) const {
   const double* left = run.at(a);
   const double* right = run.at(b);

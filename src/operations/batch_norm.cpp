@@ -61,8 +61,6 @@ Cost BatchNorm::cost(const Workload& workload) const {
   return sum;
 }
 
-std::vector<OpProduct> BatchNorm::products(const Workload& /*workload*/) const { return {}; }
-
 void BatchNorm::execute(ReferenceRun& run) const {
   const Shape& images = run.shape(x);
   const double* from = run.at(x);
@@ -119,8 +117,6 @@ Cost BatchNormGrad::cost(const Workload& workload) const {
   }
   return sum;
 }
-
-std::vector<OpProduct> BatchNormGrad::products(const Workload& /*workload*/) const { return {}; }
 
 void BatchNormGrad::execute(ReferenceRun& run) const {
   const Shape& images = run.shape(x);

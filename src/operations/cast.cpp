@@ -20,8 +20,6 @@ void Cast::check(const Fit& fit) const {
 
 Cost Cast::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
 
-std::vector<OpProduct> Cast::products(const Workload& /*workload*/) const { return {}; }
-
 void Cast::execute(ReferenceRun& run) const { std::copy_n(run.at(x), run.size(x), run.at(y)); }
 
 }  // namespace crossover

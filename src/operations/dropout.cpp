@@ -39,8 +39,6 @@ Cost Dropout::cost(const Workload& workload) const {
   return {.flops = count(workload, y), .launches = 1};
 }
 
-std::vector<OpProduct> Dropout::products(const Workload& /*workload*/) const { return {}; }
-
 void Dropout::execute(ReferenceRun& run) const {
   drop(run.at(x), run.at(y), run.size(y), probability, seed, ++*run.at(step));
 }
@@ -56,8 +54,6 @@ void DropoutGrad::check(const Fit& fit) const {
 Cost DropoutGrad::cost(const Workload& workload) const {
   return {.flops = count(workload, dx), .launches = 1};
 }
-
-std::vector<OpProduct> DropoutGrad::products(const Workload& /*workload*/) const { return {}; }
 
 void DropoutGrad::execute(ReferenceRun& run) const {
   drop(run.at(dy), run.at(dx), run.size(dx), probability, seed, *run.at(step));

@@ -43,8 +43,6 @@ void Embedding::check(const Fit& fit) const {
 
 Cost Embedding::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
 
-std::vector<OpProduct> Embedding::products(const Workload& /*workload*/) const { return {}; }
-
 void Embedding::execute(ReferenceRun& run) const {
   const std::int64_t width = run.shape(table)[1];
   for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
@@ -63,8 +61,6 @@ void EmbeddingGrad::check(const Fit& fit) const {
 Cost EmbeddingGrad::cost(const Workload& workload) const {
   return {.flops = count(workload, dy), .launches = 1};
 }
-
-std::vector<OpProduct> EmbeddingGrad::products(const Workload& /*workload*/) const { return {}; }
 
 void EmbeddingGrad::execute(ReferenceRun& run) const {
   const std::int64_t width = run.shape(dtable)[1];

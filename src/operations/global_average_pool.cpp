@@ -22,10 +22,6 @@ Cost GlobalAveragePool::cost(const Workload& workload) const {
   return {.flops = count(workload, x), .launches = 1};
 }
 
-std::vector<OpProduct> GlobalAveragePool::products(const Workload& /*workload*/) const {
-  return {};
-}
-
 void GlobalAveragePool::execute(ReferenceRun& run) const {
   const std::int64_t pixels = run.shape(x)[2] * run.shape(x)[3];
   const double* from = run.at(x);
@@ -45,10 +41,6 @@ void GlobalAveragePoolGrad::check(const Fit& fit) const {
 
 Cost GlobalAveragePoolGrad::cost(const Workload& workload) const {
   return {.flops = count(workload, dx), .launches = 1};
-}
-
-std::vector<OpProduct> GlobalAveragePoolGrad::products(const Workload& /*workload*/) const {
-  return {};
 }
 
 void GlobalAveragePoolGrad::execute(ReferenceRun& run) const {

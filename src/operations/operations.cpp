@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 
 namespace crossover {
 namespace {
@@ -49,7 +50,15 @@ Operands operands(const Op& op) {
 }
 
 std::vector<OpProduct> products_of(const Workload& workload, const Op& op) {
-  return std::visit([&](const auto& operation) { return operation.products(workload); }, op);
+  return std::visit(
+      [&](const auto& operation) -> std::vector<OpProduct> {
+        if constexpr (HasProducts<std::remove_cvref_t<decltype(operation)>>) {
+          return operation.products(workload);
+        } else {
+          return {};
+        }
+      },
+      op);
 }
 
 }  // namespace crossover

@@ -79,8 +79,6 @@ Cost MaxPool::cost(const Workload& workload) const {
   return {.flops = flops_of(workload, y, window), .launches = 1};
 }
 
-std::vector<OpProduct> MaxPool::products(const Workload& /*workload*/) const { return {}; }
-
 void MaxPool::execute(ReferenceRun& run) const {
   const double* from = run.at(x);
   double* largest = run.at(y);
@@ -123,8 +121,6 @@ Cost MaxPoolGrad::cost(const Workload& workload) const {
           .launches = x_activation != Activation::identity ? 2 : 1};
 }
 
-std::vector<OpProduct> MaxPoolGrad::products(const Workload& /*workload*/) const { return {}; }
-
 void MaxPoolGrad::execute(ReferenceRun& run) const {
   const double* result = y != none ? run.at(y) : nullptr;
   const double* place = run.at(where);
@@ -155,8 +151,6 @@ void AveragePool::check(const Fit& fit) const {
 Cost AveragePool::cost(const Workload& workload) const {
   return {.flops = flops_of(workload, y, window), .launches = 1};
 }
-
-std::vector<OpProduct> AveragePool::products(const Workload& /*workload*/) const { return {}; }
 
 void AveragePool::execute(ReferenceRun& run) const {
   const double* from = run.at(x);
@@ -192,8 +186,6 @@ Cost AveragePoolGrad::cost(const Workload& workload) const {
               flops_of(workload, dy, window) + derivative_flops(x_activation) * count(workload, dx),
           .launches = x_activation != Activation::identity ? 2 : 1};
 }
-
-std::vector<OpProduct> AveragePoolGrad::products(const Workload& /*workload*/) const { return {}; }
 
 void AveragePoolGrad::execute(ReferenceRun& run) const {
   const double* from = run.at(dy);

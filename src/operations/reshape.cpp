@@ -18,8 +18,6 @@ void Reshape::check(const Fit& fit) const {
 
 Cost Reshape::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
 
-std::vector<OpProduct> Reshape::products(const Workload& /*workload*/) const { return {}; }
-
 void Reshape::execute(ReferenceRun& run) const { std::copy_n(run.at(x), run.size(x), run.at(y)); }
 
 }  // namespace crossover

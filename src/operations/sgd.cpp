@@ -16,8 +16,6 @@ Cost Sgd::cost(const Workload& workload) const {
           .launches = static_cast<std::int64_t>(parameters.size())};
 }
 
-std::vector<OpProduct> Sgd::products(const Workload& /*workload*/) const { return {}; }
-
 void Sgd::execute(ReferenceRun& run) const {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     double* w = run.at(parameters[p]);

@@ -25,10 +25,6 @@ Cost SoftmaxCrossEntropy::cost(const Workload& workload) const {
   return {.flops = 5 * count(workload, logits) + 2 * count(workload, labels), .launches = 2};
 }
 
-std::vector<OpProduct> SoftmaxCrossEntropy::products(const Workload& /*workload*/) const {
-  return {};
-}
-
 void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
   const Shape& shape = run.shape(logits);
   const std::int64_t time = shape.size() == 2 ? 1 : shape[0];

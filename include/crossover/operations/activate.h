@@ -2,8 +2,6 @@
 // An activation by itself, and its gradient.
 #pragma once
 
-#include <vector>
-
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 
@@ -24,7 +22,6 @@ struct Activate {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
@@ -44,7 +41,6 @@ struct ActivateGrad {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

@@ -2,8 +2,6 @@
 // The sum of two tensors.
 #pragma once
 
-#include <vector>
-
 #include "crossover/operation.h"
 
 namespace crossover {
@@ -22,7 +20,6 @@ struct Add {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

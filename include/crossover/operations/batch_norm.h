@@ -3,8 +3,6 @@
 // which only inference reads, are not kept.
 #pragma once
 
-#include <vector>
-
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 
@@ -37,7 +35,6 @@ struct BatchNorm {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
@@ -72,7 +69,6 @@ struct BatchNormGrad {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

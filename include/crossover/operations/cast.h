@@ -2,8 +2,6 @@
 // The same values in another type.
 #pragma once
 
-#include <vector>
-
 #include "crossover/operation.h"
 
 namespace crossover {
@@ -21,7 +19,6 @@ struct Cast {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

@@ -2,8 +2,6 @@
 // A row of a table for each token of a sequence, and the gradient of the table.
 #pragma once
 
-#include <vector>
-
 #include "crossover/operation.h"
 
 namespace crossover {
@@ -24,7 +22,6 @@ struct Embedding {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
@@ -43,7 +40,6 @@ struct EmbeddingGrad {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

@@ -2,8 +2,6 @@
 // The mean of each channel of an image, and its gradient.
 #pragma once
 
-#include <vector>
-
 #include "crossover/operation.h"
 
 namespace crossover {
@@ -22,7 +20,6 @@ struct GlobalAveragePool {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
@@ -39,7 +36,6 @@ struct GlobalAveragePoolGrad {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

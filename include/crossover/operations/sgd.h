@@ -28,7 +28,6 @@ struct Sgd {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

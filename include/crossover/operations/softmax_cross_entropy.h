@@ -2,8 +2,6 @@
 // The loss of a classifier, with its gradient.
 #pragma once
 
-#include <vector>
-
 #include "crossover/operation.h"
 
 namespace crossover {
@@ -31,7 +29,6 @@ struct SoftmaxCrossEntropy {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
