@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
+from plots.analysis.conformal import conformal
 from plots.analysis.cost import Cost, Work, convolves, work_of
 from plots.families import TRAINING
 from plots.rows import File, Row
 from plots.series import SeriesKey, series_key, series_labels
 from plots.text import printable
 
-LEVEL = 0.9  # that a band is made for, where there are networks enough
 FEWEST_NETWORKS = 6
 FARTHEST = 10.0  # times beyond the measured range in anything: no prediction
 
@@ -222,21 +222,9 @@ def _fit(
         floor = matrix[out][:, names.index("compute")]
         errors = np.abs(np.log(np.maximum(predicted, floor) / times[out]))
         residuals[model] = float(errors.max())
-    band, coverage = _conformal(list(residuals.values()))
+    band, coverage = conformal(list(residuals.values()))
     weights = _weights(matrix, times)
     return Series(key, label, ceilings, names, weights, tuple(works), residuals, band, coverage)
-
-
-def _conformal(residuals: Sequence[float]) -> tuple[float, float]:
-    """The residual that LEVEL of networks like these stay below, and the level that it has.
-
-    Of n residuals the k-th smallest covers k / (n + 1) of exchangeable new ones (Vovk et al.,
-    Algorithmic Learning in a Random World, 2005); the largest is the best that n can do.
-    """
-    ordered = sorted(residuals)
-    count = len(ordered)
-    rank = min(math.ceil(LEVEL * (count + 1)), count)
-    return ordered[rank - 1], rank / (count + 1)
 
 
 def predict(series: Series, cost: Cost) -> Prediction | str:

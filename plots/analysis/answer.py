@@ -33,10 +33,11 @@ _NOTHING_ALIKE = (
 _DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}
 
 
-def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
+def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -> list[str]:
     """What `file` says about the GPU, or without one about the CPU: the answer, then more.
 
-    `compared` are its comparisons(). The first holds for what it names, and names what in the file
+    `compared` are its comparisons(), `predicted` a clause on GPUs that it did not measure, for a
+    file without one. The first holds for what it names, and names what in the file
     disagrees with it. It is about epochs; about training steps where the file has no epoch.
     """
     epochs, steps = epoch_rows(file), step_rows(file)
@@ -44,16 +45,17 @@ def sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
         return ["No training epoch was measured, so there is no answer in this file."]
     batches = _over_batches(compared)
     if not epochs:
-        return _one_sided(file, steps) or _of_steps(file, batches)
-    return [*(_one_sided(file, epochs) or _of_epochs(file, compared)), *batches]
+        return _one_sided(file, steps, predicted) or _of_steps(file, batches)
+    return [*(_one_sided(file, epochs, predicted) or _of_epochs(file, compared)), *batches]
 
 
-def _one_sided(file: File, rows: Sequence[Row]) -> list[str]:
+def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
     """What is said of `rows` that are all of one device; nothing where they are of both."""
     if not on_device(rows, "cpu"):
         return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
     if not on_device(rows, "cuda"):
-        first = f"No GPU's times yet ({_why_no_gpu(file)}); {_reach(file, rows)}."
+        clauses = [f"No GPU's times yet ({_why_no_gpu(file)})", predicted, _reach(file, rows)]
+        first = "; ".join(filter(None, clauses)) + "."
         return [first, *map(threads_sentence, more_threads(file)[:1])]
     return []
 

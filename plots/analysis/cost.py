@@ -49,9 +49,37 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """`count` matrix products m × k by k × n, in entries; a convolution counts as the products of
+    its implicit matrices."""
+
+    m: int
+    n: int
+    k: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`count` operations of a step that are alike: what one counts, bytes in B, and its products.
+
+    `kind` is its category in the profile: product, convolution, update, …
+    """
+
+    kind: str
+    flops: float
+    bytes: float
+    launches: float
+    products: tuple[Product, ...]
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
-    """One network, batch size and precision, as `bench --cost` prints them; whether it `convolves`,
-    as rates of convolutions hang on their shapes."""
+    """One network, batch size and precision, as `bench --cost` prints them.
+
+    `operations` are those of the epoch's first step; none in an output that does not list them.
+    """
 
     model: str
     precision: str
@@ -59,7 +87,12 @@ class Cost:
     params: float
     batch: float
     fields: dict[str, Any]
-    convolves: bool = False
+    operations: tuple[Operation, ...] = ()
+
+    @property
+    def convolves(self) -> bool:
+        """Whether it has convolutions, whose rates hang on their shapes."""
+        return any(operation.kind == _CONVOLUTION for operation in self.operations)
 
     def work(self, configuration: dict[str, str]) -> Work | None:
         """The epoch as rows of that configuration would compute it; None where there is none."""
@@ -131,7 +164,7 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise CostError(printable(said[-1], 400))
-    return _parse(str(bench), done.stdout)
+    return parse_cost(str(bench), done.stdout)
 
 
 def load_cost(path: Path) -> Cost:
@@ -141,18 +174,20 @@ def load_cost(path: Path) -> Cost:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CostError(f"{printable(str(path))}: {reason}; check the path") from None
-    return _parse(str(path), text)
+    return parse_cost(str(path), text)
 
 
-def _parse(source: str, text: str) -> Cost:
+def parse_cost(source: str, text: str) -> Cost:
+    """The cost in `text`, output of bench --cost; `source` is where it is from, for CostError."""
     try:
         fields = json.loads(text)
         epoch = fields["epoch"]
         accumulate = fields["accumulate"]
         numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
         launches = epoch["device_launches"]
-        numbers += [launches["cpu"]]
-        on_gpu = launches.get("cuda", {})  # which may lack an operation of the network
+        # Either device may lack an operation of the network.
+        numbers += [launches["cpu"]] if "cpu" in launches else []
+        on_gpu = launches.get("cuda", {})
         numbers += [count for modes in on_gpu.values() for count in modes.values()]
         good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
         good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
@@ -165,13 +200,32 @@ def _parse(source: str, text: str) -> Cost:
                 params=float(fields["params"]),
                 batch=float(fields["batch"]),
                 fields=fields,
-                convolves=any(
-                    operation["kind"] == _CONVOLUTION
-                    for operation in fields.get("step", {}).get("operations", ())
-                ),
+                operations=tuple(map(_operation, fields.get("step", {}).get("operations", ()))),
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
     raise CostError(
         f"{printable(source)}: is not the output of bench --cost; save its output again"
     )
+
+
+def _operation(fields: dict[str, Any]) -> Operation:
+    """Raises ValueError, KeyError or TypeError where `fields` is none."""
+    products = tuple(
+        Product(*(_amount(one[key], whole=True) for key in "mnk"), _count(one))
+        for one in fields.get("products", ())
+    )
+    numbers = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
+    return Operation(str(fields["kind"]), *numbers, products, _count(fields))
+
+
+def _count(fields: dict[str, Any]) -> int:
+    return int(_amount(fields.get("count", 1), whole=True))
+
+
+def _amount(value: Any, whole: bool = False) -> float:
+    if type(value) is int and 0 <= value < 1e300:
+        return value
+    if whole or type(value) is not float or not 0 <= value < 1e300:
+        raise ValueError(f"{value!r} is no amount")
+    return value

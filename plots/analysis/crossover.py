@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from plots import units
 from plots.analysis import statistics
-from plots.analysis.curves import BEST, FAMILIES, Curve, pairings
+from plots.analysis.curves import BEST, FAMILIES, Curve, Pairing, pairings
 from plots.analysis.replicates import Estimate, estimate, fewest_samples
 from plots.rows import File
 
@@ -31,8 +31,19 @@ __all__ = [
 
 Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
+
+class _Wording(NamedTuple):
+    """What an answer in words calls the sizes and the two sides; within what undecided sizes are
+    equal, and how many digits sizes have."""
+
+    measure: str
+    cpu: str = "CPU"
+    gpu: str = "GPU"
+    within: str = "noise"
+    digits: int = 3
+
+
 _CPU, _GPU = 0, 1  # names the random numbers of each side
-_SIDES = "CPU", "GPU"
 _CPU_WINS, _GPU_WINS = -1, 1
 
 
@@ -101,7 +112,7 @@ def find_crossover(
     cpu: Curve,
     gpu: Curve,
     measure: str = "parameters",
-    sides: tuple[str, str] = _SIDES,
+    sides: tuple[str, str] = ("CPU", "GPU"),
 ) -> Crossover:
     """Compares two curves at the sizes that both have; the same input gives the same answer.
 
@@ -124,10 +135,29 @@ def comparisons(file: File) -> list[Comparison]:
                 continue
             if cpu not in estimates:
                 estimates[cpu] = estimate(cpu, _CPU)
-            wording = _Wording(pairing.measure, *_SIDES)
+            wording = _Wording(pairing.measure)
             crossover = _find(cpu, gpu, wording, estimates[cpu], estimates[gpu])
             found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
     return found
+
+
+def banded_crossover(pairing: Pairing) -> Crossover:
+    """The crossover of the CPU with a GPU whose times are known to lie in a band: its samples are
+    low, point and high at each size.
+
+    All of the band may be right at once, or all of it wrong: the earliest crossover is that with
+    the low ends, the latest that with the high ends, each with the CPU's own noise. A winner is
+    decided where both ends agree.
+    """
+    cpu, gpu = pairing.best, pairing.gpu
+    sizes, own, other = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    times = estimate(cpu, _CPU)
+    low, middle, high = np.log(np.array(gpu.samples)[other]).T
+    replicates = np.vstack([times.replicates[:, own] - low, times.replicates[:, own] - high])
+    fewest = fewest_samples(cpu, own)
+    medians = times.logs[own] - middle
+    wording = _Wording(pairing.measure, within="the band", digits=2)
+    return _answer(sizes, medians, replicates, wording, fewest=fewest)
 
 
 def _find(
@@ -140,7 +170,7 @@ def _find(
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
-    return _answer(sizes, medians, replicates, wording, fewest)
+    return _answer(sizes, medians, replicates, wording, fewest=fewest)
 
 
 def _answer(
@@ -148,6 +178,7 @@ def _answer(
     medians: np.ndarray,
     replicates: np.ndarray,
     wording: _Wording,
+    *,
     fewest: int,
 ) -> Crossover:
     logs = np.log(sizes)
@@ -235,15 +266,6 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wording:
-    """What an answer in words calls the sizes and the two sides."""
-
-    measure: str
-    cpu: str
-    gpu: str
-
-
 def _words(answer: Crossover, sizes: np.ndarray, wording: _Wording, winners: np.ndarray) -> str:
     measure, cpu, gpu = wording.measure, wording.cpu, wording.gpu
     if answer.kind == "always":
@@ -253,17 +275,17 @@ def _words(answer: Crossover, sizes: np.ndarray, wording: _Wording, winners: np.
         claim = f"{cpu} at every size measured" if everywhere else f"{gpu} at no size measured"
         return f"{claim}, {size_range(sizes, measure)}"
     if answer.kind == "once" and answer.size:
-        return f"from {_amount(answer.size, measure)}{_interval_words(answer)}"
+        return f"from {_amount(answer.size, wording)}{_interval_words(answer, wording)}"
     if answer.kind == "several":
         return _several_words(answer, wording, winners)
     equal = np.count_nonzero(winners == 0)
-    either = f"equal within noise at {equal} of {len(sizes)} sizes"
+    either = f"equal within {wording.within} at {equal} of {len(sizes)} sizes"
     if answer.low:
-        earliest = _amount(answer.low, measure)
-        largest = _amount(sizes[-1], measure, exact=True)
+        earliest = _amount(answer.low, wording)
+        largest = _exactly(sizes[-1], measure)
         either = f"{gpu} from {earliest} at the earliest, or at no size up to {largest}"
     elif answer.high:
-        latest = _amount(answer.high, measure)
+        latest = _amount(answer.high, wording)
         either = f"{gpu} at every size measured, or from {latest} at the latest"
     return f"ambiguous: {either}"
 
@@ -278,7 +300,7 @@ def _several_words(answer: Crossover, wording: _Wording, winners: np.ndarray) ->
     """Where the GPU wins: "GPU only up to 22,500 parameters", "GPU up to 90 and from 703,000 …"."""
     measure = wording.measure
     before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
-    ends = [before + units.significant(crossing) for crossing in answer.crossings]
+    ends = [before + units.significant(crossing, wording.digits) for crossing in answer.crossings]
     first = winners[np.flatnonzero(winners)[0]]
     spans = []
     if first == _GPU_WINS:
@@ -287,16 +309,23 @@ def _several_words(answer: Crossover, wording: _Wording, winners: np.ndarray) ->
         spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
     only = "" if ends else "only "
     spans += [f"from {end}" for end in ends]
-    return f"{wording.gpu} {only}{' and '.join(spans)}{after}{_interval_words(answer)}"
+    return f"{wording.gpu} {only}{' and '.join(spans)}{after}{_interval_words(answer, wording)}"
 
 
-def _interval_words(answer: Crossover) -> str:
+def _interval_words(answer: Crossover, wording: _Wording) -> str:
     if answer.low is None or answer.high is None:
         return ""
-    low, high = units.significant(answer.low), units.significant(answer.high)
+    low, high = (units.significant(end, wording.digits) for end in (answer.low, answer.high))
     return f" ({low} to {high})"
 
 
-def _amount(size: float, measure: str, exact: bool = False) -> str:
-    number = units.count(size) if exact else units.significant(size)
+def _amount(size: float, wording: _Wording) -> str:
+    return _sized(units.significant(size, wording.digits), wording.measure)
+
+
+def _exactly(size: float, measure: str) -> str:
+    return _sized(units.count(size), measure)
+
+
+def _sized(number: str, measure: str) -> str:
     return f"{number} parameters" if measure == "parameters" else f"{measure} {number}"

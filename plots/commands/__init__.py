@@ -11,7 +11,17 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from plots.commands import advise, compare, convert, crossover, report, shi, validate, why
+from plots.commands import (
+    advise,
+    compare,
+    convert,
+    crossover,
+    predict,
+    report,
+    shi,
+    validate,
+    why,
+)
 
 COMMANDS: tuple[ModuleType, ...] = (
     validate,
@@ -20,6 +30,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     crossover,
     why,
     advise,
+    predict,
     compare,
     shi,
 )

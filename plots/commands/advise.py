@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from plots import loading, rows
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
+from plots.cards import Card
+from plots.commands.predict import add_gpu, chosen_cards
 from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.tables.table import Table
 from plots.text import printable
+
+if TYPE_CHECKING:
+    from plots.analysis.advise import Prediction
 
 NAME = "advise"
 HELP = "predict times for a network that nobody measured, and where to train it"
@@ -54,12 +61,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="saved output of bench --cost, instead of a network and bench",
     )
+    add_gpu(parser, default=None)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the advice from each file; returns the exit code."""
     try:
         cost = _cost(options)
+        cards = chosen_cards(options.gpu) if options.gpu is not None else ()
     except CostError as error:
         return complain([str(error)])
     files, problems = loading.load_files(options.paths)
@@ -67,14 +76,31 @@ def run(options: argparse.Namespace) -> int:
     tables = []
     for file in newest.values():
         place = printable(str(file.path))
+        found: list[Prediction] = []
         try:
-            table = _table(file, cost, options)
+            found, table = _table(file, cost, options)
+            tables.append(table)
         except CostError as error:
             problems.append(f"{place}: {error}")
-            continue
-        tables.append(table)
+        if cards:
+            tables.append(_cards(file, cost, cards, files, found))
     print_tables(tables, options)
     return complain(problems)
+
+
+def _cards(
+    file: rows.File,
+    cost: Cost,
+    cards: Sequence[Card],
+    files: Sequence[rows.File],
+    found: Sequence[Prediction],
+) -> Table:
+    """The network on cards that were not measured; the GPU's rows of all `files` are in the fit."""
+    from plots.analysis.predict_data import observations  # noqa: PLC0415 (takes long to load)
+    from plots.analysis.predict_fit import fit  # noqa: PLC0415
+    from plots.tables.advised_cards import advised_cards_table  # noqa: PLC0415
+
+    return advised_cards_table(file.machine.id, cost, fit(observations(files)), cards, found)
 
 
 def _flags(options: argparse.Namespace) -> dict[str, str]:
@@ -91,7 +117,9 @@ def _cost(options: argparse.Namespace) -> Cost:
     return load_cost(options.cost)
 
 
-def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
+def _table(
+    file: rows.File, cost: Cost, options: argparse.Namespace
+) -> tuple[list[Prediction], Table]:
     from plots.analysis.advise import Prediction, fit_series, predict  # noqa: PLC0415
     from plots.tables.advice import advice_table, meeting  # noqa: PLC0415 (scipy takes long to load)
 
@@ -112,7 +140,7 @@ def _table(file: rows.File, cost: Cost, options: argparse.Namespace) -> Table:
     if not predictions:
         raise CostError("nothing can be predicted: " + "; ".join(problems))
     where = meeting(series, cost, lambda factor: _scaled(options, factor))
-    return advice_table(file.machine.id, cost, predictions, problems, where)
+    return predictions, advice_table(file.machine.id, cost, predictions, problems, where)
 
 
 def _by_number(text: str) -> tuple[int, str]:

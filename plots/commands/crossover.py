@@ -172,7 +172,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
     reason = f": {printable(file.machine.gpu_reason)}" if file.machine.gpu_reason else ""
     return (
         f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
-        "size from which that wins, its interval, and the speedup of each network"
+        "size from which that wins, its interval, and the speedup of each network; predict says "
+        "what is known without one"
     )
 
 

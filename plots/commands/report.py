@@ -61,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     """Writes the report; returns the exit code."""
     # Imported here because matplotlib takes longer to load than `validate` takes to run; and
     # before the pool starts, whose processes share what is loaded.
+    from plots.analysis.predict_files import predictions  # noqa: PLC0415
     from plots.page import report  # noqa: PLC0415
 
     with Pool() as pool:
@@ -73,10 +74,12 @@ def run(options: argparse.Namespace) -> int:
             baseline = named(files, options.baseline) if options.baseline else None
         except UnknownMachineError as error:
             return complain([*problems, str(error)])
-        if options.summary:
-            shown = gpus_first(files)[: options.detail]
-            print("\n\n".join(report.summary(file) for file in shown), end="\n\n")
         try:
+            predicted = predictions(files, older, pool.map)
+            if options.summary:
+                shown = gpus_first(files)[: options.detail]
+                texts = (report.summary(file, predicted.clause(file)) for file in shown)
+                print("\n\n".join(texts), end="\n\n")
             contents = report.build_report(
                 files,
                 load_published(),
@@ -85,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
                 pool.map,
                 sort=options.sort,
                 baseline=baseline,
+                predicted=predicted,
             )
             page, *charts = report.write_report(contents, options.output)
         except OSError as error:

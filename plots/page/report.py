@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plots.analysis.crossover import comparisons
 from plots.analysis.machines import SORTS, side_by_side
+from plots.analysis.predict_files import Predictions
 from plots.charts.files import stems
 from plots.families import TRAINING
 from plots.network import training_rows
@@ -38,10 +39,12 @@ def build_report(
     *,
     sort: str = SORTS[0],
     baseline: File | None = None,
+    predicted: Predictions | None = None,
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
-    `sort` and `baseline` are those of side_by_side(). The first `detailed` files (None: all) are
+    `sort` and `baseline` are those of side_by_side(), `predicted` what GPUs would do on the
+    machines. The first `detailed` files (None: all) are
     shown in full, the others as lines of a table; `older` files are only named. Names are made of
     lower case letters, digits, hyphens and dots between them whatever the files hold, so nothing
     lands outside the folder they are written to.
@@ -57,6 +60,7 @@ def build_report(
         stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
         compared=found,
         side=side,
+        predictions=predicted,
         map=apply,
     )
     built = [module.build(files, context) for module in SECTIONS]
@@ -91,10 +95,11 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
     return paths
 
 
-def summary(file: File) -> str:
-    """What `file` says, as plain text for a terminal: the answer, the times, what is missing."""
+def summary(file: File, predicted: str = "") -> str:
+    """What `file` says, as plain text for a terminal: the answer, the times, what is missing;
+    `predicted` is that of sentences()."""
     parts = [
-        answer_text(file, comparisons(file)),
+        answer_text(file, comparisons(file), predicted),
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
     for family in TRAINING:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from plots.analysis.crossover import Comparison
 from plots.analysis.machines import SideBySide
+from plots.analysis.predict_files import Predictions
 from plots.charts.style import Pictures
 from plots.parallel import Map, in_process
 from plots.published import Experiment
@@ -94,7 +95,8 @@ class Context:
 
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
     of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
-    files beside each other. Work on many files goes through `map`.
+    files beside each other, `predictions` what cards would do on their machines. Work on many files
+    goes through `map`.
     """
 
     experiments: tuple[Experiment, ...] = ()
@@ -103,11 +105,16 @@ class Context:
     stems: dict[Path, str] | None = None
     compared: dict[Path, list[Comparison]] | None = None
     side: SideBySide | None = None
+    predictions: Predictions | None = None
     map: Map = in_process
 
     def comparisons(self, file: File) -> list[Comparison]:
         """The comparisons() of `file` (plots/analysis/crossover.py), made once for all sections."""
         return (self.compared or {}).get(file.path, [])
+
+    def predicted(self, file: File) -> str:
+        """What is predicted of `file`, a clause; empty where nothing is."""
+        return self.predictions.clause(file) if self.predictions else ""
 
     def stem(self, file: File, chart: str) -> str:
         """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""

@@ -50,9 +50,11 @@ def crossover_text(
     return "\n\n".join(blocks) + "\n"
 
 
-def answer_text(file: File, compared: Sequence[Comparison]) -> str:
-    """The machine and its answer, a paragraph for each sentence of it."""
-    said = [wrapped(printable(text, LONGEST), "  ") for text in sentences(file, compared)]
+def answer_text(file: File, compared: Sequence[Comparison], predicted: str = "") -> str:
+    """The machine and its answer, a paragraph for each sentence of it; `predicted` is that of
+    sentences()."""
+    texts = sentences(file, compared, predicted)
+    said = [wrapped(printable(text, LONGEST), "  ") for text in texts]
     return "\n".join([wrapped(printable(file.machine.id)), *said])
 
 

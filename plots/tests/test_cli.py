@@ -45,13 +45,14 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
     output = tmp_path / "out" / "report"
     assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 0
     names = sorted(path.name for path in output.iterdir())
-    charts = [f"synthetic-machine.{name}" for name in ("crossover-epoch-100-f32", "epochs")]
+    kinds = ("crossover-epoch-100-f32", "epochs", "predicted-epoch-100-f32")
+    charts = [f"synthetic-machine.{kind}" for kind in kinds]
     assert names == [
         "index.html",
         *(f"{chart}.{kind}" for chart in charts for kind in ("png", "svg")),
     ]
     printed = capsys.readouterr().out
-    assert printed == f"wrote {output / 'index.html'}, and 4 files of charts beside it\n"
+    assert printed == f"wrote {output / 'index.html'}, and 6 files of charts beside it\n"
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
     assert own + MOST_PROCESSES * largest_child < GIBIBYTE
     page = (output / "index.html").read_text(encoding="utf-8")
     assert all(f">synthetic machine {number}<" in page for number in range(FILES))
-    # All machines; of four of them: crossovers of epochs and products, epochs, copies, products.
-    # Each for a wide and for a narrow screen.
-    assert page.count("<svg") == 42
+    # All machines; of four of them: crossovers of epochs and products, epochs, predictions, copies,
+    # products. Each for a wide and for a narrow screen.
+    assert page.count("<svg") == 50
     assert len(page) < 10e6

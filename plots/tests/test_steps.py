@@ -354,7 +354,8 @@ def test_machines_have_a_ratio_of_steps(write):
 def cost_with(write, kind: str):
     what = synthetic_machine.counts("mlp-784-512-10")
     content = synthetic_machine.cost("own-net", what)
-    content["step"] = {"operations": [{"kind": "product"}, {"kind": kind}]}
+    counted = {"flops": 2e6, "bytes": 3e4, "launches": 1}
+    content["step"] = {"operations": [{"kind": each, **counted} for each in ("product", kind)]}
     return write(content, f"{kind}.json")
 
 

@@ -15,7 +15,8 @@ from plots.tables.table import NOTHING, Cell, Column, Table
 _WITHOUT_GPU = (
     "None of these files has times of a GPU. With a file from a machine with a GPU, where ./run "
     "measures both, this page says from how many parameters the GPU wins, how sure that is, what "
-    "limits each side, and how many times as fast the GPU is."
+    "limits each side, and how many times as fast the GPU is. Until then it predicts that, with a "
+    "band."
 )
 _COMPARED = (
     "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
@@ -30,7 +31,9 @@ _STEPS = (
 
 def build(files: Sequence[File], context: Context) -> Section:
     """The section on `files`, one or more."""
-    answers = [sentences(file, context.comparisons(file)) for file in files]
+    answers = [
+        sentences(file, context.comparisons(file), context.predicted(file)) for file in files
+    ]
     blocks = [
         Block(
             machine=file.machine.id,

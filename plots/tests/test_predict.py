@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions for the machine of a file: bands, crossovers, and where nothing is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plots import loading
+from plots.analysis import predict
+from plots.analysis.crossover import banded_crossover, comparisons
+from plots.analysis.curves import FAMILIES, pairings
+from plots.analysis.predict import (
+    DEFAULT_CARDS,
+    NOT_MEASURED,
+    Outlook,
+    Times,
+    Wanted,
+    outlooks,
+    predict_times,
+)
+from plots.analysis.predict_answer import clause, ends, sentence, short_name, verdicts
+from plots.analysis.predict_data import observations
+from plots.analysis.predict_fit import Fit, fit
+from plots.analysis.predict_ways import WAYS, Way
+from plots.cards import Card, load_cards
+from plots.costs import find_cost
+from plots.rows import File, Row
+from plots.tests import synthetic, synthetic_machine, synthetic_steps
+
+CARDS = load_cards()
+RESIDENT = (Way("graph", "resident"),)
+EAGER = Way("eager", "resident")
+CPU = {"modes": (), "models": tuple(m for m in synthetic.MODELS if m.startswith(("disc", "heart")))}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fit:
+    return fit(observations())
+
+
+@pytest.fixture
+def file(write) -> File:
+    """A machine without a GPU, on one and two threads, which starts a network quickly."""
+    file = loading.load_file(write(synthetic_machine.machine(**CPU)))
+    return replace(file, rows=tuple(replace(row, samples=0.3 * row.samples) for row in file.rows))
+
+
+def faster(card: Card, factor: float) -> Card:
+    """`card` with all its rates times `factor`."""
+    rates = ("f32_flops", "tf32_flops", "bf16_flops", "f16_flops", "memory_bytes_per_second")
+    figures = {
+        name: replace(each, value=each.value * factor)
+        if name in (*rates, "link_bytes_per_second")
+        else each
+        for name, each in card.figures.items()
+    }
+    return replace(card, figures=figures)
+
+
+def outlook(file: File, fitted: Fit, card: Card, way: Way = RESIDENT[0]) -> Outlook:
+    (found,) = outlooks(file, fitted, Wanted((card,), (way,)))
+    return found
+
+
+# --- times
+
+
+@pytest.mark.parametrize("network", [("disc-2", 100), ("disc-12", 100), ("lstm", 128)])
+def test_the_band_holds_the_point_and_the_factor(fitted, network):
+    cost = find_cost(*network)
+    for card in CARDS.values():
+        for way in WAYS:
+            answer = predict_times(fitted, cost, card, way, 10)
+            if isinstance(answer, str):
+                assert way.data != "resident" and "link" in answer
+                continue
+            assert 0 < answer.low < answer.seconds < answer.high
+            if network[0] != "disc-2":  # of which nearly all is launches
+                assert answer.high / answer.low > fitted.factor
+
+
+def test_a_faster_card_is_never_slower(fitted):
+    for network in (("disc-4", 100), ("disc-10", 100), ("resnet-56", 128)):
+        cost = find_cost(*network)
+        for card in ("l4", "h200", "gtx-1080"):
+            before = Times(np.inf, np.inf, np.inf)
+            for factor in (0.3, 1.0, 1.1, 3.0, 100.0):
+                now = predict_times(fitted, cost, faster(CARDS[card], factor), WAYS[1], 10)
+                assert now.low <= before.low
+                assert now.seconds <= before.seconds and now.high <= before.high
+                before = now
+
+
+def test_a_cost_with_accumulation_is_not_predicted(fitted):
+    cost = find_cost("disc-4", 100)
+    answer = predict_times(fitted, replace(cost, accumulate=4), CARDS["h200"], WAYS[0], 10)
+    assert answer == "only training with an update for each batch is predicted"
+
+
+# --- crossovers
+
+
+def test_a_crossover_lies_between_those_of_the_ends(file, fitted):
+    for card in ("gtx-1080", "l4", "h200"):
+        (one,) = outlook(file, fitted, CARDS[card], EAGER).crossovers
+        crossover = one.crossover
+        assert crossover.kind == "once"
+        assert crossover.low <= crossover.size <= crossover.high
+        low, _, high = np.array(one.gpu.samples).T
+        cpu = np.array([np.median(samples) for samples in one.cpu.samples])
+        # By hand: below the earliest the CPU beats the fast end, above the latest it loses to the
+        # slow one; the synthetic machine's repetitions differ by 0.2 %.
+        assert np.all((cpu < low * 1.02)[one.cpu.sizes < crossover.low])
+        assert np.all((cpu > high * 0.98)[one.cpu.sizes > crossover.high])
+
+
+def test_the_faster_card_never_crosses_later(file, fitted):
+    for card in ("gtx-1080", "rtx-4060", "h200"):
+        for way in WAYS:
+            before = (np.inf, np.inf)
+            for factor in (0.05, 0.3, 1.0, 2.0, 10.0):
+                (one,) = outlook(file, fitted, faster(CARDS[card], factor), way).crossovers
+                now = ends(one.crossover)
+                assert now[0] <= before[0] * 1.0001 and now[1] <= before[1] * 1.0001
+                before = now
+
+
+def test_without_a_band_it_is_the_crossover_of_measured_times(write):
+    """Low, point and high alike, as three repetitions that do not differ."""
+    file = loading.load_file(write(synthetic_machine.machine(noise=0.01)))
+    (pairing, *_) = pairings(file, {"Epoch": FAMILIES["Epoch"]})
+    flat = tuple(np.full(3, np.median(samples)) for samples in pairing.gpu.samples)
+    alike = replace(pairing, gpu=replace(pairing.gpu, samples=flat))
+    other = next(
+        one
+        for one in comparisons(file)
+        if one.cpu.candidates and one.gpu.label == pairing.gpu.label
+    )
+    found = banded_crossover(alike)
+    assert found.kind == other.crossover.kind == "once"
+    assert found.size == pytest.approx(other.crossover.size, rel=0.02)
+    assert found.low <= found.size <= found.high
+    assert found.high / found.low < 1.1
+
+
+def test_what_the_band_leaves_open_is_said(file, fitted):
+    wide = replace(fitted, band=np.log(1e4))
+    (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
+    assert one.crossover.kind == "ambiguous" and "noise" not in one.crossover.words
+    huge = faster(CARDS["b200"], 1e-5)
+    (one,) = outlook(file, fitted, huge).crossovers
+    assert one.crossover.kind == "never"
+    assert one.crossover.words.startswith("CPU at every size measured, 22 to ")
+
+
+# --- files
+
+
+def test_all_that_a_cpu_trained_is_predicted(file, fitted):
+    found = outlook(file, fitted, CARDS["l4"])
+    assert {one.common["model"] for one in found.networks} == set(CPU["models"])
+    assert found.problems == {}
+    for one in found.networks:
+        cost = find_cost(one.common["model"], float(one.common["batch"]))
+        steps = float(cost.fields["steps"])
+        times = predict_times(fitted, cost, CARDS["l4"], RESIDENT[0], steps)
+        assert tuple(one.gpu.samples[0].tolist()) == (times.low, times.seconds, times.high)
+        cpu = float(np.median(one.cpu.samples[0]))
+        assert one.ratio == pytest.approx(cpu / times.seconds, rel=0.02)
+        assert one.low == pytest.approx(cpu / times.high, rel=0.02)
+        assert one.high == pytest.approx(cpu / times.low, rel=0.02)
+
+
+def test_steps_are_predicted_one_by_one(write, fitted):
+    document = synthetic.document(synthetic_steps.steps(ways=()))
+    file = loading.load_file(write(document))
+    found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))
+    batches = {(one.common["model"], one.common["batch"]) for one in found.networks}
+    for one in found.networks:
+        cost = find_cost(one.common["model"], float(one.common["batch"]))
+        way = Way("eager", "pinned-async")
+        times = predict_times(fitted, cost, CARDS["rtx-4090"], way, 1)
+        assert one.gpu.samples[0][1] == times.seconds
+    rest = {model for names in found.problems.values() for model in names}
+    every = {(row.configuration["model"], row.configuration["batch"]) for row in file.rows}
+    assert batches and {model for model, _ in every - batches} == rest
+
+
+def test_the_file_s_own_card_is_not_predicted(write, fitted):
+    document = synthetic_machine.machine(models=CPU["models"])
+    document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
+    file = loading.load_file(write(document))
+    found = outlooks(file, fitted, Wanted(tuple(CARDS[name] for name in DEFAULT_CARDS), RESIDENT))
+    assert [one.card.id for one in found] == [name for name in DEFAULT_CARDS if name != "l4"]
+    for one in found:  # against the CPU alone: no measured GPU's row is in it
+        assert all(each.gpu.samples[0][0] < each.gpu.samples[0][2] for each in one.networks)
+        assert len(one.networks) == len(CPU["models"])
+
+
+def test_a_file_is_not_touched(file, fitted):
+    names = [row.name for row in file.rows]
+    outlooks(file, fitted, Wanted((CARDS["l4"],)))
+    assert [row.name for row in file.rows] == names
+    assert all(row.configuration["device"] == "cpu" for row in file.rows)
+
+
+def test_other_networks_of_that_name_and_unusual_training_are_not_predicted(file, fitted):
+    rows = [_changed(row) for row in file.rows]
+    found = outlook(replace(file, rows=tuple(rows)), fitted, CARDS["l4"])
+    reasons = {names: reason for reason, names in found.problems.items()}
+    assert reasons["disc-5",] == "it is not the network of that name here"
+    assert "one wait an epoch" in reasons["disc-6",]
+
+
+def _changed(row: Row) -> Row:
+    """Another network of the name disc-5, and disc-6 with its loss read after each step."""
+    if row.configuration.get("model") == "disc-5":
+        return replace(row, counters={**row.counters, "params": 807.0})
+    if row.configuration.get("model") == "disc-6":
+        return replace(row, configuration={**row.configuration, "loss": "step"})
+    return row
+
+
+def test_unknown_networks_need_bench(write, fitted, monkeypatch, tmp_path):
+    monkeypatch.setattr(predict, "BENCH_PATH", tmp_path / "none")
+    models = ("disc-4", "disc-8", "mlp-784-512-10")
+    file = loading.load_file(write(synthetic_machine.machine(modes=(), models=models)))
+    found = outlook(file, fitted, CARDS["l4"])
+    (reason,) = found.problems
+    assert found.problems[reason] == ("mlp-784-512-10",) and "bench is not built" in reason
+
+
+def test_one_batch_can_be_asked_for(file, fitted):
+    (found,) = outlooks(file, fitted, Wanted((CARDS["l4"],), RESIDENT, batch="10"))
+    assert [one.common["model"] for one in found.networks] == ["heart"] and not found.crossovers
+
+
+def test_precisions_are_compared_with_the_cpu_s_plainest(file, fitted):
+    wanted = Wanted((CARDS["h200"],), RESIDENT, "bf16")
+    (found,) = outlooks(file, fitted, wanted)
+    (one,) = found.crossovers
+    assert one.common["precision"] == "bf16 (CPU: f32)"
+
+
+# --- words
+
+
+def test_every_sentence_says_that_nothing_was_measured(file, fitted):
+    ways = (EAGER, Way("eager", "pinned-async"))
+    wanted = Wanted(tuple(CARDS[name] for name in DEFAULT_CARDS), ways)
+    found = verdicts(outlooks(file, fitted, wanted))
+    assert [one.card.id for one in found] == list(DEFAULT_CARDS)
+    for verdict in found:
+        text = sentence(verdict)
+        assert text.endswith(f"{NOT_MEASURED}.") and short_name(verdict.card) in text
+        assert f"the GPU would win {verdict.comparison.crossover.words}" in text
+        assert verdict.chosen.way.data == "resident"
+    said = clause(found)
+    assert said.startswith(f"{NOT_MEASURED}: a GPU would win from somewhere between ")
+    assert clause([]) == ""
+
+
+def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
+    (verdict,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],))))
+    latest = {
+        one.way: ends(one.crossovers[0].crossover)[1]
+        for one in verdict.outlooks
+        if one.way.data == "resident"
+    }
+    assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("graph", "resident")

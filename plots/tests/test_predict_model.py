@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of a step on a card: its parts, its slopes, and what a faster card does to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plots.analysis.predict_model import (
+    CEILINGS,
+    EXPECTED,
+    PARAMETERS,
+    SPREADS,
+    Demand,
+    Stack,
+    busy,
+    demand,
+)
+from plots.analysis.predict_ways import (
+    WAYS,
+    Band,
+    Way,
+    launch,
+    overhead,
+    published,
+)
+from plots.cards import Card, load_cards
+from plots.costs import find_cost
+
+CARDS = load_cards()
+NETWORKS = [("disc-2", 100), ("disc-9", 100), ("disc-12", 100), ("heart", 10), ("lstm", 128)]
+NETWORKS += [("fcn-s", 64), ("alexnet-s", 16), ("resnet-56", 128)]
+
+
+def asked(network: str, batch: int, card: Card, precision: str = "f32") -> Demand:
+    cost = find_cost(network, batch, precision)
+    assert cost
+    found = demand(cost, card)
+    assert isinstance(found, Demand), found
+    return found
+
+
+def changed(card: Card, **factors: float) -> Card:
+    """`card` with some of its figures times these."""
+    figures = {
+        name: replace(figure, value=figure.value * factors.get(name, 1.0))
+        for name, figure in card.figures.items()
+    }
+    return replace(card, figures=figures)
+
+
+def without(card: Card, name: str) -> Card:
+    return replace(card, figures={key: one for key, one in card.figures.items() if key != name})
+
+
+def seconds(found: Demand, parameters: np.ndarray = EXPECTED) -> float:
+    return float(np.exp(Stack([found]).log_seconds(parameters)[0]))
+
+
+def some_parameters(count: int) -> np.ndarray:
+    generator = np.random.default_rng(13)
+    return EXPECTED + SPREADS * generator.standard_normal((count, len(PARAMETERS)))
+
+
+def test_slopes_are_those_of_finite_differences():
+    demands = [asked(*network, CARDS["a100"], "tf32") for network in NETWORKS]
+    demands += [replace(one, operations=0.0, launches=3e-4) for one in demands]
+    stack = Stack(demands)
+    for parameters in some_parameters(5):
+        slopes = stack.jacobian(parameters)
+        for place in range(len(PARAMETERS)):
+            step = np.zeros(len(PARAMETERS))
+            step[place] = 1e-6
+            ends = (stack.log_seconds(parameters + step), stack.log_seconds(parameters - step))
+            assert slopes[:, place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
+
+
+def test_demands_in_a_stack_do_not_touch_each_other():
+    demands = [asked(*network, CARDS["l4"]) for network in NETWORKS]
+    together = Stack(demands).log_seconds(EXPECTED)
+    assert together == pytest.approx([np.log(seconds(one)) for one in demands], rel=1e-12)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_step_is_never_faster_than_its_operations_at_full_efficiency(network):
+    card, cost = CARDS["rtx-4090"], find_cost(*network)
+    assert cost
+    flops = sum(
+        2.0 * one.m * one.n * one.k * one.count * each.count
+        for each in cost.operations
+        for one in each.products
+    )
+    perfect = np.zeros(len(PARAMETERS))
+    perfect[5] = -50.0  # launches take nothing
+    least = flops / card.figures["f32_flops"].value
+    bandwidth = card.figures["memory_bytes_per_second"].value
+    least += sum(each.bytes * each.count for each in cost.operations) / bandwidth
+    assert seconds(asked(*network, card), perfect) >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("figure", ["f32_flops", "memory_bytes_per_second"])
+def test_more_arithmetic_or_bandwidth_is_never_slower(network, figure):
+    for parameters in some_parameters(4):
+        before = np.inf
+        for factor in (0.5, 1.0, 1.7, 4.0, 30.0):
+            now = seconds(asked(*network, changed(CARDS["h200"], **{figure: factor})), parameters)
+            assert now <= before
+            before = now
+
+
+def test_what_a_figure_doubles_is_halved():
+    """Twice the arithmetic and bandwidth leaves half of the device's part."""
+    card = CARDS["a100"]
+    twice = changed(card, f32_flops=2.0, memory_bytes_per_second=2.0)
+    for network in NETWORKS:
+        parts = [Stack([asked(*network, one)]).device_seconds(EXPECTED)[0] for one in (card, twice)]
+        assert parts[0] == pytest.approx(2 * parts[1])
+
+
+def test_busy_is_a_share():
+    generator = np.random.default_rng(4)
+    for m, n, k, multiprocessors in generator.integers(1, 5000, (300, 4)).tolist():
+        share = busy(m, n, k, multiprocessors)
+        assert 0 < share < 1
+        assert busy(m, n, k, 0) >= share  # where their number is unknown, none is idle
+        assert busy(m, n, k, 1) >= share
+
+
+def test_busy_by_hand():
+    whole = 64 / (64 + 16)  # of the largest tile's balance: 128 · 128 / 256 against 16
+    assert busy(1280, 1280, 64, 100) == pytest.approx(whole)  # 100 tiles for 100
+    assert busy(1280, 1280, 64, 50) == pytest.approx(whole)  # in two full turns
+    # 101 multiprocessors leave one idle.
+    assert busy(1280, 1280, 64, 101) == pytest.approx(whole * 100 / 101)
+    # One column fills one of 32 of the smallest tile, whose balance is 16 against 16.
+    assert busy(32, 1, 63, 1) == pytest.approx(1 / 32 / 2)
+    # A long inner dimension is split among those that would be idle.
+    assert busy(128, 128, 1024, 16) == pytest.approx(whole)
+    assert busy(128, 128, 63, 16) < whole
+
+
+def test_what_is_missing_is_said():
+    cost = find_cost("disc-4", 100)
+    assert cost
+    for name in ("f32_flops", "memory_bytes_per_second"):
+        assert demand(cost, without(CARDS["h200"], name)) == f"no source gives its {name}"
+    assert "list" in str(demand(replace(cost, operations=()), CARDS["h200"]))
+    tf32 = replace(cost, precision="tf32")
+    assert demand(tf32, CARDS["gtx-980"]) == "no source gives its tf32_flops"
+    assert set(CEILINGS) == {"f32", "tf32", "bf16", "f16"}
+
+
+# --- what software, driver and link add
+
+
+def test_the_host_launches_and_waits():
+    cost, card = find_cost("disc-2", 100), CARDS["rtx-4090"]
+    assert cost
+    # bench --cost: 7 launches a step eagerly; in graphs two more, which copy the batch.
+    eager = overhead(cost, card, Way("eager", "resident"), 10)
+    assert _same(eager, launch("eager") * 70 + published("wait"))
+    graph = overhead(cost, card, Way("graph", "resident"), 10)
+    assert _same(graph, launch("graph") * 90 + published("graph_launch") * 10 + published("wait"))
+    whole = overhead(cost, card, Way("graph-epoch", "resident"), 10)
+    assert _same(whole, launch("graph") * 70 + published("graph_launch") + published("wait"))
+
+
+def _same(one: Band | str, other: Band) -> bool:
+    assert isinstance(one, Band), one
+    return (one.low, one.high) == pytest.approx((other.low, other.high))
+
+
+def test_copies_take_time_and_beside_the_steps_at_best_none():
+    cost, card = find_cost("fcn-r", 1024), CARDS["rtx-4090"]
+    assert cost
+    resident, pinned, beside = (
+        overhead(cost, card, Way("eager", data), 1)
+        for data in ("resident", "pinned", "pinned-async")
+    )
+    assert isinstance(resident, Band) and isinstance(pinned, Band) and isinstance(beside, Band)
+    copied = (cost.work(Way("eager", "pinned").configuration).bytes_to_device or 0) / 4
+    link = card.figures["link_bytes_per_second"].value
+    copies = published("small_copy") * 2
+    assert pinned.low - resident.low == pytest.approx(copied / link + copies.low)
+    assert pinned.high - resident.high == pytest.approx(2 * copied / link + copies.high)
+    assert (beside.low, beside.high) == (resident.low, pinned.high)
+
+
+def test_bands_are_ordered_and_graphs_launch_no_slower():
+    for execution in ("eager", "graph"):
+        assert 0 < launch(execution).low <= launch(execution).middle <= launch(execution).high
+    assert launch("graph").low <= launch("eager").low
+    assert launch("graph").high <= launch("eager").high
+    assert Band(0.0, 4.0).middle == 2.0
+
+
+def test_what_an_overhead_lacks_is_said():
+    cost = find_cost("disc-2", 100)
+    assert cost
+    card = without(CARDS["h200"], "link_bytes_per_second")
+    assert isinstance(overhead(cost, card, WAYS[0], 1), Band)
+    streamed = overhead(cost, card, Way("eager", "pinned"), 1)
+    assert streamed == "no source gives its link_bytes_per_second"
+    assert "does not count" in str(overhead(cost, card, Way("graph-epoch", "pinned"), 1))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plots/reference/costs.json holds what `bench --cost` counts.
+
+python tests/test_costs.py      count again, and write the file
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from bench_runs import NAMES, bench, needs_bench  # noqa: E402
+
+from plots.analysis.cost import Cost, Operation, parse_cost  # noqa: E402
+from plots.analysis.predict_data import fastest_rates, name_of  # noqa: E402
+from plots.cards import load_cards  # noqa: E402
+from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed  # noqa: E402
+from plots.published import load_published  # noqa: E402
+
+PRECISIONS = ("f32", "bf16")
+
+
+def published() -> list[tuple[str, int, str]]:
+    """Network, batch and precision of what was published and predictions are fitted to, or tested
+    with."""
+    cards = load_cards()
+    points = {(name_of(one), one.batch, "f32") for one in load_published() if one.batch and one.gpu}
+    return sorted(
+        {key for key in points if key[0].startswith("mlp-") or key[0] in NAMES}
+        | {
+            (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
+            for rate in fastest_rates()
+            if rate.network in NAMES and rate.card in cards
+        }
+    )
+
+
+def count(model: str, batch: int | None, precision: str) -> str:
+    """What bench says; the batch is the network's own where it is None."""
+    size = [] if batch is None else [f"--batch={batch}", f"--rows={batch}"]
+    widths = model.removeprefix("mlp-").replace("-", ",")
+    network = f"--mlp={widths}" if model.startswith("mlp-") else f"--model={model}"
+    done = bench("--cost", network, f"--precision={precision}", *size)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def outputs() -> list[str]:
+    own = [count(model, None, precision) for model in NAMES for precision in PRECISIONS]
+    known = {(cost.model, cost.batch, cost.precision) for cost in map(parsed, own)}
+    return own + [count(*key) for key in published() if key not in known]
+
+
+def parsed(text: str) -> Cost:
+    return parse_cost("bench", text)
+
+
+def amounts(cost: Cost) -> Counter[Operation]:
+    """The operations, each on its own, with the products of one sorted and merged."""
+    found: Counter[Operation] = Counter()
+    for each in cost.operations:
+        products: Counter[tuple[int, int, int]] = Counter()
+        for one in each.products:
+            products[one.m, one.n, one.k] += one.count
+        alike = (each.kind, each.flops, each.bytes, each.launches, tuple(sorted(products.items())))
+        found[alike] += each.count
+    return found
+
+
+@needs_bench
+def test_the_kept_costs_are_what_bench_counts():
+    for text in outputs():
+        counted = parsed(text)
+        kept = find_cost(counted.model, counted.batch, counted.precision)
+        assert kept is not None, f"python tests/test_costs.py ({counted.model} is missing)"
+        assert amounts(kept) == amounts(counted), "python tests/test_costs.py"
+        for name in ("params", "rows", "steps", "accumulate"):
+            assert kept.fields[name] == counted.fields[name], "python tests/test_costs.py"
+        epoch = counted.fields["epoch"]
+        del epoch["device_launches"]["cpu"]
+        assert kept.fields["epoch"] == epoch, "python tests/test_costs.py"
+
+
+@needs_bench
+def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
+    for precision, other in SAME_AS.items():
+        for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
+            one, two = parsed(count(model, None, precision)), parsed(count(model, None, other))
+            assert one.operations == two.operations
+            ours, theirs = one.fields["epoch"], two.fields["epoch"]
+            assert ours["device_launches"]["cuda"] == theirs["device_launches"]["cuda"]
+            assert ours["bytes"] == theirs["bytes"]
+
+
+def test_the_kept_costs_add_up():
+    for line in COSTS_PATH.read_text(encoding="utf-8").splitlines():
+        cost, step = parsed(line), json.loads(line)["step"]
+        for name in ("flops", "bytes", "launches"):
+            total = sum(getattr(each, name) * each.count for each in cost.operations)
+            assert abs(total - step[name]) <= 1e-9 * step[name]
+
+
+if __name__ == "__main__":
+    COSTS_PATH.write_text(packed(map(json.loads, outputs())), encoding="utf-8")
+    print(f"wrote {COSTS_PATH}")
