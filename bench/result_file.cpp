@@ -198,7 +198,7 @@ void ResultFile::put(const std::string& name, const Json& facts, const std::vect
     std::error_code ignored;
     throw std::runtime_error(std::string(error.what()) + (std::filesystem::exists(current_, ignored)
                                                               ? "; it keeps the rows before " + name
-                                                              : "; its rows are lost"));
+                                                              : "; it is gone, with its rows"));
   }
 }
 
