@@ -33,7 +33,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/refine/pair_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refine/refine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refine/earlier.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/refine/limits.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/refine/refine_limits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refine/search.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reporter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/require_memory.cpp

@@ -50,14 +50,14 @@ class Formula {
     if (with_gpu) {
       devices_.all.push_back(planned_gpu());
     }
-    register_epochs(arguments_, devices_, rows_);
-    for (const std::string& name : rows_.names()) {
-      taken_[name] = std::vector<double>(9, seconds(name));
+    register_epochs(arguments_, devices_, rows);
+    for (const std::string& name : rows.names()) {
+      taken[name] = std::vector<double>(9, seconds(name));
     }
   }
 
   double seconds(const std::string& name) {
-    const Row& row = rows_[name];
+    const Row& row = rows[name];
     const double size = parameters(row);
     if (key(row, "device") == "cpu") {
       const double threads = std::stod(key(row, "cpu_threads"));
@@ -71,28 +71,28 @@ class Formula {
 
   [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
     return find_contest(
-        kind, rows_, [&](const std::string& name) { return taken_[name]; }, cores);
+        kind, rows, [&](const std::string& name) { return taken[name]; }, cores);
   }
 
   Json refined(Refine kind, const RefineLimits& limits = {},
                const std::vector<std::string>& models = {}) {
     Json last;
-    refine(kind, arguments_, devices_, rows_,
+    refine(kind, arguments_, devices_, rows,
            {.repeat =
                 [&](const std::string& name) {
                   order.push_back(name);
                   return std::optional(seconds(name));
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
-            .seconds = [&](const std::string& name) { return taken_[name]; },
+            .seconds = [&](const std::string& name) { return taken[name]; },
             .models = models},
            limits, [&](const Json& json) { last = json; });
     return last;
   }
 
   std::vector<std::string> order, finished;
-  std::map<std::string, std::vector<double>> taken_;
-  Rows rows_;
+  std::map<std::string, std::vector<double>> taken;
+  Rows rows;
 
  private:
   Arguments arguments_;
@@ -128,10 +128,10 @@ TEST(RefineRun, MeasuresRowsOfEachSizeInTurn) {
   std::string threads;
   for (std::size_t i = 0; i < 8; ++i) {
     threads += formula.order[i].back();
-    EXPECT_EQ(key(formula.rows_[formula.order[i]], "model"), key(formula.rows_[first], "model"));
+    EXPECT_EQ(key(formula.rows[formula.order[i]], "model"), key(formula.rows[first], "model"));
   }
   EXPECT_EQ(threads, "12211221");
-  const Row& row = formula.rows_[first];
+  const Row& row = formula.rows[first];
   EXPECT_TRUE(row.is_quiet);
   EXPECT_GT(row.min_time_seconds, 0);
   std::int64_t pairs = 0;
@@ -162,8 +162,8 @@ TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
 
 TEST(RefineRun, LeavesOutRowsWithoutTimes) {
   Formula formula(all_discs);
-  formula.rows_[formula.rows_.names()[0]].result.outcome = Outcome::failed;
-  formula.taken_[formula.rows_.names()[3]].clear();
+  formula.rows[formula.rows.names()[0]].result.outcome = Outcome::failed;
+  formula.taken[formula.rows.names()[3]].clear();
   EXPECT_EQ(formula.contest(Refine::threads)->ladder.size(), 9U);
 }
 
@@ -210,8 +210,8 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
   EXPECT_EQ(sizes.refinements.size(), 1U);
 
   Formula formula(all_discs);
-  formula.taken_[name + "1"] = {1e-3};
-  formula.taken_[name + "2"] = {2e-3};
+  formula.taken[name + "1"] = {1e-3};
+  formula.taken[name + "2"] = {2e-3};
   const Json json = formula.refined(Refine::threads, {}, sizes.models);
   EXPECT_EQ(json["ladder"].size(), 12U);
   for (const Json& size : json["sizes"]) {

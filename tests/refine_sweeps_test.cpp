@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../bench/refine/pair_test.h"
-#include "../bench/refine/limits.h"
+#include "../bench/refine/refine_limits.h"
 #include "../bench/refine/search.h"
 
 namespace crossover::test {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "crossover/disc.h"
-#include "limits.h"
+#include "refine_limits.h"
 
 namespace crossover::bench {
 namespace {

@@ -3,6 +3,7 @@
 // what is measured. docs/method/refinement.md gives the method and its sources.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -42,7 +43,7 @@ class PairTest {
 
   double log_error_;
   std::int64_t most_pairs_;
-  std::int64_t won_[2] = {0, 0};
+  std::array<std::int64_t, 2> won_{};
   std::int64_t ties_ = 0;
 };
 

@@ -12,7 +12,7 @@
 #include "../device.h"
 #include "../row.h"
 #include "contest.h"
-#include "limits.h"
+#include "refine_limits.h"
 
 namespace crossover::bench {
 
