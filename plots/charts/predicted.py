@@ -129,7 +129,11 @@ def _draw_epochs(
     handles += [_draw_band(axes, one, place) for place, one in enumerate(series)]
     _draw_range(axes, compared)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    finish(figure, "If this machine had a GPU: epochs", _lines(file, compared, fit), handles)
+    finish(figure, _title(file, "epochs"), _lines(file, compared, fit), handles)
+
+
+def _title(file: File, what: str) -> str:
+    return f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {what}"
 
 
 def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
@@ -236,9 +240,7 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
         devices(file),
         f"points: measured; bars: {NOT_MEASURED}, {_behind(fit)}",
     ]
-    finish(
-        figure, f"If this machine had a GPU: {FAMILIES[MINIBATCH].title.lower()}", lines, handles
-    )
+    finish(figure, _title(file, FAMILIES[MINIBATCH].title.lower()), lines, handles)
 
 
 def _draw_steps_of_cpu(axes: Axes, file: File, networks: Sequence[SpeedUp]) -> Artist:
