@@ -49,6 +49,7 @@ std::string counted(const std::vector<std::string>& open, Rows& rows) {
     ++families[rows[name].configuration.front().second];
   }
   std::vector<std::string> parts;
+  parts.reserve(families.size());
   for (const auto& [family, count] : families) {
     parts.push_back(std::to_string(count) + " " + family);
   }
