@@ -202,19 +202,22 @@ class Refinement {
          << contest_.words(contest_.second) << ": ";
     for (const Interval& interval : found.intervals) {
       const bool is_second = interval.below == Winner::first;
-      text << contest_.words(is_second ? contest_.second : contest_.first) << " faster ";
+      const std::string above = contest_.words(is_second ? contest_.second : contest_.first);
+      const std::string below = contest_.words(is_second ? contest_.first : contest_.second);
       const auto parameters = [&](std::size_t place) {
         return counted(disc_sizes()[place].parameters);
       };
       if (interval.low && interval.high) {
-        text << "from a size between " << parameters(*interval.low) << " and "
+        text << above << " faster from a size between " << parameters(*interval.low) << " and "
              << parameters(*interval.high) << " parameters";
       } else if (interval.high) {
-        text << "from " << parameters(*interval.high) << " parameters at the latest";
+        text << "first sure win of " << above << " at " << parameters(*interval.high)
+             << " parameters, none of " << below << " before";
       } else if (interval.low) {
-        text << "from " << parameters(*interval.low) << " parameters at the earliest";
+        text << "last sure win of " << below << " at " << parameters(*interval.low)
+             << " parameters, none of " << above << " behind";
       } else {
-        text << "from a size that no pairs are sure of";
+        text << "no sure win where the winner seemed to change";
       }
       text << "; ";
     }

@@ -51,10 +51,12 @@ def _interval_words(interval: PairedInterval, sides: tuple[str, str]) -> str:
     if low is not None and high is not None:
         return f"{above} from between {units.count(low)} and {units.count(high)} parameters"
     if high is not None:
-        return f"{above} from {units.count(high)} parameters at the latest"
+        return (
+            f"first sure win of {above} at {units.count(high)} parameters, none of {below} before"
+        )
     if low is not None:
-        return f"{below} up to {units.count(low)} parameters at least"
-    return f"{above} from a size that no pairs are sure of"
+        return f"last sure win of {below} at {units.count(low)} parameters, none of {above} behind"
+    return "no sure win where the winner seemed to change"
 
 
 def disagree(crossover: Crossover, one: Refinement) -> bool:

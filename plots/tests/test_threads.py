@@ -211,9 +211,9 @@ def test_pairs_in_words():
     words = [pairs_words(refinement(PairedInterval("second", *end)), sides) for end in ends]
     assert words == [
         "1 thread from between 10 and 12 parameters",
-        "1 thread from 12 parameters at the latest",
-        "2 threads up to 10 parameters at least",
-        "1 thread from a size that no pairs are sure of",
+        "first sure win of 1 thread at 12 parameters, none of 2 threads before",
+        "last sure win of 2 threads at 10 parameters, none of 1 thread behind",
+        "no sure win where the winner seemed to change",
     ]
     many = [PairedInterval("first", 10, 12)] * 5
     assert pairs_words(refinement(*many), sides).endswith("; 2 more changes")
