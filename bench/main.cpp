@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <new>
 #include <utility>
 
 #include "arguments.h"
@@ -38,15 +39,17 @@ Rows registered(const Arguments& arguments, Devices& devices) {
   return rows;
 }
 
-int measure(const Arguments& arguments, const std::vector<std::string>& command, Spent& spent) {
+int measure(Arguments arguments, const std::vector<std::string>& command, Spent& spent) {
   Devices devices = find_devices(arguments.cuda);
   const bool only_plans = arguments.action == Action::plan;
   if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     devices.all.push_back(planned_gpu());
   }
-  Rows rows = registered(arguments, devices);
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
+  arguments.sweep.repetitions = flags.repetitions();
+  arguments.sweep.min_time_seconds = flags.min_time_seconds();
+  Rows rows = registered(arguments, devices);
   std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
   if (arguments.budget_seconds && !arguments.sweep.by_worth) {
     plan = by_question(plan, rows);
@@ -117,6 +120,9 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     say(error.what());
     return exit_usage;
+  } catch (const std::bad_alloc&) {
+    say("out of memory; the result file has the rows that were finished");
+    return exit_row_failed;
   } catch (const std::exception& error) {
     say(error.what());
     return exit_row_failed;

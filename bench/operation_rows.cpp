@@ -61,14 +61,18 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
-  row.expected =
-      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
-  if (!is_given(arguments, "--benchmark_repetitions")) {
+  if (is_given(arguments, "--benchmark_repetitions")) {
+    chosen.repetitions = arguments.sweep.repetitions;
+  } else {
     row.repetitions = chosen.repetitions;
   }
-  if (!is_given(arguments, "--benchmark_min_time")) {
+  if (is_given(arguments, "--benchmark_min_time")) {
+    chosen.min_time_seconds = arguments.sweep.min_time_seconds;
+  } else {
     row.min_time_seconds = chosen.min_time_seconds;
   }
+  row.expected =
+      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
 }
 
 std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {

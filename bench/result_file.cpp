@@ -158,6 +158,7 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   if (earlier) {
     current_ = earlier->path;
     context_ = std::move(earlier->context);
+    context_["crossover"].erase("budget");
     rows_ = std::move(earlier->rows);
     earlier_rows_ = rows_.size();
     remove_leftovers(current_);
@@ -197,7 +198,7 @@ void ResultFile::put(const std::string& name, const Json& facts, const std::vect
     std::error_code ignored;
     throw std::runtime_error(std::string(error.what()) + (std::filesystem::exists(current_, ignored)
                                                               ? "; it keeps the rows before " + name
-                                                              : "; its rows are lost"));
+                                                              : "; it is gone, with its rows"));
   }
 }
 

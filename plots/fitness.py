@@ -17,7 +17,7 @@ SWEEPS = ("default", "full")
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
 _ALLOWED = re.compile(
-    r"--(sweep|cuda|out|memory-limit|benchmark_(?!filter)[a-z_]+|v)(=.*)?", re.DOTALL
+    r"--(sweep|cuda|out|memory-limit|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?", re.DOTALL
 )
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
@@ -55,7 +55,7 @@ def praise(file: File) -> str:
 def _run_faults(file: File) -> Iterator[str]:
     run, software = file.run, file.software
     if not file.complete:
-        yield "the run was interrupted, so rows are missing: measure again"
+        yield f"the run was {file.ended}, so rows are missing: go on with --resume"
     if not software.commit:
         yield "it does not state its commit: build in a git checkout"
     if software.dirty:

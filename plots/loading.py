@@ -100,15 +100,27 @@ def file_of(path: Path, document: dict[str, Any]) -> File:
     """What `document` of the newest version holds; raises BadFileError."""
     context = document["context"]
     crossover = context["crossover"]
+    _check_parts(path, document)
     return File(
         path=path,
         date=_date(path, context["date"]),
         complete=crossover["complete"],
         machine=_machine(crossover["machine"]),
         software=_software(crossover["software"]),
-        run=_run(crossover["configuration"]),
+        run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ()))),
     )
+
+
+def _check_parts(path: Path, document: dict[str, Any]) -> None:
+    """Each row is of one part of the run: they stand in the order of the parts."""
+    parts, rows = document["context"]["crossover"].get("parts"), len(document["rows"])
+    if parts is not None and (counted := sum(part["rows"] for part in parts)) != rows:
+        raise bad(
+            path,
+            'field "context.crossover.parts"',
+            f"counts {counted:,} rows but the file has {rows:,}; measure again",
+        )
 
 
 def _files_below(folder: Path) -> tuple[list[Path], list[str]]:
@@ -312,7 +324,7 @@ def _software(fields: dict[str, Any]) -> Software:
     return Software(**{name: fields[name] for name in Software.__dataclass_fields__})
 
 
-def _run(fields: dict[str, Any]) -> Run:
+def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:
     return Run(
         command=tuple(fields["command"]),
         sweep=fields["sweep"],
@@ -321,4 +333,5 @@ def _run(fields: dict[str, Any]) -> Run:
         environment=fields["environment"],
         data=fields.get("data", ""),
         flush_to_zero=fields.get("flush_to_zero"),
+        budget_seconds=budget.get("seconds"),
     )

@@ -65,6 +65,7 @@ class Run:
     environment: dict[str, str]
     data: str
     flush_to_zero: bool | None
+    budget_seconds: float | None = None  # that ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One valid result file; `complete` is False where the run was interrupted."""
+    """One valid result file; `complete` is False where the run ended before its last row."""
 
     path: Path
     date: datetime
@@ -182,3 +183,11 @@ class File:
     software: Software
     run: Run
     rows: tuple[Row, ...]
+
+    @property
+    def ended(self) -> str:
+        """What the run was, so that rows are missing: "interrupted"; empty where none are."""
+        if self.complete:
+            return ""
+        budget = self.run.budget_seconds
+        return "interrupted" if budget is None else f"ended by its budget of {budget:,.0f} s"

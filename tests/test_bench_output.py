@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where `bench` writes its results, and what is left of them when it is interrupted."""
 
+import ctypes
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -142,6 +146,158 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path: Path, repetitions:
     rows = samples(strict(path))
     # Of 40 repetitions not even one row fits.
     assert len(rows) > 0 if repetitions == 1 else rows == []
+    validate(path)
+
+
+# --- while rows are measured
+
+LONG = ("--model=disc-2", "--threads=1", *EPOCHS, "--benchmark_repetitions=1")
+LONG += ("--benchmark_min_time=0.02", "--batch=" + ",".join(map(str, range(100, 160))))
+
+
+def meanwhile(
+    path: Path,
+    change: Callable[[], object],
+    *arguments: str,
+    prepare: Callable[[], None] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A run that writes to `path`; once it has a row there, `change` is made."""
+    with subprocess.Popen(
+        [BENCH, *LONG, *arguments, f"--out={path}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=prepare,  # noqa: PLW1509 - there are no threads
+    ) as process:
+        try:
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while not (path.exists() and strict(path)["rows"]):
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.01)
+            change()
+            out, err = process.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.mark.slow
+def test_a_file_that_becomes_read_only_is_still_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert meanwhile(path, lambda: path.chmod(0o444)).returncode == 0
+    assert len(strict(path)["rows"]) == 60
+
+
+def obey_permissions() -> None:
+    """Take from the super-user what lets him write anywhere; others never had it."""
+    drop, override, search = 24, 1, 2  # PR_CAPBSET_DROP of CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    for capability in (override, search):
+        ctypes.CDLL(None).prctl(drop, capability)
+
+
+@pytest.mark.slow
+def test_a_folder_that_becomes_read_only_keeps_the_finished_rows(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "result.json"
+    path.parent.mkdir()
+    done = meanwhile(path, lambda: path.parent.chmod(0o555), prepare=obey_permissions)
+    path.parent.chmod(0o755)
+    assert done.returncode == 1
+    assert f"bench: {path} can't be written: Permission denied; it keeps the rows" in done.stderr
+    assert 0 < len(strict(path)["rows"]) < 60
+    validate(path)
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_removed_is_made_again_with_all_rows(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "result.json"
+    done = meanwhile(path, lambda: path.parent.rename(tmp_path / "moved"))
+    assert done.returncode == 0, done.stderr
+    assert len(strict(path)["rows"]) == 60
+    validate(path)
+
+
+@pytest.mark.slow
+def test_a_folder_that_can_not_be_made_again_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "result.json"
+
+    def change() -> None:
+        path.parent.rename(tmp_path / "moved")
+        path.parent.write_text("in the way", encoding="utf-8")
+
+    done = meanwhile(path, change)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"bench: {path} can't be written: Not a directory; it is gone")
+    assert done.stderr.count("\n") == 1
+    kept = tmp_path / "moved" / path.name
+    assert strict(kept)["rows"]
+    validate(kept)
+
+
+JUMPING_CLOCK = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *to) {
+  static int calls = 0;
+  long failed = syscall(SYS_clock_gettime, id, to);
+  if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+    to->tv_sec += calls++ % 2 == 0 ? -100000 : 100000;
+  return (int)failed;
+}
+time_t time(time_t *to) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (to) *to = now.tv_sec;
+  return now.tv_sec;
+}
+int gettimeofday(struct timeval *restrict to, void *restrict zone) {
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  to->tv_sec = now.tv_sec;
+  to->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path: Path) -> None:
+    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(JUMPING_CLOCK, encoding="utf-8")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    path = tmp_path / "result.json"
+    started = time.monotonic()
+    done = bench(*DISC, "--budget=3s", f"--out={path}", variables={"LD_PRELOAD": str(library)})
+    wall = time.monotonic() - started
+    assert done.returncode == 0, done.stderr
+    validate(path)
+    crossover = strict(path)["context"]["crossover"]
+    (part,) = crossover["parts"]
+    began, ended = (datetime.fromisoformat(part[when]) for when in ("start", "end"))
+    assert abs((ended - began).total_seconds()) > 99_000  # it did jump
+    assert 0 < part["timed_seconds"] < part["seconds"] <= wall
+    assert all(0 < row["real_time"] < 1000 for row in samples(strict(path)))
+
+
+@pytest.mark.slow
+def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
+
+    models = "--model=disc-2,disc-12,disc-3"  # disc-12 alone: 11 million parameters, thrice
+    done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded)
+    assert done.returncode == 1, done.stderr
+    first, *rest = strict(path)["rows"]
+    outcomes = {row["configuration"]["model"]: row.get("outcome") for row in (first, *rest)}
+    assert outcomes == {"disc-2": None, "disc-12": "skipped", "disc-3": None}
+    assert "1 of 3 rows were not measured" in done.stderr
     validate(path)
 
 

@@ -2,6 +2,8 @@
 """What ./run does with results: their names, what is kept after a signal, what is drawn."""
 
 import datetime
+import functools
+import json
 import os
 import signal
 import subprocess
@@ -69,6 +71,90 @@ def test_finished_rows_are_counted(text: str, rows: int, tmp_path: Path) -> None
     path.write_text(text, encoding="utf-8")
     assert results.finished_rows(path) == rows
     assert results.finished_rows(tmp_path / "absent.json") == 0
+
+
+# --- runs that did not finish
+
+
+def run_file(path: Path, seconds: float, **changes: object) -> Path:
+    """A result file with 3 rows of an unfinished run, last written at that time."""
+    command = ["bench", "--sweep=quick", "--budget=2m", "--out=x.json", "--model=disc-2"]
+    crossover = {
+        "complete": False,
+        "software": {"commit": "abc1234" + "0" * 33, "dirty": False},
+        "configuration": {"command": command},
+        **changes,
+    }
+    document = {"context": {"crossover": crossover}, "rows": [{}, {}, {}], "benchmarks": []}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def test_unfinished_runs_are_those_of_this_machine_and_commit(tmp_path: Path) -> None:
+    older = run_file(tmp_path / "m" / "a.json", 1000)
+    newer = run_file(tmp_path / "m" / "b.json.partial", 2000)
+    run_file(tmp_path / "m" / "b.json", 3000, complete=True)
+    run_file(tmp_path / "m" / "c.json", 4000, software={"commit": "abc1234", "dirty": True})
+    run_file(tmp_path / "m" / "d.json", 5000, software={"commit": "f" * 40, "dirty": False})
+    run_file(tmp_path / "other" / "e.json", 6000)
+    for text in ("", "{", "[]", '{"context": 1}'):
+        (tmp_path / "m" / f"{len(text)}.json").write_text(text, encoding="utf-8")
+    first, second = results.unfinished("m", "abc1234", tmp_path)
+    assert (first.out, second.out) == (newer.with_name("b.json"), older)
+    assert first.rows == 3
+    assert first.flags == ("--sweep=quick", "--model=disc-2")
+    assert [run.out.name for run in results.unfinished("m", "abc1234-dirty", tmp_path)] == [
+        "c.json"
+    ]
+    assert results.unfinished("m", "unknown", tmp_path) == []
+    assert results.unfinished("none", "abc1234", tmp_path) == []
+
+
+@pytest.fixture
+def run_of_abc1234(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for results in which ./run works, of machine m at commit abc1234."""
+    monkeypatch.setattr(results, "machine_of", lambda _: "m")
+    monkeypatch.setattr(results, "commit_of", lambda _: "abc1234")
+    for function in ("new_file", "unfinished"):
+        monkeypatch.setattr(
+            results, function, functools.partial(getattr(results, function), results=tmp_path)
+        )
+    return tmp_path / "m"
+
+
+def test_an_unfinished_run_is_offered_and_a_new_one_begun(
+    run_of_abc1234: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = run_file(run_of_abc1234 / "a.json", 1000)
+    command = ["bench", "--sweep=quick"]
+    path = RUN.destination(RUN.parse(command[1:]), command)
+    assert path != before
+    assert command == ["bench", "--sweep=quick", f"--out={path}"]
+    said = capsys.readouterr().err
+    assert f"{before} has 3 rows" in said and "./run --resume goes on with it" in said
+
+
+def test_resume_goes_on_with_the_latest_unfinished_run_and_its_flags(run_of_abc1234: Path) -> None:
+    run_file(run_of_abc1234 / "a.json", 1000)
+    latest = run_file(run_of_abc1234 / "b.json", 2000)
+    words = ["--resume", "--budget=1h"]
+    command = ["bench", *words]
+    assert RUN.destination(RUN.parse(words), command) == latest
+    assert command == ["bench", *words, "--sweep=quick", "--model=disc-2", f"--out={latest}"]
+    # bench itself refuses what differs.
+    words = ["--resume", "--sweep=full"]
+    command = ["bench", *words]
+    RUN.destination(RUN.parse(words), command)
+    assert command == ["bench", *words, "--model=disc-2", f"--out={latest}"]
+
+
+def test_resume_without_an_unfinished_run_is_refused(run_of_abc1234: Path) -> None:
+    run_file(run_of_abc1234 / "a.json", 1000, complete=True)
+    with pytest.raises(console.Failure, match="no unfinished run of commit abc1234") as caught:
+        RUN.destination(RUN.parse(["--resume"]), ["bench", "--resume"])
+    assert caught.value.code == 2
 
 
 # --- after bench

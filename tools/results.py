@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.console import ROOT, Failure, friendly
@@ -50,6 +51,51 @@ def new_file(machine: str, commit: str, today: datetime.date, results: Path = RE
         number += 1
         path = results / machine / f"{stem}-{number}.json"
     return path
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that ended before its last row."""
+
+    out: Path  # the file it is for; its rows may be beside that in a .partial
+    rows: int
+    flags: tuple[str, ...]  # bench's, but for where the rows go and how long it may take
+
+
+_OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
+_PARTIAL = ".partial"
+
+
+def unfinished(machine: str, commit: str, results: Path = RESULTS) -> list[Unfinished]:
+    """Those of this machine and commit, the latest first."""
+    with suppress(OSError):
+        files = [
+            (path.stat().st_mtime, path)
+            for pattern in ("*.json", f"*.json{_PARTIAL}")
+            for path in (results / machine).glob(pattern)
+        ]
+        found = (_unfinished(path, commit) for _, path in sorted(files, reverse=True))
+        return [run for run in found if run is not None]
+    return []
+
+
+def _unfinished(path: Path, commit: str) -> Unfinished | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        crossover = document["context"]["crossover"]
+        software = crossover["software"]
+        known, dirty = software["commit"][:7], software["dirty"]
+        own = known + ("-dirty" if dirty else "") if known else "unknown"
+        if crossover["complete"] is not False or own != commit:
+            return None
+        words = [str(word) for word in crossover["configuration"]["command"][1:]]
+        return Unfinished(
+            out=path.with_name(path.name.removesuffix(_PARTIAL)),
+            rows=len(document["rows"]),
+            flags=tuple(word for word in words if not word.startswith(_OF_ONE_RUN)),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def make_folder(folder: Path) -> None:

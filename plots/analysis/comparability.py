@@ -78,7 +78,7 @@ def _doubts(file: File) -> Iterator[str]:
     if not file.software.commit:
         yield "does not say its commit"
     if not file.complete:
-        yield "is from an interrupted run: rows are missing"
+        yield f"is from a run that was {file.ended}: rows are missing"
 
 
 def _decisive(first: File, second: File) -> dict[str, tuple[object, object]]:

@@ -178,7 +178,7 @@ def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list
     if left_out:
         lines.append("only the faster of eager and graph is drawn; the table has all")
     if not file.complete:
-        lines.append("from an interrupted run: rows are missing")
+        lines.append(f"from a run that was {file.ended}: rows are missing")
     return lines
 
 

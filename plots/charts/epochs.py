@@ -210,5 +210,5 @@ def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
         sizes = ", ".join(f"{batch:,.0f}" for batch in batches[:4])
         lines.append(f"lines: networks disc-N, batch {sizes}; large shapes: others")
     if not file.complete:
-        lines.append("from an interrupted run: rows are missing")
+        lines.append(f"from a run that was {file.ended}: rows are missing")
     return lines

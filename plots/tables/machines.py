@@ -199,7 +199,7 @@ def _name(standing: Standing, side: SideBySide, notes: dict[str, int]) -> Cell:
         other = side.baseline.machine.id
         said.append(f"No ratios, as it differs from {other}: {standing.obstacle}.")
     if not file.complete:
-        said.append("From an interrupted run: rows are missing.")
+        said.append(f"From a run that was {file.ended}: rows are missing.")
     if file.software.dirty:
         said.append("Measured with uncommitted changes.")
     name = file.machine.id

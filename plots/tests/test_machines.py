@@ -195,7 +195,7 @@ def test_part_of_a_table_keeps_the_notes_of_its_cells(write):
     assert few.notes == ("Over 1 of the 2 that the baseline has.",)
     assert [cell.marks for (cell,) in few.lines] == [(), (1,)]
     names = part(table, "title", ("machine",), general=True)
-    assert names.notes[-1].startswith("From an interrupted run")
+    assert names.notes[-1].startswith("From a run that was interrupted")
     assert len(names.notes) == len(table.notes) - 1
 
 

@@ -177,7 +177,27 @@ def test_an_interrupted_run_and_a_byte_order_mark_are_read(small, tmp_path):
     small["context"]["crossover"]["complete"] = False
     path = tmp_path / "file.json"
     path.write_text(json.dumps(small), encoding="utf-8-sig")
-    assert not loading.load_file(path).complete
+    file = loading.load_file(path)
+    assert not file.complete and file.ended == "interrupted"
+
+
+def test_a_run_that_its_budget_ended_says_so(small, write):
+    ours = small["context"]["crossover"]
+    ours["budget"] = {"seconds": 120, "used_seconds": 118.5, "left_open": ["a", "b"]}
+    assert loading.load_file(write(small)).ended == ""
+    ours["complete"] = False
+    assert loading.load_file(write(small)).ended == "ended by its budget of 120 s"
+
+
+def test_parts_of_a_run_count_all_its_rows(small, write):
+    part = {"start": "2026-11-22T05:16:11+00:00", "end": "2026-11-22T05:17:11+00:00"}
+    part |= {"load_average": [1, 1, 1], "load_average_end": [2.5, 2, 1], "seconds": 60}
+    ours = small["context"]["crossover"]
+    ours["parts"] = [{**part, "rows": 1}, {**part, "rows": 0}]
+    assert loading.load_file(write(small)).complete
+    ours["parts"].append({**part, "rows": 1})
+    with pytest.raises(loading.BadFileError, match="counts 2 rows but the file has 1"):
+        loading.load_file(write(small))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def build(files: Sequence[File], context: Context) -> Section:
 def _block(file: File) -> Block:
     points = []
     if not file.complete:
-        points.append("The run was interrupted, so rows are missing.")
+        points.append(f"The run was {file.ended}, so rows are missing.")
     if file.software.dirty:
         points.append("Measured from a checkout with uncommitted changes.")
     missing, flagged = missing_table(file), _flagged(file)

@@ -76,7 +76,7 @@ def measured(file: File) -> str:
         devices += f"; {file.machine.gpu}"
     dirty = " with uncommitted changes" if file.software.dirty else ""
     commit = f", commit {file.software.commit[:7]}{dirty}" if file.software.commit else ""
-    interrupted = "" if file.complete else "; interrupted, so rows are missing"
+    interrupted = "" if file.complete else f"; {file.ended}, so rows are missing"
     return f"{devices}; measured on {file.date.date().isoformat()}{commit}{interrupted}"
 
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose turn it is among rows of the same work, on devices that compute nothing.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../bench/benchmark_flags.h"
+#include "../bench/turns.h"
+
+namespace crossover::test {
+namespace {
+
+using namespace bench;
+using Names = std::vector<std::string>;
+
+/// Two devices, rows on them, and what they did in which order.
+class Turns : public testing::Test {
+ protected:
+  Turns() {
+    BenchmarkFlags({}, repetitions, min_time_seconds).initialize();
+    for (const bool is_host : {true, false}) {
+      devices_.push_back(std::make_unique<Device>());
+      devices_.back()->backend = make_cpu_backend();
+      devices_.back()->is_host = is_host;
+    }
+  }
+
+  /// Its name: "cpu disc-2", say.
+  void add(const std::string& device, const std::string& model, int threads = 1) {
+    const bool on_cpu = device == "cpu";
+    Configuration configuration{{"family", "Epoch"}, {"model", model}, {"device", device}};
+    if (on_cpu) {
+      configuration.emplace_back("cpu_threads", std::to_string(threads));
+    }
+    const std::string shown =
+        device + " " + model + (threads > 1 ? " " + std::to_string(threads) : "");
+    Row row{.configuration = configuration, .device = devices_[on_cpu ? 0 : 1].get()};
+    row.make = [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+      if (held_ >= room_) {
+        log_.push_back(shown + " has no room");
+        throw OutOfMemory("not enough memory");
+      }
+      if (shown == failing_) {
+        throw std::runtime_error("wrong");
+      }
+      return std::make_unique<Logged>(*this, shown);
+    };
+    rows_.add(std::move(row));
+    plan_.push_back({.name = rows_.names().back(), .pass = "Epoch"});
+    shown_[plan_.back().name] = shown;
+  }
+
+  Names measured(bool shuffled = false) {
+    Spent spent;
+    Names names;
+    for (const PlannedRow& planned : plan_) {
+      names.push_back(planned.name);
+    }
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Reporter reporter(rows_, names, {});
+    Sampler sampler(rows_, reporter, spent, min_time_seconds);
+    measure_all(plan_, rows_, sampler, repetitions, shuffled);
+    testing::internal::GetCapturedStdout();
+    testing::internal::GetCapturedStderr();
+    unmeasured_ = reporter.unmeasured();
+    EXPECT_EQ(held_, 0);
+    EXPECT_EQ(spent.timed > 0, unmeasured_ < plan_.size());
+    EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile, spent.all());
+    return log_;
+  }
+
+  static constexpr int repetitions = 3;
+  static constexpr double min_time_seconds = 1e-6;
+  int room_ = 100;  ///< rows that the memory holds at once
+  int held_ = 0;
+  std::string failing_;
+  std::size_t unmeasured_ = 0;
+  std::vector<PlannedRow> plan_;
+  Rows rows_;
+  std::map<std::string, std::string> shown_;
+
+ private:
+  class Logged : public PreparedBenchmark {
+   public:
+    Logged(Turns& test, std::string shown) : test_(test), shown_(std::move(shown)) {
+      ++test_.held_;
+    }
+    ~Logged() override { --test_.held_; }
+    Logged(const Logged&) = delete;
+    Logged& operator=(const Logged&) = delete;
+    void run() override { ran_ = true; }
+    void check() override {
+      ASSERT_TRUE(ran_);
+      if (test_.log_.empty() || test_.log_.back() != shown_ || !is_trial_) {
+        test_.log_.push_back(shown_);
+      }
+      is_trial_ = true;
+    }
+    void start() override { is_trial_ = false; }
+
+   private:
+    Turns& test_;
+    std::string shown_;
+    bool ran_ = false;
+    bool is_trial_ = true;
+  };
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  Names log_;
+};
+
+/// Trials of a first repetition come in a row: how often is not what these tests are about.
+Names without_repeats(const Names& log) {
+  Names found;
+  for (const std::string& name : log) {
+    if (found.empty() || found.back() != name) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+TEST_F(Turns, AlternateBetweenDevicesThatDoTheSameWork) {
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  add("cpu", "disc-3");
+  add("cuda", "disc-3");
+  EXPECT_EQ(without_repeats(measured()),
+            (Names{"cpu disc-2", "cuda disc-2", "cpu disc-2", "cuda disc-2", "cpu disc-2",
+                   "cuda disc-2", "cpu disc-3", "cuda disc-3", "cpu disc-3", "cuda disc-3",
+                   "cpu disc-3", "cuda disc-3"}));
+  EXPECT_EQ(unmeasured_, 0U);
+}
+
+TEST_F(Turns, FollowEachOtherOnOneDevice) {
+  add("cpu", "disc-2", 1);
+  add("cpu", "disc-2", 2);
+  EXPECT_EQ(without_repeats(measured()), (Names{"cpu disc-2", "cpu disc-2 2"}));
+}
+
+TEST_F(Turns, AlternateOnOneDeviceWhereTheyAreShuffled) {
+  add("cpu", "disc-2", 1);
+  add("cpu", "disc-2", 2);
+  EXPECT_GE(without_repeats(measured(true)).size(), 4U);  // each round has both
+}
+
+TEST_F(Turns, AreLeftByARowThatFails) {
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  failing_ = "cuda disc-2";
+  EXPECT_EQ(without_repeats(measured()), Names{"cpu disc-2"});
+  EXPECT_EQ(unmeasured_, 1U);
+  EXPECT_EQ(rows_[plan_[1].name].result.outcome, Outcome::failed);
+}
+
+TEST_F(Turns, ComeLaterForARowThatDoesNotFitBesideTheOthers) {
+  add("cpu", "disc-2", 1);
+  add("cuda", "disc-2");
+  add("cpu", "disc-2", 2);
+  room_ = 2;
+  EXPECT_EQ(without_repeats(measured()),
+            (Names{"cpu disc-2", "cuda disc-2", "cpu disc-2 2 has no room", "cpu disc-2",
+                   "cuda disc-2", "cpu disc-2", "cuda disc-2", "cpu disc-2 2"}));
+  EXPECT_EQ(unmeasured_, 0U);
+}
+
+TEST_F(Turns, NeverComeForARowThatFitsNowhere) {
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  room_ = 0;
+  measured();
+  EXPECT_EQ(unmeasured_, 2U);
+  for (const PlannedRow& planned : plan_) {
+    EXPECT_EQ(rows_[planned.name].result.outcome, Outcome::skipped);
+    EXPECT_EQ(rows_[planned.name].result.reason, "not enough memory");
+  }
+}
+
+}  // namespace
+}  // namespace crossover::test
