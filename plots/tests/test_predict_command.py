@@ -236,3 +236,16 @@ def test_the_report_s_command_predicts(path, tmp_path, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "; predicted, not measured: a GPU would win from" in text
     assert 'id="predicted"' in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_cost_that_the_cpu_cannot_compute_still_has_cards(write, saved, capsys):
+    """bench --cost says nothing of a device that lacks an operation, as the CPU does in f16."""
+    content = json.loads(saved.read_text())
+    del content["epoch"]["device_launches"]["cpu"]
+    models = tuple(name for name in synthetic.MODELS if name != "disc-7")
+    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
+    cost = write(content, "no-cpu.json")
+    assert main(["advise", str(file), "--cost", str(cost), "--gpu=l4"]) == 2
+    out, err = capsys.readouterr()
+    assert "bench --cost does not count this configuration" in err
+    assert NOT_MEASURED in out and "RTX" not in out
