@@ -35,13 +35,16 @@ class Searcher {
     }
     allowance_ = sizes_left_;
     Search found{.intervals = {}, .complete = climb(ladder)};
-    for (const Change& change : changes()) {
+    std::vector<Change> all = changes();
+    std::reverse(all.begin(), all.end());
+    for (const Change& change : all) {
       const std::optional<Interval> interval = look_at(change, found.complete);
       const auto& others = found.intervals;
       if (interval && std::find(others.begin(), others.end(), *interval) == others.end()) {
         found.intervals.push_back(*interval);
       }
     }
+    std::reverse(found.intervals.begin(), found.intervals.end());
     return found;
   }
 
@@ -88,7 +91,7 @@ class Searcher {
   bool climb(const std::vector<Rung>& ladder) {
     const std::vector<Rung> sure = std::exchange(known_, {});
     bool is_complete = true;
-    for (std::size_t i = 0; i < ladder.size(); ++i) {
+    for (std::size_t i = ladder.size(); i-- > 0;) {
       if (ladder[i].winner != Winner::neither) {
         known_.push_back(ladder[i]);
         continue;
@@ -108,6 +111,7 @@ class Searcher {
         is_complete = false;
       }
     }
+    std::reverse(known_.begin(), known_.end());
     return is_complete;
   }
 
