@@ -45,14 +45,6 @@ void refuse(Row& row) {
   }
 }
 
-/// Before the row's first repetition.
-void prepare(Row& row) {
-  if (!row.device->failure.empty()) {
-    throw Unsupported(after_failed_gpu + row.device->failure);
-  }
-  row.prepared = row.make(row.result);
-}
-
 /// Runs it untimed until a GPU's clocks have risen, once at least. On the CPU once, where another
 /// row had its turn and it takes next to no time; a first repetition has its trials.
 void warm_up(const Row& row, const Turn& turn, bool is_first) {
@@ -77,11 +69,14 @@ void run(benchmark::State& state, Row& row, const Turn& turn, Spent& spent) {
   if (row.result.outcome == Outcome::measured) {
     Result& result = row.result;
     try {
+      if (!row.device->failure.empty()) {  // in another row, perhaps since this one's last turn
+        throw Unsupported(after_failed_gpu + row.device->failure);
+      }
       const bool is_first = !row.prepared;
       if (is_first) {
         const double verified = result.verification_seconds;
         const double profiled = result.profile_seconds;
-        prepare(row);
+        row.prepared = row.make(row.result);
         spent.verification += result.verification_seconds - verified;
         spent.profile += result.profile_seconds - profiled;
       }
