@@ -13,7 +13,7 @@ from plots.rows import File
 from plots.text import printable
 
 FEWEST_REPETITIONS = 9
-MOST_BYTES = {"CPU": 500_000, "GPU": 1_500_000}
+MOST_BYTES = 1_500_000
 SWEEPS = ("default", "full")
 FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
 
@@ -131,11 +131,10 @@ def _place_faults(file: File) -> Iterator[str]:
 def _form_faults(file: File) -> Iterator[str]:
     """What the file itself, read anew, has as its size and the version of its form."""
     size = file.path.stat().st_size
-    kind = "GPU" if file.machine.gpu else "CPU"
-    if size > MOST_BYTES[kind]:
+    if size > MOST_BYTES:
         yield (
-            f"it has {size / 1e3:,.0f} kB, and a {kind} file at most {MOST_BYTES[kind] / 1e3:,.0f} "
-            "kB: rewrite it with python -m plots convert"
+            f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
+            "rewrite it with python -m plots convert"
         )
     version = loading.version_of(json.loads(file.path.read_text(encoding="utf-8-sig")))
     if version != loading.SCHEMA_VERSION:

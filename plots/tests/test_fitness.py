@@ -81,7 +81,7 @@ def few_epochs(document: dict[str, Any]) -> None:
         (few_epochs, "1 Epoch rows have fewer than 9"),
         (of_crossover("machine", id="../up"), "cannot name a folder"),
         (of_crossover("machine", id="another"), "move it to results/another/"),
-        (lambda document: document.update(padding="x" * 500_000), "a CPU file at most 500 kB"),
+        (lambda document: document.update(padding="x" * 1_500_000), "a file at most 1,500 kB"),
     ],
 )
 def test_each_reason_is_named_with_a_remedy(strict, change, said):
@@ -105,15 +105,6 @@ def test_the_name_says_date_and_commit(strict, name):
     code, _, err = strict(fit(), f"results/a-cpu-2c/{name}")
     assert code == 2 and "name it 2020-01-01-0123456.json" in err
     assert strict(fit(), "results/a-cpu-2c/2020-01-01-0123456-2.json")[0] == 0
-
-
-def test_a_file_of_a_gpu_may_be_larger(strict):
-    document = fit(gpu={"name": "a GPU"}, gpu_reason="")
-    document["padding"] = "x" * 600_000
-    assert strict(document)[0] == 0
-    document["padding"] = "x" * 1_500_000
-    code, _, err = strict(document)
-    assert code == 2 and "a GPU file at most 1,500 kB" in err
 
 
 def test_rows_that_failed_are_named_and_need_a_reason(strict):
@@ -202,7 +193,6 @@ def test_a_part_of_the_table_of_2016_is_not_fit(tmp_path, change, said):
 def test_the_limits_are_those_of_the_readme():
     text = (Path(__file__).parents[2] / "results" / "README.md").read_text(encoding="utf-8")
     section = text[text.index("## Contribute a file") : text.index("## The result file")]
-    megabytes = fitness.MOST_BYTES["GPU"] / 1e6
-    assert f"{fitness.MOST_BYTES['CPU'] // 1000} kB long, or {megabytes:g} MB with a GPU" in section
+    assert f"at most {fitness.MOST_BYTES / 1e6:g} MB long" in section
     assert f"at least {fitness.FEWEST_REPETITIONS} repetitions" in section
     assert all(f"`{sweep}`" in section for sweep in fitness.SWEEPS)
