@@ -15,6 +15,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from plots import loading, rows  # noqa: E402
+from plots.analysis.answer import sentences  # noqa: E402
+from plots.analysis.crossover import comparisons  # noqa: E402
+from plots.analysis.predict_files import predictions  # noqa: E402
 from plots.analysis.shi import load_shi  # noqa: E402
 from plots.network import epoch_rows  # noqa: E402
 from plots.tables.epochs import best_table  # noqa: E402
@@ -23,6 +26,7 @@ from plots.tables.shi import ratio_table  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
+ANSWER = re.compile(r"(<!-- answer -->\n).*?(<!-- end -->)", re.DOTALL)
 EPOCHS = re.compile(r"(<!-- best epochs -->\n).*?(<!-- end -->)", re.DOTALL)
 STEPS = re.compile(r"(<!-- steps -->\n).*?(<!-- end -->)", re.DOTALL)
 STEP_COLUMNS = (
@@ -61,16 +65,29 @@ def steps() -> str:
     return as_markdown(replace(whole, columns=columns, lines=lines, notes=()))
 
 
-def chart() -> bytes:
-    from plots.page.sections.epochs import draw  # noqa: PLC0415
-    from plots.published import load_published  # noqa: PLC0415
+def answer() -> str:
+    """The sentences that the page of that file opens with."""
+    file = measured()
+    said = sentences(file, comparisons(file), predictions([file]).clause(file))
+    return "".join(f"> {line}\n>\n" for line in said).removesuffix(">\n")
 
-    return draw(measured(), load_published()).png
+
+def chart() -> bytes:
+    from plots.charts.predicted import draw_predicted  # noqa: PLC0415
+
+    file = measured()
+    predicted = predictions([file])
+    return draw_predicted(file, predicted.of(file), predicted.fit)[0].pictures.png
 
 
 def test_the_table_is_of_the_file_it_names() -> None:
     found = EPOCHS.search(README.read_text(encoding="utf-8"))
     assert found and found[0] == f"{found[1]}{table()}{found[2]}"
+
+
+def test_the_answer_is_that_of_the_file() -> None:
+    found = ANSWER.search(README.read_text(encoding="utf-8"))
+    assert found and found[0] == f"{found[1]}{answer()}{found[2]}"
 
 
 def test_the_table_of_steps_is_of_the_file_it_names() -> None:
@@ -89,6 +106,7 @@ def test_the_example_row_is_of_that_file() -> None:
 
 def write() -> None:
     text = README.read_text(encoding="utf-8")
+    text = ANSWER.sub(lambda found: f"{found[1]}{answer()}{found[2]}", text)
     text = EPOCHS.sub(lambda found: f"{found[1]}{table()}{found[2]}", text)
     text = STEPS.sub(lambda found: f"{found[1]}{steps()}{found[2]}", text)
     README.write_text(text, encoding="utf-8")

@@ -113,13 +113,17 @@ def find_crossover(
     gpu: Curve,
     measure: str = "parameters",
     sides: tuple[str, str] = ("CPU", "GPU"),
+    equal_within: float = 0.0,
 ) -> Crossover:
     """Compares two curves at the sizes that both have; the same input gives the same answer.
 
-    `sides` is what the words call them. Raises ValueError where no size is common.
+    `sides` is what the words call them. A size whose times may differ by less than the share
+    `equal_within` has no winner. Raises ValueError where no size is common.
     """
-    wording = _Wording(measure, *sides)
-    return _find(cpu, gpu, wording, estimate(cpu, _CPU), estimate(gpu, _GPU))
+    within = f"{100 * equal_within:.0f} %" if equal_within else "noise"
+    wording = _Wording(measure, *sides, within=within)
+    times = estimate(cpu, _CPU), estimate(gpu, _GPU)
+    return _find(cpu, gpu, wording, *times, equal_within=equal_within)
 
 
 def comparisons(file: File) -> list[Comparison]:
@@ -161,7 +165,13 @@ def banded_crossover(pairing: Pairing) -> Crossover:
 
 
 def _find(
-    cpu: Curve, gpu: Curve, wording: _Wording, cpu_times: Estimate, gpu_times: Estimate
+    cpu: Curve,
+    gpu: Curve,
+    wording: _Wording,
+    cpu_times: Estimate,
+    gpu_times: Estimate,
+    *,
+    equal_within: float = 0.0,
 ) -> Crossover:
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
@@ -170,7 +180,7 @@ def _find(
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
-    return _answer(sizes, medians, replicates, wording, fewest=fewest)
+    return _answer(sizes, medians, replicates, wording, fewest=fewest, equal_within=equal_within)
 
 
 def _answer(
@@ -180,9 +190,10 @@ def _answer(
     wording: _Wording,
     *,
     fewest: int,
+    equal_within: float = 0.0,
 ) -> Crossover:
     logs = np.log(sizes)
-    winners = _winners(replicates)
+    winners = _winners(replicates, math.log1p(equal_within))
     kind = _kind(winners)
     crosses = kind in ("once", "several")
     answer = Crossover(
@@ -210,14 +221,19 @@ def _answer(
     return replace(answer, words=_words(answer, sizes, wording, winners))
 
 
-def _winners(replicates: np.ndarray) -> np.ndarray:
-    """The faster device at each size: undecided where too few replicates agree on it.
+def _winners(replicates: np.ndarray, margin: float) -> np.ndarray:
+    """The side that is faster by more than `margin` at each size: undecided where too few
+    replicates agree on it.
 
     Bonferroni's correction keeps the chance that any of equal sizes is decided at 5 %.
     """
-    gpu_share = np.mean(replicates > 0, axis=0) + np.mean(replicates == 0, axis=0) / 2
-    outside = (1 - statistics.CONFIDENCE) / 2 / len(gpu_share)
-    return np.select([gpu_share >= 1 - outside, gpu_share <= outside], [_GPU_WINS, _CPU_WINS], 0)
+
+    def share(ahead: np.ndarray) -> np.ndarray:
+        return np.mean(ahead > margin, axis=0) + np.mean(ahead == margin, axis=0) / 2
+
+    inside = 1 - (1 - statistics.CONFIDENCE) / 2 / replicates.shape[1]
+    wins = [share(replicates) >= inside, share(-replicates) >= inside]
+    return np.select(wins, [_GPU_WINS, _CPU_WINS], 0)
 
 
 def _kind(winners: np.ndarray) -> Kind:

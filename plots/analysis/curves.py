@@ -92,7 +92,8 @@ def is_disc_name(model: str) -> bool:
     return _DISC.fullmatch(model) is not None
 
 
-def _is_between(row: Row) -> bool:
+def is_between(row: Row) -> bool:
+    """Whether `row` trains a disc network between two of the family's sizes."""
     model = row.configuration.get("model", "")
     return is_disc_name(model) and "x" in model
 
@@ -286,7 +287,7 @@ def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
         samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
-        between=frozenset(size for size in sizes if _is_between(sized[size])),
+        between=frozenset(size for size in sizes if is_between(sized[size])),
     )
 
 

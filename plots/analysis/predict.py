@@ -16,7 +16,7 @@ import numpy as np
 from plots.analysis import statistics
 from plots.analysis.cost import BENCH_PATH, Cost
 from plots.analysis.crossover import Comparison, banded_crossover
-from plots.analysis.curves import FAMILIES, NETWORKS, Pairing, is_cpu, pairings
+from plots.analysis.curves import FAMILIES, NETWORKS, Pairing, is_between, is_cpu, pairings
 from plots.analysis.predict_data import card_of
 from plots.analysis.predict_fit import Fit
 from plots.analysis.predict_model import Stack, demand
@@ -104,13 +104,15 @@ def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
 
 
 def _measured(file: File, batch: str | None) -> list[Row]:
-    """The CPU's rows that train, a network with each thread count."""
+    """The CPU's rows that train, a network with each thread count; the sizes in between would add
+    nothing to a band."""
     return [
         row
         for row in file.rows
         if row.family in TRAINING
         and row.failure is None
         and is_cpu(row)
+        and not is_between(row)
         and batch in (None, row.configuration.get("batch"))
     ]
 

@@ -16,6 +16,9 @@ from plots.analysis.regret import Regret, regret
 from plots.rows import File, Refinement
 from plots.text import printable
 
+# Where a network is too small for several threads, both counts do the same work, and a sweep, which
+# measures one after the other, sees only how the machine drifts.
+EQUAL_WITHIN = 0.03
 _NAME = 60
 
 
@@ -60,7 +63,12 @@ def more_threads(file: File) -> list[MoreThreads]:
     counts, in the file's order."""
     found = []
     for common, fewest, most in thread_pairs(file):
-        crossover = find_crossover(fewest, most, sides=(side_words(fewest), side_words(most)))
+        crossover = find_crossover(
+            fewest,
+            most,
+            sides=(side_words(fewest), side_words(most)),
+            equal_within=EQUAL_WITHIN,
+        )
         found.append(
             MoreThreads(
                 common,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
+from plots.analysis.curves import is_between
 from plots.derived import PER_ITERATION, SAMPLES
 from plots.families import FAMILIES
 from plots.network import NetworkKey, best, network_label, networks, on_device
@@ -29,8 +30,12 @@ def best_table(rows: Sequence[Row]) -> Table:
     """A line for each network: the fastest way on each device, and how many times faster the GPU.
 
     `rows`, one at least, are of epochs or of training steps, with a result. Times are medians with
-    the range of all repetitions; the faster device's is bold.
+    the range of all repetitions; the faster device's is bold. Disc networks between the family's
+    sizes are counted in a note, unless there are no others.
     """
+    listed = [row for row in rows if not is_between(row)] or list(rows)
+    left_out = len(networks(rows)) - len(networks(listed))
+    rows = listed
     groups, family = networks(rows), rows[0].family
     devices = [device for device in _GROUPS if on_device(rows, device)]
     several = len(devices) > 1
@@ -54,7 +59,10 @@ def best_table(rows: Sequence[Row]) -> Table:
             line += cells or [NOTHING] * len(_device_columns(device, several, family))
         lines.append(tuple(line))
     title = f"Time of one {FAMILIES[family].one}, the best thread count and mode of each device"
-    return Table(title, tuple(columns), tuple(lines), (*flags,))
+    notes = [*flags]
+    if left_out:
+        notes.append(f"{left_out} disc networks between these sizes were measured as well.")
+    return Table(title, tuple(columns), tuple(lines), tuple(notes))
 
 
 def every_table(rows: Sequence[Row]) -> Table:

@@ -16,7 +16,7 @@ from plots.analysis.crossover import Crossover, comparisons, find_crossover
 from plots.analysis.curves import is_disc_name, thread_pairs
 from plots.analysis.paired import disagree, pairs_of, pairs_words, spacing
 from plots.analysis.regret import regret
-from plots.analysis.threads import more_threads, threads_sentence
+from plots.analysis.threads import EQUAL_WITHIN, more_threads, threads_sentence
 from plots.cli import main
 from plots.page.section import Context
 from plots.page.sections import threads as section
@@ -24,7 +24,7 @@ from plots.rows import PairedInterval, Refinement
 from plots.tables.crossover import DISAGREES, crossover_table
 from plots.tables.threads import threads_table
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_MODELS, curve, known
+from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, curve, known
 
 CROSSING = 30_000.0
 FIRST = {"device": "cpu", "execution": "eager", "cpu_threads": "1"}
@@ -80,6 +80,22 @@ def pairs(*intervals: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def interval(low: float | None, high: float | None, below: str = "first") -> dict[str, Any]:
     return {"below": below, "low": low, "high": high}
+
+
+@pytest.mark.parametrize(("ahead", "kind"), [(1.02, "once"), (1.10, "several")])
+def test_what_drifts_by_little_is_no_win(ahead: float, kind: str) -> None:
+    """2 threads seem a little faster up to the fifth size, are slower up to the eighth, and then
+    faster."""
+    places = np.arange(len(DISC_SIZES))
+    generator = np.random.default_rng(2)
+    one = np.where(places < 5, ahead, 1.0)
+    two = np.select([places < 5, places < 8], [1.0, 1.3], 0.6)
+    found = find_crossover(
+        curve("cpu", one, generator, scale=0.001),
+        curve("cuda", two, generator, scale=0.001),
+        equal_within=EQUAL_WITHIN,
+    )
+    assert found.kind == kind
 
 
 @pytest.fixture
