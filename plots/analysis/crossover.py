@@ -7,6 +7,7 @@ docs/method/crossover.md defines every word used here.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -33,13 +34,14 @@ Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
 
 class _Wording(NamedTuple):
-    """What an answer in words calls the sizes and the two sides; within what undecided sizes are
-    equal, and how many digits sizes have."""
+    """What an answer in words calls the sizes and the two sides, all sizes, and those that are
+    undecided; and how many digits sizes have."""
 
     measure: str
     cpu: str = "CPU"
     gpu: str = "GPU"
-    within: str = "noise"
+    sizes: str = "size measured"
+    undecided: str = "equal within noise"
     digits: int = 3
 
 
@@ -120,8 +122,8 @@ def find_crossover(
     `sides` is what the words call them. A size whose times may differ by less than the share
     `equal_within` has no winner. Raises ValueError where no size is common.
     """
-    within = f"{100 * equal_within:.0f} %" if equal_within else "noise"
-    wording = _Wording(measure, *sides, within=within)
+    undecided = f"equal within {100 * equal_within:.0f} %" if equal_within else "equal within noise"
+    wording = _Wording(measure, *sides, undecided=undecided)
     times = estimate(cpu, _CPU), estimate(gpu, _GPU)
     return _find(cpu, gpu, wording, *times, equal_within=equal_within)
 
@@ -149,18 +151,17 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     """The crossover of the CPU with a GPU whose times are known to lie in a band: its samples are
     low, point and high at each size.
 
-    All of the band may be right at once, or all of it wrong: the earliest crossover is that with
-    the low ends, the latest that with the high ends, each with the CPU's own noise. A winner is
-    decided where both ends agree.
+    The earliest crossover is that with all low ends, the latest that with all high ends, each with
+    the CPU's own noise. A winner is decided where both ends agree.
     """
     cpu, gpu = pairing.best, pairing.gpu
     sizes, own, other = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     times = estimate(cpu, _CPU)
     low, middle, high = np.log(np.array(gpu.samples)[other]).T
-    replicates = np.vstack([times.replicates[:, own] - low, times.replicates[:, own] - high])
+    replicates = [times.replicates[:, own] - end for end in (low, high)]
     fewest = fewest_samples(cpu, own)
     medians = times.logs[own] - middle
-    wording = _Wording(pairing.measure, within="the band", digits=2)
+    wording = _Wording(pairing.measure, sizes="size", undecided="undecided", digits=2)
     return _answer(sizes, medians, replicates, wording, fewest=fewest)
 
 
@@ -180,20 +181,22 @@ def _find(
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     fewest = min(fewest_samples(cpu, cpu_places), fewest_samples(gpu, gpu_places))
-    return _answer(sizes, medians, replicates, wording, fewest=fewest, equal_within=equal_within)
+    return _answer(sizes, medians, [replicates], wording, fewest=fewest, equal_within=equal_within)
 
 
 def _answer(
     sizes: np.ndarray,
     medians: np.ndarray,
-    replicates: np.ndarray,
+    replicates: Sequence[np.ndarray],
     wording: _Wording,
     *,
     fewest: int,
     equal_within: float = 0.0,
 ) -> Crossover:
+    """`replicates`: of what is known, or of each end of a band, the earliest first."""
     logs = np.log(sizes)
-    winners = _winners(replicates, math.log1p(equal_within))
+    of_ends = np.array([_winners(end, math.log1p(equal_within)) for end in replicates])
+    winners = np.where(np.all(of_ends == of_ends[0], axis=0), of_ends[0], 0)
     kind = _kind(winners)
     crosses = kind in ("once", "several")
     answer = Crossover(
@@ -209,7 +212,8 @@ def _answer(
         words = f"ambiguous: fewer than {statistics.FEWEST_SAMPLES} repetitions; {medians_say}"
         return Crossover("ambiguous", None, None, None, (), words)
     if answer.size or kind == "ambiguous":
-        low, high = statistics.interval(_log_starts(replicates, logs))
+        low, _ = statistics.interval(_log_starts(replicates[0], logs))
+        _, high = statistics.interval(_log_starts(replicates[-1], logs))
         # At many undecided sizes the GPU loses somewhere by noise alone, in nearly all replicates.
         low_known = _CPU_WINS in winners and low > -np.inf
         high_known = winners[-1] == _GPU_WINS and high < np.inf
@@ -285,24 +289,24 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
 def _words(answer: Crossover, sizes: np.ndarray, wording: _Wording, winners: np.ndarray) -> str:
     measure, cpu, gpu = wording.measure, wording.cpu, wording.gpu
     if answer.kind == "always":
-        return f"{gpu} at every size measured, {size_range(sizes, measure)}"
+        return f"{gpu} at every {wording.sizes}, {size_range(sizes, measure)}"
     if answer.kind == "never":
         everywhere = np.all(winners == _CPU_WINS)
-        claim = f"{cpu} at every size measured" if everywhere else f"{gpu} at no size measured"
+        claim = f"{cpu} at every {wording.sizes}" if everywhere else f"{gpu} at no {wording.sizes}"
         return f"{claim}, {size_range(sizes, measure)}"
     if answer.kind == "once" and answer.size:
         return f"from {_amount(answer.size, wording)}{_interval_words(answer, wording)}"
     if answer.kind == "several":
         return _several_words(answer, wording, winners)
     equal = np.count_nonzero(winners == 0)
-    either = f"equal within {wording.within} at {equal} of {len(sizes)} sizes"
+    either = f"{wording.undecided} at {equal} of {len(sizes)} sizes"
     if answer.low:
         earliest = _amount(answer.low, wording)
         largest = _exactly(sizes[-1], measure)
         either = f"{gpu} from {earliest} at the earliest, or at no size up to {largest}"
     elif answer.high:
         latest = _amount(answer.high, wording)
-        either = f"{gpu} at every size measured, or from {latest} at the latest"
+        either = f"{gpu} at every {wording.sizes}, or from {latest} at the latest"
     return f"ambiguous: {either}"
 
 

@@ -17,14 +17,14 @@ from plots.analysis import statistics
 from plots.analysis.cost import BENCH_PATH, Cost
 from plots.analysis.crossover import Comparison, banded_crossover
 from plots.analysis.curves import FAMILIES, NETWORKS, Pairing, is_between, is_cpu, pairings
-from plots.analysis.predict_data import card_of
+from plots.analysis.predict_data import card_of, is_plain
 from plots.analysis.predict_fit import Fit
 from plots.analysis.predict_model import Stack, demand
 from plots.analysis.predict_ways import WAYS, Way, overhead
 from plots.analysis.replicates import estimate, fewest_samples
 from plots.analysis.speed_up import SpeedUp
 from plots.axes import Items
-from plots.cards import Card
+from plots.cards import Card, load_cards
 from plots.costs import cost_of
 from plots.families import EPOCH, MINIBATCH, TRAINING
 from plots.rows import File, Row
@@ -93,7 +93,7 @@ class Wanted:
 
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     """What each card would do in each way, but for the card that `file` measured."""
-    own = card_of(file, {card.id: card for card in wanted.cards})
+    own = card_of(file, load_cards())
     measured = _measured(file, wanted.batch)
     return [
         _outlook(file, measured, fit, card, way=way, precision=wanted.precision)
@@ -162,12 +162,7 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
 
 
 def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:
-    plain = all(
-        row.axes.value(row.configuration, key) == row.axes[key].plainest
-        for key in ("loss", "accumulate")
-        if key in row.axes and key in row.configuration
-    )
-    if not plain:
+    if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.execution == "graph-epoch" and row.family == MINIBATCH:
         return "a training step has no graph of an epoch"

@@ -60,10 +60,11 @@ def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
     return found
 
 
-def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, float]:
+def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, float, float]:
     outlook, comparison = pair
     low, high = ends(comparison.crossover)
-    return outlook.way.data != "resident", high, comparison.crossover.size or 0.0, low
+    seconds = sum(float(samples[1]) for samples in comparison.gpu.samples)
+    return outlook.way.data != "resident", high, comparison.crossover.size or 0.0, low, seconds
 
 
 def sentence(verdict: Verdict) -> str:
@@ -136,7 +137,9 @@ def clause(found: Sequence[Verdict]) -> str:
     first = compared[0].comparison
     assert first is not None
     crossovers = [one.comparison.crossover for one in compared if one.comparison]
-    return f"{NOT_MEASURED}: {_range(crossovers, first)} ({names}; batch {first.common['batch']})"
+    ways = " or ".join(sorted({way(one.comparison) for one in compared if one.comparison}))
+    training = f"{ways}; batch {first.common['batch']}"
+    return f"{NOT_MEASURED}: {_range(crossovers, first)} ({names}; {training})"
 
 
 def _clause_of_networks(found: Sequence[Verdict]) -> str:
@@ -152,9 +155,9 @@ def _clause_of_networks(found: Sequence[Verdict]) -> str:
 
 def _range(crossovers: Sequence[Crossover], first: Comparison) -> str:
     if all(one.kind == "always" for one in crossovers):
-        return f"a GPU would win at every size measured, {size_range(first.sizes, first.measure)}"
+        return f"a GPU would win at every size, {size_range(first.sizes, first.measure)}"
     if all(one.kind == "never" for one in crossovers):
-        return f"a GPU would win at no size measured, {size_range(first.sizes, first.measure)}"
+        return f"a GPU would win at no size, {size_range(first.sizes, first.measure)}"
     reach = [ends(one) for one in crossovers]
     low, high = min(low for low, _ in reach), max(high for _, high in reach)
     if low and high < math.inf:

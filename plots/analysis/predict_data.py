@@ -60,11 +60,13 @@ def card_of(file: File, cards: dict[str, Card]) -> Card | None:
 
 
 def _named(name: str, cards: dict[str, Card]) -> Card | None:
-    """The card that is called `name`, or else one whose name has the same words, in that order, and
-    more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB."""
+    """The card that is called `name`, or else the only one whose name has the same words, in that
+    order, and more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every
+    Jetson Orin."""
     words = _words(name)
     found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
-    return min(found, key=lambda card: len(_words(card.name)), default=None)
+    exact = [card for card in found if _words(card.name) == words]
+    return (exact or found)[0] if len(exact or found) == 1 else None
 
 
 def _words(name: str) -> list[str]:
@@ -202,10 +204,19 @@ def measured(file: File, cards: dict[str, Card]) -> list[Observation]:
     return found
 
 
+def is_plain(row: Row) -> bool:
+    """Whether it trains as predictions assume: one wait an epoch, an update each batch."""
+    return all(
+        row.axes.value(row.configuration, key) == row.axes[key].plainest
+        for key in ("loss", "accumulate")
+        if key in row.axes and key in row.configuration
+    )
+
+
 def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | None:
     model, precision = row.configuration["model"], row.configuration["precision"]
     cost = find_cost(model, row.counters["batch"], precision)
-    if not cost or cost.params != row.counters["params"] or "accumulate" in row.configuration:
+    if not cost or cost.params != row.counters["params"] or not is_plain(row):
         return None
     asked = demand(cost, card)
     known = way.execution in EXECUTIONS and way.data in PLACEMENTS

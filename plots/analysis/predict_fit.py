@@ -18,7 +18,9 @@ from plots.analysis.conformal import conformal
 from plots.analysis.predict_data import Observation
 from plots.analysis.predict_model import EXPECTED, PARAMETERS, SPREADS, Stack
 
-FEWEST_NETWORKS = 6  # measured ones, from which the band is theirs alone
+# Measured ones, from which the band is theirs alone. One card tells nothing of another.
+FEWEST_NETWORKS = 6
+FEWEST_CARDS = 2
 Left = Literal["card", "network", "both"]
 LEFT: tuple[Left, ...] = ("card", "network", "both")
 # By how much an observation may well differ from the model, as a logarithm: what others published
@@ -46,6 +48,11 @@ class Fit:
     measured: bool
 
     @property
+    def scored(self) -> list[Observation]:
+        """The observations that the band is earned on."""
+        return [one for one in self.observations if (one.kind == "measured") == self.measured]
+
+    @property
     def factor(self) -> float:
         """By what the band goes up and down."""
         return math.exp(self.band)
@@ -55,11 +62,14 @@ def fit(observations: Sequence[Observation]) -> Fit:
     """The fit to `observations`, of two networks and two cards at least."""
     stack, logs = _stacked(observations)
     residuals = {left: _left_out(observations, left) for left in LEFT}
-    own = {one.network for one in observations if one.kind == "measured"}
-    measured = len(own) >= FEWEST_NETWORKS
+    own = [one for one in observations if one.kind == "measured"]
+    measured = (
+        len({one.network for one in own}) >= FEWEST_NETWORKS
+        and len({one.card for one in own}) >= FEWEST_CARDS
+    )
     scores: dict[str, float] = {}
     for one, residual in zip(observations, residuals["both"], strict=True):
-        if one.kind == "measured" or not measured:
+        if (one.kind == "measured") == measured:
             scores[one.network] = max(scores.get(one.network, 0.0), abs(float(residual)))
     band, coverage = conformal(list(scores.values()))
     return Fit(

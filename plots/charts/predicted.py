@@ -91,7 +91,8 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
     series = []
     for place, (verdict, one) in enumerate(compared):
         low, middle, high = np.array(one.gpu.samples).T
-        label = f"{short_name(verdict.card)} ({NOT_MEASURED}): {one.crossover.words}"
+        said = one.crossover.words.removeprefix("ambiguous: ")
+        label = f"{short_name(verdict.card)} ({NOT_MEASURED}): {said}"
         colour = _COLOURS[place % len(_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
     common = compared[0][1].common

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from plots import loading, rows
 from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
-from plots.cards import Card
-from plots.commands.predict import add_gpu, chosen_cards
+from plots.cards import Card, load_cards
+from plots.commands.predict import add_gpu, chosen_cards, said
 from plots.commands.shared import add_format, add_paths, complain, named_path, print_tables
 from plots.tables.table import Table
 from plots.text import printable
@@ -69,11 +69,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         cost = _cost(options)
         cards = chosen_cards(options.gpu) if options.gpu is not None else ()
-    except CostError as error:
-        return complain([str(error)])
+    except (CostError, OSError) as error:
+        return complain([said(error)])
     files, problems = loading.load_files(options.paths)
     newest = {file.machine.id: file for file in sorted(files, key=lambda file: file.date)}
     tables = []
+    others = _Cards(cost, cards, files) if cards else None
     for file in newest.values():
         place = printable(str(file.path))
         found: list[Prediction] = []
@@ -82,25 +83,38 @@ def run(options: argparse.Namespace) -> int:
             tables.append(table)
         except CostError as error:
             problems.append(f"{place}: {error}")
-        if cards:
-            tables.append(_cards(file, cost, cards, files, found))
+        if others:
+            try:
+                tables.append(others.table(file, found))
+            except CostError as error:
+                problems.append(f"{place}: {error}")
     print_tables(tables, options)
     return complain(problems)
 
 
-def _cards(
-    file: rows.File,
-    cost: Cost,
-    cards: Sequence[Card],
-    files: Sequence[rows.File],
-    found: Sequence[Prediction],
-) -> Table:
-    """The network on cards that were not measured; the GPU's rows of all `files` are in the fit."""
-    from plots.analysis.predict_data import observations  # noqa: PLC0415 (takes long to load)
-    from plots.analysis.predict_fit import fit  # noqa: PLC0415
-    from plots.tables.advised_cards import advised_cards_table  # noqa: PLC0415
+class _Cards:
+    """A network on cards that were not measured; the GPU's rows of all `files` are in the fit."""
 
-    return advised_cards_table(file.machine.id, cost, fit(observations(files)), cards, found)
+    def __init__(self, cost: Cost, cards: Sequence[Card], files: Sequence[rows.File]) -> None:
+        from plots.analysis.predict_data import observations  # noqa: PLC0415 (takes long to load)
+        from plots.analysis.predict_fit import fit  # noqa: PLC0415
+
+        self._cost, self._cards, self._fit = cost, cards, fit(observations(files))
+
+    def table(self, file: rows.File, found: Sequence[Prediction]) -> Table:
+        """Beside `found`, what is predicted of the file's own devices. Raises CostError where
+        nothing is predicted of any card but the file's own."""
+        from plots.analysis.predict_data import card_of  # noqa: PLC0415
+        from plots.tables.advised_cards import advised_cards_table  # noqa: PLC0415
+
+        own = card_of(file, load_cards())
+        cards = [card for card in self._cards if card != own]
+        if not cards:
+            raise CostError("the file has measured the card of --gpu; name others")
+        table = advised_cards_table(file.machine.id, self._cost, self._fit, cards, found)
+        if not table.lines:
+            raise CostError(" ".join(table.notes[: len(cards)]))
+        return table
 
 
 def _flags(options: argparse.Namespace) -> dict[str, str]:

@@ -184,11 +184,10 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
     found = [(file, own) for file in files if (own := more_threads(file))]
     if options.format == "text":
         for file, own in found:
-            print(wrapped(printable(file.machine.id)))
+            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
             for one in own:
                 print(wrapped(printable(threads_sentence(one), LONGEST), "  "))
-            print()
-    if found:
+    if found and (options.format != "text" or options.all):
         print_tables([threads_table(found)], options)
     has = {file.path for file, _ in found}
     for file in files:

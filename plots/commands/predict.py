@@ -92,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
     """Adds --gpu, the cards to predict; without a default none is."""
-    said = "four that span the market" if default is not None else "none"
+    said = "four that span the market" if default is not None else "none; those four if empty"
     parser.add_argument(
         "--gpu",
         metavar="CARD,...",
@@ -112,12 +112,14 @@ def run(options: argparse.Namespace) -> int:
             return complain([])
         cards = chosen_cards(options.gpu)
         wanted = _wanted(options, cards)
+        if options.check and options.charts:
+            raise CostError("predict: --check has no charts; leave out --check or --charts")
         if not options.paths and not options.check:
             raise CostError("predict: name result files, or folders; or ask for --check or --gpus")
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
     except (CostError, OSError) as error:
-        return complain([_said(error)])
+        return complain([said(error)])
     if options.check:
         from plots.tables.prediction_check import check_tables  # noqa: PLC0415
 
@@ -136,7 +138,7 @@ def _predict(files, fitted, wanted, problems, options) -> int:
         if any(outlook.networks for verdict in own for outlook in verdict.outlooks):
             found.append((file, own))
         else:
-            problems.append(_nothing(file, own))
+            problems.append(_nothing(file, own, wanted.batch))
     if options.format == "text":
         for file, own in found:
             sys.stdout.write(_text(file, own, fitted, options.all))
@@ -161,6 +163,8 @@ def chosen_cards(names: str) -> tuple[Card, ...]:
 
     cards = load_cards()
     wanted = [name.strip() for name in names.split(",")] if names else list(DEFAULT_CARDS)
+    if "" in wanted:
+        raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
     unknown = [name for name in wanted if name not in cards]
     if unknown:
         raise CostError(
@@ -187,7 +191,8 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
     )
     if options.batch is not None and not whole(options.batch):
         raise CostError(f"--batch={printable(options.batch, 40)}: a number from 1 on is needed")
-    return Wanted(cards, ways, options.precision, options.batch)
+    batch = None if options.batch is None else str(whole(options.batch))
+    return Wanted(cards, ways, options.precision, batch)
 
 
 def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> list[Table]:
@@ -226,7 +231,7 @@ def _cards_table() -> Table:
     return cards_table(load_cards())
 
 
-def _nothing(file: File, found: Sequence[Verdict]) -> str:
+def _nothing(file: File, found: Sequence[Verdict], batch: str | None) -> str:
     from plots.tables.predicted import problems_of  # noqa: PLC0415
 
     place = f"{printable(str(file.path))}: nothing can be predicted"
@@ -235,10 +240,13 @@ def _nothing(file: File, found: Sequence[Verdict]) -> str:
         return f"{place}: {printable('; '.join(reasons), 600)}"
     if not found:
         return f"{place}, because the file has measured each of these cards; name others with --gpu"
+    if batch is not None:
+        return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"
     return f"{place}, because no row of its CPU trains a network; measure with --family=Epoch"
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """What went wrong, with its remedy."""
     if isinstance(error, OSError):
         return f"{printable(str(error.filename or CARDS_PATH))}: {error.strerror}; {RESTORE}"
     return str(error)

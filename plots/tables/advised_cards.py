@@ -13,7 +13,7 @@ from plots.analysis.predict_answer import short_name
 from plots.analysis.predict_fit import Fit
 from plots.analysis.predict_ways import WAYS
 from plots.cards import Card
-from plots.tables.predicted import band_note
+from plots.tables.predicted import band_notes
 from plots.tables.table import Cell, Column, Table
 
 
@@ -54,7 +54,7 @@ def advised_cards_table(
     notes = list(dict.fromkeys(reasons))
     if cpu:
         notes.insert(0, f"{cpu.series.label}: {units.seconds(cpu.seconds, 2)} an epoch, predicted.")
-    return Table(title, columns, tuple(lines), (*notes, band_note(fit)))
+    return Table(title, columns, tuple(lines), (*notes, *band_notes(fit, cost.precision)))
 
 
 def _seconds(value: float) -> Cell:

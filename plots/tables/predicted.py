@@ -45,7 +45,7 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         Column("answer", "answer"),
     )
     title = f"From which size on a GPU would win on {machine}; {NOT_MEASURED}"
-    return Table(title, columns, tuple(lines), (band_note(fit),))
+    return Table(title, columns, tuple(lines), band_notes(fit, _precision(found)))
 
 
 def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
@@ -90,7 +90,7 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
     )
     title = f"{FAMILIES[family].title} on {machine} and on cards; those of cards are {NOT_MEASURED}"
     lines = tuple(_network_line(*pair) for pair in pairs)
-    return Table(title, columns, lines, (band_note(fit),))
+    return Table(title, columns, lines, band_notes(fit, _precision(found)))
 
 
 def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
@@ -129,7 +129,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
             )
             for one, cells in ordered
         ),
-        (how, band_note(fit)),
+        (how, *band_notes(fit, _precision(found))),
     )
 
 
@@ -171,17 +171,41 @@ def problems_of(found: Sequence[Verdict]) -> list[str]:
     ]
 
 
-def band_note(fit: Fit) -> str:
+def band_notes(fit: Fit, precision: str = "f32") -> tuple[str, ...]:
     """What the band is worth, and where it is from."""
+    cards: dict[str, set[str]] = {}
+    for one in fit.scored:
+        cards.setdefault(one.network, set()).add(one.card)
+    counts = [len(own) for own in cards.values()]
+    within = sum(score <= fit.band for score in fit.scores.values())
     kinds = "measured rows" if fit.measured else "published times"
-    cards = len({one.card for one in fit.observations})
-    return (
-        f"No time of these cards was measured. The band is a factor of "
-        f"{units.significant(fit.factor, 2)} up and down, and what launches, waits and copies take "
-        f"elsewhere: the model was at most that far off in {len(fit.scores)} networks on {cards} "
-        f"cards, each left out of its fit to {kinds} together with its card, so it covers "
-        f"{100 * fit.coverage:.0f} % of networks like these (docs/method/prediction.md)."
-    )
+    factor = units.significant(fit.factor, 2)
+    notes = [
+        f"These cards were not measured on this machine. The band is a factor of {factor} up and "
+        f"down: {within} of {len(cards)} networks, each on {min(counts)} to {max(counts)} cards, "
+        f"were at most that far off where they and the card were left out of the fit to {kinds}, "
+        f"so it covers {100 * fit.coverage:.0f} % of networks like these "
+        "(docs/method/prediction.md)."
+    ]
+    if not fit.measured:
+        notes.append(
+            "To it comes what launches, waits and copies take, from the least to the most that "
+            "others published: that decides for small networks, and is not tested."
+        )
+    if precision != "f32":
+        tested = len({one.network for one in fit.scored if one.precision == precision})
+        networks = "network" if tested == 1 else "networks"
+        notes.append(f"In {precision} the band was tested on {tested or 'no'} {networks}.")
+    return tuple(notes)
+
+
+def _precision(found: Sequence[Verdict]) -> str:
+    """That of what is predicted."""
+    for verdict in found:
+        for outlook in verdict.outlooks:
+            for one in outlook.networks:
+                return one.common.get("precision", "f32").partition(" ")[0]
+    return "f32"
 
 
 def _gpu(outlook: Outlook) -> tuple[Cell, ...]:

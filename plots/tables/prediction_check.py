@@ -64,7 +64,7 @@ def networks_left_out_table(fitted: Fit) -> Table:
         own = [
             residual
             for one, residual in zip(fitted.observations, fitted.residuals["both"], strict=True)
-            if one.network == network
+            if one.network == network and one in fitted.scored
         ]
         lines.append(
             (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_what_the_band_leaves_open_is_said(file, fitted):
     huge = faster(CARDS["b200"], 1e-5)
     (one,) = outlook(file, fitted, huge).crossovers
     assert one.crossover.kind == "never"
-    assert one.crossover.words.startswith("CPU at every size measured, 22 to ")
+    assert one.crossover.words.startswith("CPU at every size, 22 to ")
 
 
 # --- files
@@ -174,7 +175,8 @@ def test_all_that_a_cpu_trained_is_predicted(file, fitted):
         assert one.high == pytest.approx(cpu / times.low, rel=0.02)
 
 
-def test_steps_are_predicted_one_by_one(write, fitted):
+def test_steps_are_predicted_one_by_one(write, fitted, monkeypatch):
+    monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))  # which would count what is not kept
     document = synthetic.document(synthetic_steps.steps(ways=()))
     file = loading.load_file(write(document))
     found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))

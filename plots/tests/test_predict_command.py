@@ -51,7 +51,8 @@ def test_the_text_names_the_range_of_each_card(capsys):
         )
     assert flat.count(NOT_MEASURED) >= 5
     assert re.search(r"disc-12 11,201,190 100 381 ms \*\d", flat)
-    assert "each left out of its fit to published times together with its card" in flat
+    assert "they and the card were left out of the fit to published times" in flat
+    assert "others published: that decides for small networks, and is not tested" in flat
 
 
 def test_all_formats_say_so_in_every_table(path, capsys):

@@ -17,7 +17,7 @@ from plots.network import on_device, training_rows
 from plots.page.columns import on_page
 from plots.page.section import Block, Context, Fold, Picture, Section
 from plots.rows import File
-from plots.tables.predicted import band_note, bands_table, crossover_table, networks_table
+from plots.tables.predicted import band_notes, bands_table, crossover_table, networks_table
 from plots.tables.table import Table
 from plots.text import printable
 
@@ -52,7 +52,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             _block(file, predicted.of(file), charts, predicted.fit, context)
             for file, charts in zip(shown, drawn, strict=True)
         ),
-        notes=(band_note(predicted.fit), _CERTAIN),
+        notes=(*band_notes(predicted.fit), _CERTAIN),
     )
 
 
@@ -71,17 +71,17 @@ def _block(
         Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt) for chart in charts
     ]
     machine = file.machine.id
-    tables, folds = [], []
+    tables, folds, notes = [], [], band_notes(fit)
     cards = [verdict.card.id for verdict in found]
     for family in TRAINING:
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
-        bands = _plain(bands_table(found, fit, machine, family))
-        every = _plain(networks_table(found, fit, machine, family))
+        bands = _plain(bands_table(found, fit, machine, family), notes)
+        every = _plain(networks_table(found, fit, machine, family), notes)
         if bands.lines:
             tables.append(on_page(bands, (*_BANDS, *cards), title))
             name = f"{FAMILIES[family].title}: every way of each card, {NOT_MEASURED}"
             folds.append(Fold(f"{name} ({len(every.lines)})", (on_page(every, _BANDS, name),)))
-    crossovers = _plain(crossover_table(found, fit, machine))
+    crossovers = _plain(crossover_table(found, fit, machine), notes)
     if crossovers.lines:
         name = f"From which size each card would win, in every way, {NOT_MEASURED}"
         table = on_page(crossovers, _FIRST, name)
@@ -97,7 +97,8 @@ def _block(
     )
 
 
-def _plain(table: Table) -> Table:
-    """Without what is for programs, and without the note on the band, which the section has."""
+def _plain(table: Table, notes: Sequence[str]) -> Table:
+    """Without what is for programs, and without the notes on the band, which the section has."""
     shown = table.shown()
-    return type(shown)(shown.title, shown.columns, shown.lines, shown.notes[:-1])
+    kept = tuple(note for note in shown.notes if note not in notes)
+    return type(shown)(shown.title, shown.columns, shown.lines, kept)
