@@ -216,8 +216,9 @@ void Budget::repeat_noisiest() {
       const auto& [first, next] = seconds;
       const int fitting = static_cast<int>(std::min(1e6, (left() - first) / next + 1));
       const int possible = std::min({own, most * own - taken, fitting});
-      if (rows_[name].result.outcome != Outcome::measured || taken < 2 || first > left() ||
-          possible < 1) {
+      const bool can_be_had =
+          rows_[name].result.outcome == Outcome::measured && rows_[name].device->failure.empty();
+      if (!can_be_had || taken < 2 || first > left() || possible < 1) {
         continue;
       }
       std::vector<double> times;
@@ -232,8 +233,12 @@ void Budget::repeat_noisiest() {
     if (noisiest.empty()) {
       return;
     }
-    const int wanted = static_cast<int>(sampler_.repetitions(noisiest).size()) + more;
+    const std::size_t before = sampler_.repetitions(noisiest).size();
+    const int wanted = static_cast<int>(before) + more;
     take({noisiest}, [&](const std::string& /*name*/) { return wanted; });
+    if (sampler_.repetitions(noisiest).size() == before) {  // for it no memory is left, say
+      took_.erase(noisiest);
+    }
   }
 }
 
