@@ -132,18 +132,22 @@ int Budget::few_repetitions(const std::string& name) const {
   return std::min(repetitions_of(rows_[name], repetitions_), most_at_first_);
 }
 
+double Budget::guessed(const std::string& name) const {
+  const Row& row = rows_[name];
+  const int spared = repetitions_of(row, repetitions_) - few_repetitions(name);
+  return planned_.at(name) - spared * row.expected.repetition;
+}
+
 /// By what rows of the same kind took, once there are some.
 double Budget::expected(const Group& group) const {
   double sum = 0;
   for (const std::string& name : group) {
-    const Row& row = rows_[name];
-    const int spared = repetitions_of(row, repetitions_) - few_repetitions(name);
-    const double planned = planned_.at(name) - spared * row.expected.repetition;
-    const auto known = experience_.find(kind_of(row));
+    const double guess = guessed(name);
+    const auto known = experience_.find(kind_of(rows_[name]));
     constexpr double weight = 0.5;  // seconds that count for the guess
     sum += known == experience_.end()
-               ? planned
-               : planned * (known->second.first + weight) / (known->second.second + weight);
+               ? guess
+               : guess * (known->second.first + weight) / (known->second.second + weight);
   }
   return sum;
 }
@@ -154,16 +158,12 @@ bool Budget::fits(double expected_seconds) const {
 }
 
 void Budget::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
-  std::map<std::string, double> guesses;
-  for (const std::string& name : group) {
-    guesses[name] = expected({name});
-  }
-  std::map<std::string, Instant> begun;
+  std::map<std::string, double> begun;
   std::map<std::string, double> sums;
   std::string last;
   const auto note = [&] {  // the turn of `last` is over
     if (!last.empty()) {
-      const double seconds = seconds_since(begun[last]);
+      const double seconds = spent_.all() - begun[last];
       sums[last] += seconds;
       const auto [at, is_new] = took_.try_emplace(last, seconds, seconds);
       at->second.second = is_new ? seconds : std::min(at->second.second, seconds);
@@ -175,14 +175,14 @@ void Budget::take(const Group& group, const std::function<int(const std::string&
     const bool is_next = sums.contains(name);
     const bool goes_on = !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
     last = goes_on ? name : "";
-    begun[name] = std::chrono::steady_clock::now();
+    begun[name] = spent_.all();
     return goes_on;
   });
   note();
   for (const auto& [name, seconds] : sums) {
-    auto& [took, guessed] = experience_[kind_of(rows_[name])];
+    auto& [took, guess] = experience_[kind_of(rows_[name])];
     took += seconds;
-    guessed += guesses[name];
+    guess += guessed(name);
   }
 }
 

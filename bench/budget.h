@@ -43,6 +43,8 @@ class Budget {
  private:
   using Group = std::vector<std::string>;
 
+  /// Before anything is known of rows like it.
+  [[nodiscard]] double guessed(const std::string& name) const;
   [[nodiscard]] double expected(const Group& group) const;
   [[nodiscard]] bool fits(double expected_seconds) const;
   /// Those that don't fit are left for later.
@@ -58,7 +60,7 @@ class Budget {
   int repetitions_;
   int most_at_first_ = 0;                  ///< repetitions
   std::map<std::string, double> planned_;  ///< by row, with what it is the first to need
-  /// By kind of row: seconds that rows took, and those that were expected of them.
+  /// By kind of row: seconds that rows took, and those that were guessed.
   std::map<std::string, std::pair<double, double>> experience_;
   /// By row: seconds of its first repetition, with all before, and of the last one.
   std::map<std::string, std::pair<double, double>> took_;

@@ -176,5 +176,14 @@ TEST_F(BudgetTest, WrongResultsOfFurtherRepetitionsAreAFailure) {
   EXPECT_EQ(rows_[row].result.outcome, Outcome::failed);
 }
 
+TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {
+  for (int batch = 1; batch <= 20; ++batch) {
+    add("cpu", batch, {9, 1}, {150, 10});
+  }
+  // The 210 s that are left behind the fifth are less than twice a row's 160 s.
+  measure(1010);
+  EXPECT_EQ(left_open_.size(), 15U);
+}
+
 }  // namespace
 }  // namespace crossover::test
