@@ -192,7 +192,11 @@ class Refinement {
            << (is_first ? test.won_by_first() : won_by_second) << " of "
            << test.pairs() + test.ties() << " pairs";
     }
-    std::cout << line.str() << std::endl;
+    if (is_given(arguments_, "--benchmark_format")) {  // which such a line would break
+      say(line.str());
+    } else {
+      std::cout << line.str() << std::endl;
+    }
   }
 
   void tell(const Search& found) const {
