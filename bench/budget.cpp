@@ -193,11 +193,12 @@ std::vector<PlannedRow> Budget::measure_pass(const std::vector<PlannedRow>& pass
     const double seconds = expected(group);
     if (fits(seconds) && spent_.all() + seconds <= until) {
       take(group, [&](const std::string& name) { return few_repetitions(name); });
-    } else {
-      std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
-        return std::find(group.begin(), group.end(), planned.name) != group.end();
-      });
     }
+    // Also of a group that had its turns: one that was put back may have had none.
+    std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
+      return std::find(group.begin(), group.end(), planned.name) != group.end() &&
+             sampler_.repetitions(planned.name).empty();
+    });
   }
   return later;
 }

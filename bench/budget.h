@@ -47,7 +47,7 @@ class Budget {
   [[nodiscard]] double guessed(const std::string& name) const;
   [[nodiscard]] double expected(const Group& group) const;
   [[nodiscard]] bool fits(double expected_seconds) const;
-  /// Those that don't fit are left for later.
+  /// Returns those that had no turn, for later.
   std::vector<PlannedRow> measure_pass(const std::vector<PlannedRow>& pass, double share);
   void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
   void repeat_noisiest();

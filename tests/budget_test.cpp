@@ -185,5 +185,13 @@ TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {
   EXPECT_EQ(left_open_.size(), 15U);
 }
 
+TEST_F(BudgetTest, ARowThatIsPutBackForMemoryAndHasNoTimeLeftIsOpen) {
+  add("cpu", 1, {10, 1}, {10, 30});
+  const std::string row = add("cuda", 1, {10, 1}, {60, 1});
+  room_ = 1;
+  measure(100);
+  EXPECT_EQ(left_open_, Names{row});
+}
+
 }  // namespace
 }  // namespace crossover::test
