@@ -134,6 +134,13 @@ std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" +
 
 }  // namespace
 
+std::filesystem::path resolved(const std::filesystem::path& asked) {
+  std::error_code ignored;
+  return std::filesystem::is_symlink(asked, ignored)
+             ? std::filesystem::weakly_canonical(asked, ignored)
+             : asked;
+}
+
 ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
                        std::optional<EarlierRun> earlier)
     : path_(std::move(path)), context_(std::move(context)), spent_(spent) {
@@ -141,9 +148,6 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
     throw UsageError(asked + " is a folder; name a file");
-  }
-  if (std::filesystem::is_symlink(path_, ignored)) {
-    path_ = std::filesystem::weakly_canonical(path_, ignored);
   }
   const bool exists = std::filesystem::exists(path_, ignored);
   if (exists && !std::filesystem::is_regular_file(path_, ignored)) {

@@ -14,15 +14,18 @@
 
 namespace crossover::bench {
 
+/// Where a file that is asked for lies: a link is followed.
+std::filesystem::path resolved(const std::filesystem::path& asked);
+
 /// Format: results/README.md. While a run goes on the rows stand in the file itself where it is
 /// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
 class ResultFile {
  public:
   /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
-  /// find out now whether it can be written: UsageError where not. A link is followed; anything
-  /// else that is no regular file is refused. On SIGINT and SIGTERM the process says where the
-  /// finished rows are and ends; at most one such file is open in a process. `spent` is read
-  /// whenever the file is written.
+  /// find out now whether it can be written: UsageError where not. `path`: as
+  /// resolved() gives it; what is no regular file is refused. On SIGINT and SIGTERM the process
+  /// says where the finished rows are and ends; at most one such file is open in a process. `spent`
+  /// is read whenever the file is written.
   ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
              std::optional<EarlierRun> earlier = std::nullopt);
   ResultFile(const ResultFile&) = delete;

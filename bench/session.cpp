@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -122,17 +123,18 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::size_t unmeasured = 0;
   EarlierSizes sizes;
   if (arguments.out) {
+    const std::filesystem::path out = resolved(*arguments.out);
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
-      earlier = read_earlier(*arguments.out, context);
+      earlier = read_earlier(out, context);
       kept = take_kept(plan, *earlier);
       sizes = earlier_sizes(*earlier);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
     }
-    file.emplace(*arguments.out, std::move(context), spent, std::move(earlier));
+    file.emplace(out, std::move(context), spent, std::move(earlier));
   }
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);

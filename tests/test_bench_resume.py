@@ -117,6 +117,17 @@ def test_a_run_beside_an_older_file_goes_on_there(half: Path) -> None:
     assert not partial.exists()
 
 
+def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
+    link = half.with_name("link.json")
+    target = half.with_name("elsewhere") / "target.json"
+    target.parent.mkdir()
+    half.rename(target)
+    link.symlink_to(target)
+    assert bench(*MANY, "--resume", f"--out={link}").returncode == 0
+    assert link.is_symlink() and is_complete(strict(target))
+    assert list(target.parent.iterdir()) == [target]
+
+
 def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
     def spoil(document: Document) -> None:
         lost = [row["name"] for row in document["rows"][:3]]
