@@ -128,6 +128,11 @@ std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& r
   return sorted;
 }
 
+bool has_networks(const std::vector<PlannedRow>& plan) {
+  return std::any_of(plan.begin(), plan.end(),
+                     [](const PlannedRow& planned) { return planned.pass == ladder; });
+}
+
 int Budget::few_repetitions(const std::string& name) const {
   return std::min(repetitions_of(rows_[name], repetitions_), most_at_first_);
 }
@@ -243,7 +248,7 @@ void Budget::repeat_noisiest() {
   }
 }
 
-void Budget::measure(const std::vector<PlannedRow>& plan,
+void Budget::measure(const std::vector<PlannedRow>& plan, bool has_networks,
                      const std::function<void(double seconds)>& look_closer) {
   double sum = 0;
   double of_ladder = 0;
@@ -270,8 +275,13 @@ void Budget::measure(const std::vector<PlannedRow>& plan,
       measure_pass(pass([](const auto& row) { return row.pass == ceilings; }), of_ceilings);
   const std::vector<PlannedRow> networks =
       measure_pass(pass([](const auto& row) { return row.pass == ladder; }), all);
-  if (look_closer && left() > 0) {
-    look_closer(left() / 2);
+  const auto closer = [&] {
+    if (look_closer && left() > 0) {
+      look_closer(left() / 2);
+    }
+  };
+  if (has_networks) {
+    closer();
   }
   open.insert(open.end(), networks.begin(), networks.end());
   const std::vector<PlannedRow> others =
@@ -279,6 +289,9 @@ void Budget::measure(const std::vector<PlannedRow>& plan,
   open.insert(open.end(), others.begin(), others.end());
   for (const PlannedRow& row : measure_pass(open, all)) {
     left_open_.push_back(row.name);
+  }
+  if (!has_networks) {
+    closer();
   }
   repeat_noisiest();
 }

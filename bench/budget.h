@@ -20,6 +20,9 @@ namespace crossover::bench {
 /// The rows of a plan in the order in which they are worth their time.
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows);
 
+/// Whether some of them are in the pass that measures the networks before all else.
+bool has_networks(const std::vector<PlannedRow>& plan);
+
 class Budget {
  public:
   /// From the start of `spent` on. `repetitions`: of the sweep.
@@ -30,9 +33,10 @@ class Budget {
         sampler_(sampler),
         repetitions_(repetitions) {}
 
-  /// `plan`: by_question(). `look_closer` is called once the networks are measured, with the most
-  /// seconds that it may take; may be empty.
-  void measure(const std::vector<PlannedRow>& plan,
+  /// `plan`: by_question(), or another. `look_closer` is called with the most seconds that it may
+  /// take, once what it needs is measured: the networks, which an earlier run may have measured, or
+  /// all rows, without a pass of that name (has_networks). May be empty.
+  void measure(const std::vector<PlannedRow>& plan, bool has_networks,
                const std::function<void(double seconds)>& look_closer);
 
   /// The rows of the plan for which there was no time.

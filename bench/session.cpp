@@ -119,6 +119,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto& [arguments, command, flags, devices, rows, spent] = session;
   std::optional<ResultFile> file;
+  const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
   EarlierSizes sizes;
@@ -161,7 +162,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::vector<std::string> open;
   if (arguments.budget_seconds) {
     Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, closer);
+    budget.measure(plan, with_networks, closer);
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());

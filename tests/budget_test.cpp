@@ -78,7 +78,7 @@ class BudgetTest : public testing::Test {
     Reporter reporter(rows_, names, {});
     Sampler sampler(rows_, reporter, spent_, 0);
     Budget budget(seconds, spent_, rows_, sampler, repetitions_);
-    budget.measure(plan_, look_closer);
+    budget.measure(plan_, has_networks(plan_), look_closer);
     testing::internal::GetCapturedStdout();
     said_ = testing::internal::GetCapturedStderr();
     left_open_ = budget.left_open();
@@ -183,6 +183,22 @@ TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {
   // The 210 s that are left behind the fifth are less than twice a row's 160 s.
   measure(1010);
   EXPECT_EQ(left_open_.size(), 15U);
+}
+
+TEST_F(BudgetTest, TheCloserLookComesBehindTheNetworks) {
+  add("cpu", 1, {9, 1}, {9, 1});
+  add("cpu", 2, {9, 1}, {9, 1}, "Copy");
+  double most = 0;
+  measure(100, [&](double seconds) { most = seconds; });
+  EXPECT_NEAR(most, 45, 1);
+}
+
+TEST_F(BudgetTest, TheCloserLookComesBehindAllWhereNoPassIsOfNetworks) {
+  add("cpu", 1, {9, 1}, {9, 1}, "Epoch");
+  add("cpu", 2, {9, 1}, {9, 1}, "Copy");
+  double most = 0;
+  measure(100, [&](double seconds) { most = seconds; });
+  EXPECT_NEAR(most, 40, 1);
 }
 
 TEST_F(BudgetTest, ARowThatIsPutBackForMemoryAndHasNoTimeLeftIsOpen) {
