@@ -157,6 +157,11 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   current_ = path_;
   if (exists) {
     current_ += ".partial";
+    if (!earlier && has_interrupted_rows(current_)) {
+      throw UsageError(current_.string() +
+                       " has the rows of an interrupted run; --resume goes on "
+                       "with them, or remove it");
+    }
   }
   const Json part = {{"start", now_in_utc()}, {"load_average", load_average()}};
   if (earlier) {

@@ -23,9 +23,10 @@ class ResultFile {
  public:
   /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
   /// find out now whether it can be written: UsageError where not. `path`: as
-  /// resolved() gives it; what is no regular file is refused. On SIGINT and SIGTERM the process
-  /// says where the finished rows are and ends; at most one such file is open in a process. `spent`
-  /// is read whenever the file is written.
+  /// resolved() gives it; what is no regular file is refused, and
+  /// so is to empty a FILE.partial with rows of an interrupted run. On SIGINT and SIGTERM the
+  /// process says where the finished rows are and ends; at most one such file is open in a process.
+  /// `spent` is read whenever the file is written.
   ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
              std::optional<EarlierRun> earlier = std::nullopt);
   ResultFile(const ResultFile&) = delete;

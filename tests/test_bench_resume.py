@@ -117,6 +117,18 @@ def test_a_run_beside_an_older_file_goes_on_there(half: Path) -> None:
     assert not partial.exists()
 
 
+def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half: Path) -> None:
+    partial = half.with_name(half.name + ".partial")
+    half.rename(partial)
+    half.write_text("measured last year", encoding="utf-8")
+    before = partial.read_bytes()
+    assert_refused(bench(*MANY, f"--out={half}"), str(partial), "--resume", "remove")
+    assert partial.read_bytes() == before
+    partial.write_text("no result file", encoding="utf-8")
+    assert bench(*MANY, f"--out={half}").returncode == 0
+    assert is_complete(strict(half)) and not partial.exists()
+
+
 def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
     link = half.with_name("link.json")
     target = half.with_name("elsewhere") / "target.json"
