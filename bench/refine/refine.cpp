@@ -111,7 +111,9 @@ class Refinement {
       }
       intervals_.push_back(std::move(json));
     }
-    record_(json());
+    if (is_complete_ || !sizes_.empty()) {  // what had no time must not hide an earlier one
+      record_(json());
+    }
     tell(found);
   }
 
