@@ -2,6 +2,7 @@
 // A refinement on rows that are registered as ever and measured by a formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -150,6 +151,18 @@ TEST(RefineRun, MeasuresNothingWithoutTimeOrChange) {
   Formula small({"--family=Epoch", "--threads=1,2", "--model=disc-2,disc-4,disc-5"});
   EXPECT_TRUE(small.refined(Refine::threads)["complete"]);
   EXPECT_TRUE(small.order.empty());
+}
+
+TEST(RefineRun, KeepsNothingOfASizeThatWasTried) {
+  Formula formula(all_discs);
+  const std::vector<std::string> of_the_sweep = formula.rows.names();
+  formula.refined(Refine::threads);
+  ASSERT_GT(formula.rows.names().size(), of_the_sweep.size());
+  for (const std::string& name : formula.rows.names()) {
+    const bool is_new =
+        std::find(of_the_sweep.begin(), of_the_sweep.end(), name) == of_the_sweep.end();
+    EXPECT_EQ(formula.rows[name].make == nullptr, is_new) << name;
+  }
 }
 
 TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
