@@ -12,6 +12,7 @@
 
 #include "../bench/arguments.h"
 #include "../bench/families.h"
+#include "../bench/flag.h"
 #include "../bench/planned_gpu.h"
 #include "../bench/refine/earlier.h"
 #include "../bench/refine/refine.h"
@@ -230,6 +231,32 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
   for (const Json& size : json["sizes"]) {
     EXPECT_NE(size["model"], "disc-6x1.5");
   }
+}
+
+TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
+  const std::string facts = R"({"configuration": {"model": "disc-2"}})";
+  const std::string entry = R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})";
+  const auto refuses = [](const std::string& own_facts, const std::string& own_entry,
+                          const std::string& refinements) {
+    EarlierRun run;
+    run.rows.push_back({.name = "Epoch/model:disc-2", .facts = own_facts, .entries = {own_entry}});
+    run.context["crossover"]["refinements"] = Json::parse(refinements);
+    try {
+      earlier_sizes(run);
+      return false;
+    } catch (const UsageError&) {
+      return true;
+    }
+  };
+  EXPECT_FALSE(refuses(facts, entry, "[]"));
+  EXPECT_TRUE(refuses("{}", entry, "[]"));
+  EXPECT_TRUE(refuses(R"({"configuration": 1})", entry, "[]"));
+  EXPECT_TRUE(refuses(R"({"configuration": {"model": 1}})", entry, "[]"));
+  EXPECT_TRUE(refuses(facts, "{}", "[]"));
+  EXPECT_TRUE(refuses(facts, R"({"run_type": "iteration", "real_time": "2"})", "[]"));
+  EXPECT_TRUE(refuses(facts, entry, "1"));
+  EXPECT_TRUE(refuses(facts, entry, "[1]"));
+  EXPECT_TRUE(refuses(facts, entry, R"([{"complete": "yes"}])"));
 }
 
 }  // namespace
