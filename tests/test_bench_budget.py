@@ -130,6 +130,12 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     assert_refused(bench(*DISC, f"--budget={text}"), "--budget")
 
 
+def test_an_order_of_its_own_is_not_random() -> None:
+    shuffled = "--benchmark_enable_random_interleaving"
+    assert_refused(bench(*DISC, "--budget=5m", shuffled), "--budget", shuffled)
+    assert bench("--plan", *DISC, "--budget=5m", f"{shuffled}=false").returncode == 0
+
+
 @pytest.mark.parametrize("text", ["1.5h", "90s", "5m", "1e2s"])
 def test_times_are_read(text: str) -> None:
     assert bench("--plan", *DISC, f"--budget={text}").returncode == 0
