@@ -21,15 +21,6 @@ constexpr double doubt = 2;
 constexpr const char* ceilings = "ceilings";
 constexpr const char* ladder = "networks";
 
-std::string value_or_none(const Row& row, const std::string& key) {
-  for (const auto& [name, value] : row.configuration) {
-    if (name == key) {
-      return value;
-    }
-  }
-  return "";
-}
-
 /// Rows of one kind are misjudged alike.
 std::string kind_of(const Row& row) {
   return row.configuration.front().second + (row.device->is_host ? " cpu" : " gpu");
@@ -38,13 +29,14 @@ std::string kind_of(const Row& row) {
 /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
 /// all of them, on a GPU with the data there.
 bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
-  if (row.configuration.front().second != "Epoch" || value_or_none(row, "precision") != "f32") {
+  if (row.configuration.front().second != "Epoch" ||
+      value_or_unsaid(row.configuration, "precision") != "f32") {
     return false;
   }
   if (!row.device->is_host) {
-    return value_or_none(row, "data") == "resident";
+    return value_or_unsaid(row.configuration, "data") == "resident";
   }
-  const int own = std::stoi(value_or_none(row, "cpu_threads"));
+  const int own = std::stoi(value_or_unsaid(row.configuration, "cpu_threads"));
   return own == *threads.begin() || own == *threads.rbegin();
 }
 
@@ -77,7 +69,8 @@ std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows)
   std::map<std::string, std::size_t> places;
   for (const PlannedRow& planned : rungs) {
     const Row& row = rows[planned.name];
-    const std::string work = value_or_none(row, "model") + "/" + value_or_none(row, "batch");
+    const std::string work = value_or_unsaid(row.configuration, "model") + "/" +
+                             value_or_unsaid(row.configuration, "batch");
     const auto [place, is_new] = places.emplace(work, by_work.size());
     if (is_new) {
       by_work.emplace_back();
@@ -96,7 +89,7 @@ std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows)
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows) {
   std::set<int> threads;
   for (const PlannedRow& planned : plan) {
-    const std::string own = value_or_none(rows[planned.name], "cpu_threads");
+    const std::string own = value_or_unsaid(rows[planned.name].configuration, "cpu_threads");
     if (!own.empty()) {
       threads.insert(std::stoi(own));
     }

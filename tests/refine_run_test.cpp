@@ -25,12 +25,7 @@ using namespace bench;
 using Json = nlohmann::ordered_json;
 
 std::string key(const Row& row, const std::string& name) {
-  for (const auto& [other, value] : row.configuration) {
-    if (other == name) {
-      return value;
-    }
-  }
-  return "";
+  return value_or_unsaid(row.configuration, name);
 }
 
 double parameters(const Row& row) {
