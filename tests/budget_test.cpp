@@ -91,6 +91,14 @@ class BudgetTest : public testing::Test {
     EXPECT_EQ(held_, 0);
   }
 
+  void begin_anew() {
+    spent_ = {};
+    rows_ = {};
+    plan_.clear();
+    made_.clear();
+    taken_.clear();
+  }
+
   Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
 
   int repetitions_ = 1;
@@ -183,6 +191,24 @@ TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {
   // The 210 s that are left behind the fifth are less than twice a row's 160 s.
   measure(1010);
   EXPECT_EQ(left_open_.size(), 15U);
+}
+
+/// Within five percent, however wrong the plan is, where more is planned than fits. One row is a
+/// small part of the budget.
+TEST_F(BudgetTest, EndsInTime) {
+  for (const double wrong : {0.25, 1.0, 4.0}) {
+    SCOPED_TRACE(wrong);
+    repetitions_ = 3;
+    for (int batch = 1; batch <= 400; ++batch) {
+      const double seconds = 1 + batch % 7;
+      add("cpu", batch, {3 * seconds, seconds}, {3 * wrong * seconds, wrong * seconds});
+    }
+    constexpr double budget = 2000;
+    measure(budget);
+    EXPECT_FALSE(left_open_.empty());
+    EXPECT_NEAR(spent_.all(), budget, 0.05 * budget);
+    begin_anew();
+  }
 }
 
 TEST_F(BudgetTest, TheCloserLookComesBehindTheNetworks) {
