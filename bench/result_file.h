@@ -22,11 +22,11 @@ std::filesystem::path resolved(const std::filesystem::path& asked);
 class ResultFile {
  public:
   /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
-  /// find out now whether it can be written: UsageError where not. `path`: as
-  /// resolved() gives it; what is no regular file is refused, and
-  /// so is to empty a FILE.partial with rows of an interrupted run. On SIGINT and SIGTERM the
-  /// process says where the finished rows are and ends; at most one such file is open in a process.
-  /// `spent` is read whenever the file is written.
+  /// find out now whether it can be written: UsageError where not. `path`: as resolved() gives it.
+  /// What is no regular file is refused, and what another run writes, and to empty a FILE.partial
+  /// that has rows of an interrupted run. On SIGINT and SIGTERM the process says where the
+  /// finished rows are and ends; at most one such file is open in a process. `spent` is read
+  /// whenever the file is written.
   ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
              std::optional<EarlierRun> earlier = std::nullopt);
   ResultFile(const ResultFile&) = delete;
@@ -53,6 +53,7 @@ class ResultFile {
   nlohmann::ordered_json context_;
   const Spent& spent_;
   std::vector<WrittenRow> rows_;
+  int locked_ = -1;               ///< the file as it is on disk, which no other run may go on with
   std::size_t earlier_rows_ = 0;  ///< so many of the first are an earlier run's
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bench --resume`: an interrupted run goes on, and no finished row is lost or measured twice."""
 
+import fcntl
 import json
 import random
 import signal
@@ -127,6 +128,29 @@ def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half: Pat
     partial.write_text("no result file", encoding="utf-8")
     assert bench(*MANY, f"--out={half}").returncode == 0
     assert is_complete(strict(half)) and not partial.exists()
+
+
+def test_a_file_that_another_run_writes_is_refused(half: Path) -> None:
+    before = half.read_bytes()
+    with half.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        refused = bench(*MANY, "--resume", f"--out={half}")
+    assert refused.returncode == 2 and "another run" in refused.stderr
+    assert half.read_bytes() == before
+    assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
+
+
+def test_what_is_written_is_locked(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    command = [BENCH, *MANY, "--benchmark_min_time=10", f"--out={path}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment()) as process:
+        try:
+            while not path.exists():
+                assert process.poll() is None
+            with path.open("rb") as file, pytest.raises(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            process.kill()
 
 
 def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
