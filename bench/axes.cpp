@@ -205,6 +205,11 @@ void require_value(const Axis& axis, const std::string& value) {
   }
 }
 
+Configuration::const_iterator find_key(const Configuration& configuration, const std::string& key) {
+  return std::find_if(configuration.begin(), configuration.end(),
+                      [&](const auto& pair) { return pair.first == key; });
+}
+
 }  // namespace
 
 const std::vector<Axis>& axes() {
@@ -257,12 +262,16 @@ Configuration joined(Configuration first, const Configuration& second) {
 }
 
 const std::string& value_of(const Configuration& configuration, const std::string& key) {
-  for (const auto& [other, value] : configuration) {
-    if (other == key) {
-      return value;
-    }
+  const auto at = find_key(configuration, key);
+  if (at == configuration.end()) {
+    throw std::logic_error("a configuration lacks '" + key + "'");
   }
-  throw std::logic_error("a configuration lacks '" + key + "'");
+  return at->second;
+}
+
+std::string value_or_unsaid(const Configuration& configuration, const std::string& key) {
+  const auto at = find_key(configuration, key);
+  return at == configuration.end() ? find_axis(key).unsaid : at->second;
 }
 
 CompileOptions options_of(const Configuration& configuration) {

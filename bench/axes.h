@@ -67,6 +67,9 @@ Configuration joined(Configuration first, const Configuration& second);
 /// "eager"; std::logic_error where the configuration lacks the key.
 const std::string& value_of(const Configuration& configuration, const std::string& key);
 
+/// The same, and where it lacks the key the value that names leave unsaid, or "".
+std::string value_or_unsaid(const Configuration& configuration, const std::string& key);
+
 /// What the values say of how to compile; the rest is as CompileOptions are.
 CompileOptions options_of(const Configuration& configuration);
 

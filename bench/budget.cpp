@@ -21,15 +21,6 @@ constexpr double doubt = 2;
 constexpr const char* ceilings = "ceilings";
 constexpr const char* ladder = "networks";
 
-std::string value_or_none(const Row& row, const std::string& key) {
-  for (const auto& [name, value] : row.configuration) {
-    if (name == key) {
-      return value;
-    }
-  }
-  return "";
-}
-
 /// Rows of one kind are misjudged alike.
 std::string kind_of(const Row& row) {
   return row.configuration.front().second + (row.device->is_host ? " cpu" : " gpu");
@@ -38,13 +29,14 @@ std::string kind_of(const Row& row) {
 /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
 /// all of them, on a GPU with the data there.
 bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
-  if (row.configuration.front().second != "Epoch" || value_or_none(row, "precision") != "f32") {
+  if (row.configuration.front().second != "Epoch" ||
+      value_or_unsaid(row.configuration, "precision") != "f32") {
     return false;
   }
   if (!row.device->is_host) {
-    return value_or_none(row, "data") == "resident";
+    return value_or_unsaid(row.configuration, "data") == "resident";
   }
-  const int own = std::stoi(value_or_none(row, "cpu_threads"));
+  const int own = std::stoi(value_or_unsaid(row.configuration, "cpu_threads"));
   return own == *threads.begin() || own == *threads.rbegin();
 }
 
@@ -77,7 +69,8 @@ std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows)
   std::map<std::string, std::size_t> places;
   for (const PlannedRow& planned : rungs) {
     const Row& row = rows[planned.name];
-    const std::string work = value_or_none(row, "model") + "/" + value_or_none(row, "batch");
+    const std::string work = value_or_unsaid(row.configuration, "model") + "/" +
+                             value_or_unsaid(row.configuration, "batch");
     const auto [place, is_new] = places.emplace(work, by_work.size());
     if (is_new) {
       by_work.emplace_back();
@@ -96,7 +89,7 @@ std::vector<PlannedRow> spread(const std::vector<PlannedRow>& rungs, Rows& rows)
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows) {
   std::set<int> threads;
   for (const PlannedRow& planned : plan) {
-    const std::string own = value_or_none(rows[planned.name], "cpu_threads");
+    const std::string own = value_or_unsaid(rows[planned.name].configuration, "cpu_threads");
     if (!own.empty()) {
       threads.insert(std::stoi(own));
     }
@@ -128,22 +121,31 @@ std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& r
   return sorted;
 }
 
+bool has_networks(const std::vector<PlannedRow>& plan) {
+  return std::any_of(plan.begin(), plan.end(),
+                     [](const PlannedRow& planned) { return planned.pass == ladder; });
+}
+
 int Budget::few_repetitions(const std::string& name) const {
   return std::min(repetitions_of(rows_[name], repetitions_), most_at_first_);
+}
+
+double Budget::guessed(const std::string& name) const {
+  const Row& row = rows_[name];
+  const int spared = repetitions_of(row, repetitions_) - few_repetitions(name);
+  return planned_.at(name) - spared * row.expected.repetition;
 }
 
 /// By what rows of the same kind took, once there are some.
 double Budget::expected(const Group& group) const {
   double sum = 0;
   for (const std::string& name : group) {
-    const Row& row = rows_[name];
-    const int spared = repetitions_of(row, repetitions_) - few_repetitions(name);
-    const double planned = planned_.at(name) - spared * row.expected.repetition;
-    const auto known = experience_.find(kind_of(row));
+    const double guess = guessed(name);
+    const auto known = experience_.find(kind_of(rows_[name]));
     constexpr double weight = 0.5;  // seconds that count for the guess
     sum += known == experience_.end()
-               ? planned
-               : planned * (known->second.first + weight) / (known->second.second + weight);
+               ? guess
+               : guess * (known->second.first + weight) / (known->second.second + weight);
   }
   return sum;
 }
@@ -154,16 +156,12 @@ bool Budget::fits(double expected_seconds) const {
 }
 
 void Budget::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
-  std::map<std::string, double> guesses;
-  for (const std::string& name : group) {
-    guesses[name] = expected({name});
-  }
-  std::map<std::string, Instant> begun;
+  std::map<std::string, double> begun;
   std::map<std::string, double> sums;
   std::string last;
   const auto note = [&] {  // the turn of `last` is over
     if (!last.empty()) {
-      const double seconds = seconds_since(begun[last]);
+      const double seconds = spent_.all() - begun[last];
       sums[last] += seconds;
       const auto [at, is_new] = took_.try_emplace(last, seconds, seconds);
       at->second.second = is_new ? seconds : std::min(at->second.second, seconds);
@@ -175,14 +173,14 @@ void Budget::take(const Group& group, const std::function<int(const std::string&
     const bool is_next = sums.contains(name);
     const bool goes_on = !is_next || before->second.second <= left() + tolerated / 2 * seconds_;
     last = goes_on ? name : "";
-    begun[name] = std::chrono::steady_clock::now();
+    begun[name] = spent_.all();
     return goes_on;
   });
   note();
   for (const auto& [name, seconds] : sums) {
-    auto& [took, guessed] = experience_[kind_of(rows_[name])];
+    auto& [took, guess] = experience_[kind_of(rows_[name])];
     took += seconds;
-    guessed += guesses[name];
+    guess += guessed(name);
   }
 }
 
@@ -193,11 +191,12 @@ std::vector<PlannedRow> Budget::measure_pass(const std::vector<PlannedRow>& pass
     const double seconds = expected(group);
     if (fits(seconds) && spent_.all() + seconds <= until) {
       take(group, [&](const std::string& name) { return few_repetitions(name); });
-    } else {
-      std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
-        return std::find(group.begin(), group.end(), planned.name) != group.end();
-      });
     }
+    // Also of a group that had its turns: one that was put back may have had none.
+    std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
+      return std::find(group.begin(), group.end(), planned.name) != group.end() &&
+             sampler_.repetitions(planned.name).empty();
+    });
   }
   return later;
 }
@@ -216,8 +215,9 @@ void Budget::repeat_noisiest() {
       const auto& [first, next] = seconds;
       const int fitting = static_cast<int>(std::min(1e6, (left() - first) / next + 1));
       const int possible = std::min({own, most * own - taken, fitting});
-      if (rows_[name].result.outcome != Outcome::measured || taken < 2 || first > left() ||
-          possible < 1) {
+      const bool can_be_had =
+          rows_[name].result.outcome == Outcome::measured && rows_[name].device->failure.empty();
+      if (!can_be_had || taken < 2 || first > left() || possible < 1) {
         continue;
       }
       std::vector<double> times;
@@ -232,12 +232,16 @@ void Budget::repeat_noisiest() {
     if (noisiest.empty()) {
       return;
     }
-    const int wanted = static_cast<int>(sampler_.repetitions(noisiest).size()) + more;
+    const std::size_t before = sampler_.repetitions(noisiest).size();
+    const int wanted = static_cast<int>(before) + more;
     take({noisiest}, [&](const std::string& /*name*/) { return wanted; });
+    if (sampler_.repetitions(noisiest).size() == before) {  // for it no memory is left, say
+      took_.erase(noisiest);
+    }
   }
 }
 
-void Budget::measure(const std::vector<PlannedRow>& plan,
+void Budget::measure(const std::vector<PlannedRow>& plan, bool has_networks,
                      const std::function<void(double seconds)>& look_closer) {
   double sum = 0;
   double of_ladder = 0;
@@ -264,8 +268,13 @@ void Budget::measure(const std::vector<PlannedRow>& plan,
       measure_pass(pass([](const auto& row) { return row.pass == ceilings; }), of_ceilings);
   const std::vector<PlannedRow> networks =
       measure_pass(pass([](const auto& row) { return row.pass == ladder; }), all);
-  if (look_closer && left() > 0) {
-    look_closer(left() / 2);
+  const auto closer = [&] {
+    if (look_closer && left() > 0) {
+      look_closer(left() / 2);
+    }
+  };
+  if (has_networks) {
+    closer();
   }
   open.insert(open.end(), networks.begin(), networks.end());
   const std::vector<PlannedRow> others =
@@ -273,6 +282,9 @@ void Budget::measure(const std::vector<PlannedRow>& plan,
   open.insert(open.end(), others.begin(), others.end());
   for (const PlannedRow& row : measure_pass(open, all)) {
     left_open_.push_back(row.name);
+  }
+  if (!has_networks) {
+    closer();
   }
   repeat_noisiest();
 }

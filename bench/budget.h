@@ -20,6 +20,9 @@ namespace crossover::bench {
 /// The rows of a plan in the order in which they are worth their time.
 std::vector<PlannedRow> by_question(const std::vector<PlannedRow>& plan, Rows& rows);
 
+/// Whether some of them are in the pass that measures the networks before all else.
+bool has_networks(const std::vector<PlannedRow>& plan);
+
 class Budget {
  public:
   /// From the start of `spent` on. `repetitions`: of the sweep.
@@ -30,9 +33,10 @@ class Budget {
         sampler_(sampler),
         repetitions_(repetitions) {}
 
-  /// `plan`: by_question(). `look_closer` is called once the networks are measured, with the most
-  /// seconds that it may take; may be empty.
-  void measure(const std::vector<PlannedRow>& plan,
+  /// `plan`: by_question(), or another. `look_closer` is called with the most seconds that it may
+  /// take, once what it needs is measured: the networks, which an earlier run may have measured, or
+  /// all rows, without a pass of that name (has_networks). May be empty.
+  void measure(const std::vector<PlannedRow>& plan, bool has_networks,
                const std::function<void(double seconds)>& look_closer);
 
   /// The rows of the plan for which there was no time.
@@ -43,9 +47,11 @@ class Budget {
  private:
   using Group = std::vector<std::string>;
 
+  /// Before anything is known of rows like it.
+  [[nodiscard]] double guessed(const std::string& name) const;
   [[nodiscard]] double expected(const Group& group) const;
   [[nodiscard]] bool fits(double expected_seconds) const;
-  /// Those that don't fit are left for later.
+  /// Returns those that had no turn, for later.
   std::vector<PlannedRow> measure_pass(const std::vector<PlannedRow>& pass, double share);
   void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
   void repeat_noisiest();
@@ -58,7 +64,7 @@ class Budget {
   int repetitions_;
   int most_at_first_ = 0;                  ///< repetitions
   std::map<std::string, double> planned_;  ///< by row, with what it is the first to need
-  /// By kind of row: seconds that rows took, and those that were expected of them.
+  /// By kind of row: seconds that rows took, and those that were guessed.
   std::map<std::string, std::pair<double, double>> experience_;
   /// By row: seconds of its first repetition, with all before, and of the last one.
   std::map<std::string, std::pair<double, double>> took_;

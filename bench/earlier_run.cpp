@@ -253,6 +253,14 @@ void require_same(const Json& earlier, const Json& now) {
   }
 }
 
+/// None: it can't be read.
+std::optional<std::string> text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return file ? std::optional(text.str()) : std::nullopt;
+}
+
 }  // namespace
 
 std::string line_of(const Json& json) {
@@ -304,19 +312,26 @@ EarlierRun parse_earlier(const std::string& text) {
 
 EarlierRun read_earlier(const std::filesystem::path& asked, const Json& now) {
   const std::filesystem::path path = unfinished(asked);
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
+  const std::optional<std::string> text = text_of(path);
+  if (!text) {
     throw UsageError("--resume: " + path.string() + " can't be read; check its permissions");
   }
   try {
-    EarlierRun earlier = parse_earlier(text.str());
+    EarlierRun earlier = parse_earlier(*text);
     require_same(earlier.context, now);
     earlier.path = path;
     return earlier;
   } catch (const UsageError& error) {
     throw UsageError("--resume: " + path.string() + " " + error.what());
+  }
+}
+
+bool has_interrupted_rows(const std::filesystem::path& path) {
+  const std::optional<std::string> text = text_of(path);
+  try {
+    return text && !parse_earlier(*text).rows.empty();
+  } catch (const UsageError&) {
+    return false;
   }
 }
 

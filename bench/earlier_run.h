@@ -37,4 +37,7 @@ EarlierRun parse_earlier(const std::string& text);
 /// context of this run. UsageError where something differs that would change results.
 EarlierRun read_earlier(const std::filesystem::path& asked, const nlohmann::ordered_json& now);
 
+/// Whether that file has rows of an interrupted run.
+bool has_interrupted_rows(const std::filesystem::path& path);
+
 }  // namespace crossover::bench

@@ -54,6 +54,11 @@ int measure(Arguments arguments, const std::vector<std::string>& command, Spent&
   if (arguments.budget_seconds && !arguments.sweep.by_worth) {
     plan = by_question(plan, rows);
   }
+  if (arguments.budget_seconds && flags.shuffles()) {
+    throw UsageError(
+        "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
+        "random order; drop one of them");
+  }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
         "reporting aggregates only would leave the result file without samples; drop that flag or "

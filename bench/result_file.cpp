@@ -2,6 +2,7 @@
 #include "result_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "context.h"
 #include "flag.h"
@@ -46,9 +48,25 @@ int open_temporary() {
   return open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
+/// UsageError where another run has the file. Each file that replace() puts in its place is locked
+/// before, for as long as it is open.
+void require_unlocked(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return;
+  }
+  const bool is_locked = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  if (is_locked) {
+    throw UsageError(path.string() +
+                     " is being written by another run; wait for its end, or name another file");
+  }
+}
+
 /// Writes beside the file and renames, so that a reader, or a crash, never meets half a file. A
-/// folder that was removed meanwhile is made again.
-void replace(const std::filesystem::path& path, const std::string& text) {
+/// folder that was removed meanwhile is made again. Returns the new file, open and locked (where
+/// the file system has locks).
+int replace(const std::filesystem::path& path, const std::string& text) {
   int file = open_temporary();
   if (file < 0 && errno == ENOENT) {
     std::error_code ignored;
@@ -68,10 +86,13 @@ void replace(const std::filesystem::path& path, const std::string& text) {
     }
     done += static_cast<std::size_t>(count);
   }
-  if (fsync(file) != 0 || close(file) != 0 || rename(temporary_name.c_str(), path.c_str()) != 0) {
+  flock(file, LOCK_EX | LOCK_NB);
+  if (fsync(file) != 0 || rename(temporary_name.c_str(), path.c_str()) != 0) {
+    close(file);
     unlink(temporary_name.c_str());
     fail(path, "written");
   }
+  return file;
 }
 
 using Json = nlohmann::ordered_json;
@@ -134,6 +155,13 @@ std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" +
 
 }  // namespace
 
+std::filesystem::path resolved(const std::filesystem::path& asked) {
+  std::error_code ignored;
+  return std::filesystem::is_symlink(asked, ignored)
+             ? std::filesystem::weakly_canonical(asked, ignored)
+             : asked;
+}
+
 ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
                        std::optional<EarlierRun> earlier)
     : path_(std::move(path)), context_(std::move(context)), spent_(spent) {
@@ -141,9 +169,6 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
     throw UsageError(asked + " is a folder; name a file");
-  }
-  if (std::filesystem::is_symlink(path_, ignored)) {
-    path_ = std::filesystem::weakly_canonical(path_, ignored);
   }
   const bool exists = std::filesystem::exists(path_, ignored);
   if (exists && !std::filesystem::is_regular_file(path_, ignored)) {
@@ -153,6 +178,11 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   current_ = path_;
   if (exists) {
     current_ += ".partial";
+    if (!earlier && has_interrupted_rows(current_)) {
+      throw UsageError(current_.string() +
+                       " has the rows of an interrupted run; --resume goes on "
+                       "with them, or remove it");
+    }
   }
   const Json part = {{"start", now_in_utc()}, {"load_average", load_average()}};
   if (earlier) {
@@ -163,6 +193,7 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
     earlier_rows_ = rows_.size();
     remove_leftovers(current_);
   }
+  require_unlocked(current_);
   context_["crossover"]["parts"].push_back(part);
   if (path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), ignored);
@@ -179,7 +210,10 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
   handle_signals(on_signal);
 }
 
-ResultFile::~ResultFile() { handle_signals(SIG_DFL); }
+ResultFile::~ResultFile() {
+  handle_signals(SIG_DFL);
+  close(locked_);
+}
 
 void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries) {
   WrittenRow row{.name = name, .facts = line_of(facts), .entries = {}};
@@ -229,8 +263,13 @@ void ResultFile::write() {
       append(entries, entry);
     }
   }
-  replace(current_, "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
-                        ",\n \"benchmarks\": " + list(entries) + "\n}\n");
+  const int before = std::exchange(
+      locked_,
+      replace(current_, "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
+                            ",\n \"benchmarks\": " + list(entries) + "\n}\n"));
+  if (before >= 0) {
+    close(before);
+  }
 }
 
 }  // namespace crossover::bench

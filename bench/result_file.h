@@ -14,13 +14,17 @@
 
 namespace crossover::bench {
 
+/// Where a file that is asked for lies: a link is followed.
+std::filesystem::path resolved(const std::filesystem::path& asked);
+
 /// Format: results/README.md. While a run goes on the rows stand in the file itself where it is
 /// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
 class ResultFile {
  public:
   /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
-  /// find out now whether it can be written: UsageError where not. A link is followed; anything
-  /// else that is no regular file is refused. On SIGINT and SIGTERM the process says where the
+  /// find out now whether it can be written: UsageError where not. `path`: as resolved() gives it.
+  /// What is no regular file is refused, and what another run writes, and to empty a FILE.partial
+  /// that has rows of an interrupted run. On SIGINT and SIGTERM the process says where the
   /// finished rows are and ends; at most one such file is open in a process. `spent` is read
   /// whenever the file is written.
   ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
@@ -49,6 +53,7 @@ class ResultFile {
   nlohmann::ordered_json context_;
   const Spent& spent_;
   std::vector<WrittenRow> rows_;
+  int locked_ = -1;               ///< the file as it is on disk, which no other run may go on with
   std::size_t earlier_rows_ = 0;  ///< so many of the first are an earlier run's
 };
 

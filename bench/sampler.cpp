@@ -5,10 +5,10 @@
 #include <chrono>
 #include <new>
 #include <stdexcept>
-#include <utility>
 
 #include "expected_seconds.h"
 #include "measure.h"
+#include "say.h"
 
 namespace crossover::bench {
 namespace {
@@ -43,6 +43,12 @@ void refuse(Row& row) {
   } catch (const std::exception& error) {
     note(Outcome::failed, error.what());
   }
+}
+
+/// It ended for a reason that says nothing against the repetitions before.
+bool can_not_be_had(const Row& row) {
+  return row.result.outcome == Outcome::skipped ||
+         (row.result.outcome == Outcome::failed && row.result.reason == row.device->failure);
 }
 
 /// Runs it untimed until a GPU's clocks have risen, once at least. On the CPU once, where another
@@ -177,16 +183,27 @@ void Sampler::forget(const std::string& name) {
 
 void Sampler::finish(const std::string& name) {
   std::vector<Run>& runs = taken_[name];
-  if (runs.size() == std::exchange(reported_[name], runs.size())) {
+  Row& row = rows_[name];
+  Reported& reported = reported_[name];
+  if (runs.size() == reported.repetitions) {
     return;
   }
+  rows_.release(name);
+  if (reported.repetitions > 0 && can_not_be_had(row)) {
+    say(name + " keeps the repetitions that it has: " + row.result.reason);
+    row.result = reported.result;
+    runs.pop_back();
+    if (runs.size() == reported.repetitions) {
+      return;
+    }
+  }
+  reported = {.repetitions = runs.size(), .result = row.result};
   const auto measured =
       std::count_if(runs.begin(), runs.end(), [](const Run& run) { return error_of(run).empty(); });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].repetitions = std::max<std::int64_t>(measured, 1);
     runs[i].repetition_index = static_cast<std::int64_t>(i);
   }
-  rows_.release(name);
   reporter_.add(name, runs);
 }
 

@@ -29,7 +29,8 @@ class Sampler {
 
   /// The row's repetitions go to the reporter (file, terminal); what it holds is freed. Nothing
   /// where there are no new ones. Further repetitions make it anew, and are reported, behind the
-  /// earlier ones, by another call.
+  /// earlier ones, by another call: where these can't be had (no memory, the GPU is lost) the row
+  /// stays as it was reported; wrong results make it a failure.
   void finish(const std::string& name);
 
   /// As if the row had had no turn yet.
@@ -41,13 +42,18 @@ class Sampler {
   }
 
  private:
+  struct Reported {
+    std::size_t repetitions = 0;
+    Result result;  ///< the row's, with these
+  };
+
   Rows& rows_;
   Reporter& reporter_;
   Spent& spent_;
   double min_time_seconds_;
   std::map<std::string, std::vector<Run>> taken_;
-  std::map<std::string, std::size_t> reported_;  ///< so many of them
-  std::string last_;                             ///< whose turn it was
+  std::map<std::string, Reported> reported_;
+  std::string last_;  ///< whose turn it was
 };
 
 }  // namespace crossover::bench

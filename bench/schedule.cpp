@@ -21,23 +21,16 @@ const std::set<std::string> sizes{"model", "batch", "bytes", "m", "n", "k", "wid
 
 bool trains(const std::string& family) { return family == "Epoch" || family == "Minibatch"; }
 
-std::string value_of(const Row& row, const std::string& key) {
-  for (const auto& [name, value] : row.configuration) {
-    if (name == key) {
-      return value;
-    }
-  }
-  return "";
-}
-
 bool on_gpu(const Row& row) { return !row.device->is_host; }
 
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
-  return value_of(row, "precision") == "f32" &&
-         (on_gpu(row) ? value_of(row, "execution") ==
-                            (value_of(row, "family") == "Minibatch" ? "graph" : "graph-epoch")
-                      : value_of(row, "cpu_threads") == most_threads);
+  return value_or_unsaid(row.configuration, "precision") == "f32" &&
+         (on_gpu(row)
+              ? value_or_unsaid(row.configuration, "execution") ==
+                    (value_or_unsaid(row.configuration, "family") == "Minibatch" ? "graph"
+                                                                                 : "graph-epoch")
+              : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
 }
 
 std::string missing_for(const Row& row, const std::string& precision) {
@@ -52,22 +45,24 @@ std::string missing_for(const Row& row, const std::string& precision) {
 /// Small products are all alike, a start and a wait; on the CPU squares must do.
 bool is_wanted_product(const Row& row) {
   constexpr double least = 1e6;  // multiplications
-  const double m = std::stod(value_of(row, "m"));
-  const double n = std::stod(value_of(row, "n"));
-  const double k = std::stod(value_of(row, "k"));
+  const double m = std::stod(value_or_unsaid(row.configuration, "m"));
+  const double n = std::stod(value_or_unsaid(row.configuration, "n"));
+  const double k = std::stod(value_or_unsaid(row.configuration, "k"));
   const bool is_square = m == n && n == k;
-  const bool is_plain = value_of(row, "transpose") == "nn" && value_of(row, "cache") == "warm";
-  const bool is_f32 = value_of(row, "precision") == "f32";
+  const bool is_plain = value_or_unsaid(row.configuration, "transpose") == "nn" &&
+                        value_or_unsaid(row.configuration, "cache") == "warm";
+  const bool is_f32 = value_or_unsaid(row.configuration, "precision") == "f32";
   return is_square ? is_plain || (on_gpu(row) && is_f32)
                    : on_gpu(row) && is_f32 && m * n * k >= least;
 }
 
 /// Other precisions than f32 are shown on fewer rows: in the way that is fast, and on squares.
 bool is_wanted(const Row& row, const std::string& most_threads) {
-  const std::string precision = value_of(row, "precision");
-  const std::string family = value_of(row, "family");
+  const std::string precision = value_or_unsaid(row.configuration, "precision");
+  const std::string family = value_or_unsaid(row.configuration, "family");
   if (family == "Copy") {
-    return value_of(row, "model").empty();  // batches: between two of the sizes
+    return value_or_unsaid(row.configuration, "model")
+        .empty();  // batches: between two of the sizes
   }
   if (family == "Gemm" && !is_wanted_product(row)) {
     return false;
@@ -75,11 +70,12 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   // Large steps: how they are launched, and where their data lies, says little. Each is verified
   // for seconds.
   if (family == "Minibatch" && on_gpu(row) &&
-      (value_of(row, "execution") != "graph" || value_of(row, "data") != "resident")) {
+      (value_or_unsaid(row.configuration, "execution") != "graph" ||
+       value_or_unsaid(row.configuration, "data") != "resident")) {
     return false;
   }
   if (family == "Minibatch" && !on_gpu(row) &&
-      (precision != "f32" || value_of(row, "cpu_threads") != most_threads)) {
+      (precision != "f32" || value_or_unsaid(row.configuration, "cpu_threads") != most_threads)) {
     return false;
   }
   if (precision.empty() || precision == "f32" || family == "Peak") {
@@ -88,19 +84,20 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   if (!missing_for(row, precision).empty()) {
     return false;
   }
-  if (!on_gpu(row) && value_of(row, "cpu_threads") != most_threads) {
+  if (!on_gpu(row) && value_or_unsaid(row.configuration, "cpu_threads") != most_threads) {
     return false;
   }
   if (trains(family) && on_gpu(row)) {
-    return value_of(row, "execution") == "graph" && value_of(row, "data") == "resident";
+    return value_or_unsaid(row.configuration, "execution") == "graph" &&
+           value_or_unsaid(row.configuration, "data") == "resident";
   }
-  return family != "Layer" || value_of(row, "form") == "fused";
+  return family != "Layer" || value_or_unsaid(row.configuration, "form") == "fused";
 }
 
 std::string most_threads_of(Rows& rows, const std::vector<std::string>& names) {
   int most = 0;
   for (const std::string& name : names) {
-    const std::string threads = value_of(rows[name], "cpu_threads");
+    const std::string threads = value_or_unsaid(rows[name].configuration, "cpu_threads");
     most = std::max(most, threads.empty() ? 0 : std::stoi(threads));
   }
   return std::to_string(most);
@@ -114,19 +111,21 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
   std::vector<std::string> candidates(names.rbegin(), names.rend());
   std::stable_partition(candidates.begin(), candidates.end(), [&](const std::string& name) {
     const Row& row = rows[name];
-    return value_of(row, "family") == "Copy" ? !value_of(row, "bytes").empty()
-                                             : stands_for_its_network(row, most_threads);
+    return value_or_unsaid(row.configuration, "family") == "Copy"
+               ? !value_or_unsaid(row.configuration, "bytes").empty()
+               : stands_for_its_network(row, most_threads);
   });
   std::set<std::string> chosen;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> shown;
   for (const std::string& name : candidates) {
     const Row& row = rows[name];
-    const std::string family = value_of(row, "family");
+    const std::string family = value_or_unsaid(row.configuration, "family");
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
       const bool is_network = family == "Epoch" && key == "model";
       if (!sizes.contains(key) || is_network) {
-        is_new |= shown.emplace(family, value_of(row, "device"), key, value).second;
+        is_new |=
+            shown.emplace(family, value_or_unsaid(row.configuration, "device"), key, value).second;
       }
     }
     if (is_new) {
@@ -157,7 +156,7 @@ std::vector<PlannedRow> by_worth(Rows& rows, const std::vector<std::string>& nam
   std::map<Place, PlannedRow> ordered;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Row& row = rows[wanted[i]];
-    const std::string family = value_of(row, "family");
+    const std::string family = value_or_unsaid(row.configuration, "family");
     const auto rank = static_cast<std::size_t>(worth_rank(family));
     const bool on_cpu = !on_gpu(row);
     PlannedRow planned{.name = wanted[i], .pass = family};
@@ -206,7 +205,7 @@ std::vector<PlannedRow> schedule(Rows& rows, const std::vector<std::string>& nam
     plan = by_worth(rows, names);
   } else {
     for (const std::string& name : names) {
-      plan.push_back({.name = name, .pass = value_of(rows[name], "family")});
+      plan.push_back({.name = name, .pass = value_or_unsaid(rows[name].configuration, "family")});
     }
   }
   expect(plan, rows);

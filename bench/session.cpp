@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -118,21 +119,23 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto& [arguments, command, flags, devices, rows, spent] = session;
   std::optional<ResultFile> file;
+  const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
   EarlierSizes sizes;
   if (arguments.out) {
+    const std::filesystem::path out = resolved(*arguments.out);
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
-      earlier = read_earlier(*arguments.out, context);
+      earlier = read_earlier(out, context);
       kept = take_kept(plan, *earlier);
       sizes = earlier_sizes(*earlier);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
     }
-    file.emplace(*arguments.out, std::move(context), spent, std::move(earlier));
+    file.emplace(out, std::move(context), spent, std::move(earlier));
   }
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
@@ -159,7 +162,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   std::vector<std::string> open;
   if (arguments.budget_seconds) {
     Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, closer);
+    budget.measure(plan, with_networks, closer);
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());

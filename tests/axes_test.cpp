@@ -25,6 +25,12 @@ TEST(Axes, AreDescribedOnceEach) {
   }
 }
 
+TEST(Axes, SayTheValueThatNamesLeaveOut) {
+  EXPECT_EQ(value_or_unsaid({{"accumulate", "2"}}, "accumulate"), "2");
+  EXPECT_EQ(value_or_unsaid({}, "accumulate"), "1");
+  EXPECT_EQ(value_or_unsaid({}, "model"), "");
+}
+
 TEST(Axes, OfProgramsSetTheOptionThatTheyName) {
   const CompileOptions options = options_of({{"execution", "graph-epoch"},
                                              {"data", "pinned"},

@@ -2,6 +2,7 @@
 // A refinement on rows that are registered as ever and measured by a formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "../bench/arguments.h"
 #include "../bench/families.h"
+#include "../bench/flag.h"
 #include "../bench/planned_gpu.h"
 #include "../bench/refine/earlier.h"
 #include "../bench/refine/refine.h"
@@ -23,12 +25,7 @@ using namespace bench;
 using Json = nlohmann::ordered_json;
 
 std::string key(const Row& row, const std::string& name) {
-  for (const auto& [other, value] : row.configuration) {
-    if (other == name) {
-      return value;
-    }
-  }
-  return "";
+  return value_or_unsaid(row.configuration, name);
 }
 
 double parameters(const Row& row) {
@@ -145,11 +142,23 @@ TEST(RefineRun, MeasuresNothingWithoutTimeOrChange) {
   Formula formula(all_discs);
   const Json json = formula.refined(Refine::threads, {.seconds = 0});
   EXPECT_TRUE(formula.order.empty());
-  EXPECT_FALSE(json["complete"]);
+  EXPECT_TRUE(json.is_null()) << "what had no time is not recorded";
 
   Formula small({"--family=Epoch", "--threads=1,2", "--model=disc-2,disc-4,disc-5"});
   EXPECT_TRUE(small.refined(Refine::threads)["complete"]);
   EXPECT_TRUE(small.order.empty());
+}
+
+TEST(RefineRun, KeepsNothingOfASizeThatWasTried) {
+  Formula formula(all_discs);
+  const std::vector<std::string> of_the_sweep = formula.rows.names();
+  formula.refined(Refine::threads);
+  ASSERT_GT(formula.rows.names().size(), of_the_sweep.size());
+  for (const std::string& name : formula.rows.names()) {
+    const bool is_new =
+        std::find(of_the_sweep.begin(), of_the_sweep.end(), name) == of_the_sweep.end();
+    EXPECT_EQ(formula.rows[name].make == nullptr, is_new) << name;
+  }
 }
 
 TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
@@ -217,6 +226,32 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
   for (const Json& size : json["sizes"]) {
     EXPECT_NE(size["model"], "disc-6x1.5");
   }
+}
+
+TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
+  const std::string facts = R"({"configuration": {"model": "disc-2"}})";
+  const std::string entry = R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})";
+  const auto refuses = [](const std::string& own_facts, const std::string& own_entry,
+                          const std::string& refinements) {
+    EarlierRun run;
+    run.rows.push_back({.name = "Epoch/model:disc-2", .facts = own_facts, .entries = {own_entry}});
+    run.context["crossover"]["refinements"] = Json::parse(refinements);
+    try {
+      earlier_sizes(run);
+      return false;
+    } catch (const UsageError&) {
+      return true;
+    }
+  };
+  EXPECT_FALSE(refuses(facts, entry, "[]"));
+  EXPECT_TRUE(refuses("{}", entry, "[]"));
+  EXPECT_TRUE(refuses(R"({"configuration": 1})", entry, "[]"));
+  EXPECT_TRUE(refuses(R"({"configuration": {"model": 1}})", entry, "[]"));
+  EXPECT_TRUE(refuses(facts, "{}", "[]"));
+  EXPECT_TRUE(refuses(facts, R"({"run_type": "iteration", "real_time": "2"})", "[]"));
+  EXPECT_TRUE(refuses(facts, entry, "1"));
+  EXPECT_TRUE(refuses(facts, entry, "[1]"));
+  EXPECT_TRUE(refuses(facts, entry, R"([{"complete": "yes"}])"));
 }
 
 }  // namespace

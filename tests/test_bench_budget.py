@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`bench --budget`: what matters most first, and an end in time."""
+"""`bench --budget`: what matters most first, and an end; budget_test.cpp asks when that is."""
 
-import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_runs import (
@@ -19,8 +19,6 @@ from bench_runs import (
 )
 
 pytestmark = needs_bench
-# Whoever else computes on the machine can hold up a row for longer than a budget tolerates.
-ATTEMPTS = 5
 
 
 def counted(names: list[str]) -> str:
@@ -59,29 +57,27 @@ def test_rows_of_a_gpu_are_on_the_ladder_where_the_data_is_resident() -> None:
     assert any("data:pinned" in name for each, name in rows if each == "Epoch")
 
 
-@pytest.mark.slow
-def test_a_run_ends_within_five_percent_of_its_budget_and_says_what_is_open(tmp_path: Path) -> None:
-    path, seconds = tmp_path / "result.json", 8.0
-    sweep = ("--cuda=off", "--threads=1", "--benchmark_min_time=0.02")
-    for _ in range(ATTEMPTS):
-        started = time.monotonic()
-        done = bench(*sweep, f"--budget={seconds:.0f}s", f"--out={path}")
-        wall = time.monotonic() - started
-        assert done.returncode == 0, done.stderr
-        assert wall >= 0.95 * seconds
-        if wall <= 1.05 * seconds:
-            break
-        path.unlink()
-    assert wall <= 1.05 * seconds
+def assert_whole(path: Path, plan: set[str]) -> dict[str, Any]:
+    """Each row of the plan is in the file or left open. What the file says of the budget."""
     validate(path)
     document = strict(path)
     crossover = document["context"]["crossover"]
-    budget, names = crossover["budget"], [row["name"] for row in document["rows"]]
-    assert budget["seconds"] == seconds
-    assert 0.95 * seconds <= budget["used_seconds"] <= wall
-    assert budget["left_open"] and crossover["complete"] is False
-    plan = [name for _, name in planned("--budget=1s", *sweep)]
+    budget = crossover["budget"]
+    names = [row["name"] for row in document["rows"]]
     assert sorted([*names, *budget["left_open"]]) == sorted(plan)
+    assert crossover["complete"] is (not budget["left_open"])
+    return budget
+
+
+@pytest.mark.slow
+def test_a_run_ends_and_says_what_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    # Far more than fits: the repetitions alone take longer.
+    sweep = ("--cuda=off", "--threads=1", "--benchmark_min_time=0.1")
+    done = bench(*sweep, "--budget=4s", f"--out={path}")
+    assert done.returncode == 0, done.stderr
+    budget = assert_whole(path, {name for _, name in planned("--budget=1s", *sweep)})
+    assert budget["seconds"] == 4
     assert f"left open by the budget: {counted(budget['left_open'])} of" in done.stderr
 
 
@@ -89,45 +85,42 @@ def test_a_run_ends_within_five_percent_of_its_budget_and_says_what_is_open(tmp_
 def test_a_larger_budget_adds_to_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     batches = "--batch=" + ",".join(map(str, range(100, 140)))
-    rows = ("--model=disc-2", "--threads=1", *EPOCHS, batches, f"--out={path}")
-    effort = ("--benchmark_min_time=0.05", "--benchmark_repetitions=3")
+    rows = ("--model=disc-2", "--threads=1", *EPOCHS, batches)
+    effort = ("--benchmark_min_time=0.05", "--benchmark_repetitions=3", f"--out={path}")
+    plan = {name for _, name in planned(*rows)}
     assert bench(*rows, *effort, "--budget=3s").returncode == 0
+    assert assert_whole(path, plan)["left_open"]  # the repetitions alone take 6 s
     first = strict(path)
-    assert 0 < len(first["rows"]) < 40
     assert bench(*rows, *effort, "--budget=5s", "--resume").returncode == 0
+    assert assert_whole(path, plan)["seconds"] == 5
     second = strict(path)
-    assert len(first["rows"]) < len(second["rows"]) < 40
-    assert second["context"]["crossover"]["budget"]["seconds"] == 5
     assert second["rows"][: len(first["rows"])] == first["rows"]
-    assert bench(*rows, *effort, "--resume").returncode == 0
+    assert bench(*rows, *effort, "--budget=1h", "--resume").returncode == 0
+    assert assert_whole(path, plan)["left_open"] == []
     whole = strict(path)
-    validate(path)
-    assert len(whole["rows"]) == 40
-    ours = whole["context"]["crossover"]
-    assert ours["complete"] is True and "budget" not in ours and len(ours["parts"]) == 3
+    assert whole["rows"][: len(second["rows"])] == second["rows"]
+    assert whole["context"]["crossover"]["complete"] is True
 
 
 @pytest.mark.slow
 def test_time_that_is_left_goes_to_more_repetitions(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    done = bench(*DISC[:-2], *EPOCHS, *SHORT[:1], "--budget=20s", f"--out={path}")
+    # It ends where there is nothing more to do.
+    done = bench(*DISC[:-2], *SHORT[:1], "--budget=1h", f"--out={path}")
     assert done.returncode == 0, done.stderr
-    validate(path)
     document = strict(path)
     (row,) = document["rows"]
+    assert assert_whole(path, {row["name"]})["left_open"] == []
     asked = document["context"]["crossover"]["configuration"]["repetitions"]
     assert row["repetitions"] == 3 * asked == len(repetitions(document, row["name"]))
-    assert document["context"]["crossover"]["complete"] is True
-    budget = document["context"]["crossover"]["budget"]
-    assert budget["left_open"] == []
-    assert budget["used_seconds"] < 19  # there is nothing more to do
     # All repetitions have as many iterations as the first, which settled them.
     assert [entry.get("iterations") for entry in document["benchmarks"][1:]].count(None) > asked
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "0s", "infh", "nans", "5d", "1e9h"])
-def test_what_is_no_time_is_refused(text: str) -> None:
-    assert_refused(bench(*DISC, f"--budget={text}"), "--budget")
+def test_an_order_of_its_own_is_not_random() -> None:
+    shuffled = "--benchmark_enable_random_interleaving"
+    assert_refused(bench(*DISC, "--budget=5m", shuffled), "--budget", shuffled)
+    assert bench("--plan", *DISC, "--budget=5m", f"{shuffled}=false").returncode == 0
 
 
 @pytest.mark.parametrize("text", ["1.5h", "90s", "5m", "1e2s"])

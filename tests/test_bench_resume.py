@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bench --resume`: an interrupted run goes on, and no finished row is lost or measured twice."""
 
+import fcntl
 import json
 import random
 import signal
@@ -115,6 +116,52 @@ def test_a_run_beside_an_older_file_goes_on_there(half: Path) -> None:
     assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
     assert is_complete(strict(half))
     assert not partial.exists()
+
+
+def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half: Path) -> None:
+    partial = half.with_name(half.name + ".partial")
+    half.rename(partial)
+    half.write_text("measured last year", encoding="utf-8")
+    before = partial.read_bytes()
+    assert_refused(bench(*MANY, f"--out={half}"), str(partial), "--resume", "remove")
+    assert partial.read_bytes() == before
+    partial.write_text("no result file", encoding="utf-8")
+    assert bench(*MANY, f"--out={half}").returncode == 0
+    assert is_complete(strict(half)) and not partial.exists()
+
+
+def test_a_file_that_another_run_writes_is_refused(half: Path) -> None:
+    before = half.read_bytes()
+    with half.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        refused = bench(*MANY, "--resume", f"--out={half}")
+    assert refused.returncode == 2 and "another run" in refused.stderr
+    assert half.read_bytes() == before
+    assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
+
+
+def test_what_is_written_is_locked(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    command = [BENCH, *MANY, "--benchmark_min_time=10", f"--out={path}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment()) as process:
+        try:
+            while not path.exists():
+                assert process.poll() is None
+            with path.open("rb") as file, pytest.raises(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            process.kill()
+
+
+def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
+    link = half.with_name("link.json")
+    target = half.with_name("elsewhere") / "target.json"
+    target.parent.mkdir()
+    half.rename(target)
+    link.symlink_to(target)
+    assert bench(*MANY, "--resume", f"--out={link}").returncode == 0
+    assert link.is_symlink() and is_complete(strict(target))
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "../aggregates.h"
 #include "crossover/disc.h"
 #include "refine_limits.h"
 
@@ -25,12 +26,6 @@ struct Work {
   Configuration configuration;
   std::vector<Way> ways;
 };
-
-std::string value(const Configuration& configuration, const std::string& key) {
-  const auto at = std::find_if(configuration.begin(), configuration.end(),
-                               [&](const auto& pair) { return pair.first == key; });
-  return at == configuration.end() ? find_axis(key).unsaid : at->second;
-}
 
 std::optional<std::size_t> place_of(const std::string& model) {
   const auto& sizes = disc_sizes();
@@ -56,10 +51,11 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   std::vector<Work> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
-    if (row.result.outcome != Outcome::measured || value(row.configuration, "family") != "Epoch") {
+    if (row.result.outcome != Outcome::measured ||
+        value_or_unsaid(row.configuration, "family") != "Epoch") {
       continue;
     }
-    const std::optional<std::size_t> place = place_of(value(row.configuration, "model"));
+    const std::optional<std::size_t> place = place_of(value_or_unsaid(row.configuration, "model"));
     const std::vector<double> taken = place ? seconds(name) : std::vector<double>();
     if (taken.empty()) {
       continue;
@@ -76,12 +72,6 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   return all;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::vector<Rung> ladder(const Curve& first, const Curve& second) {
   std::vector<Rung> rungs;
   for (const auto& [place, seconds] : first) {
@@ -95,7 +85,7 @@ std::vector<Rung> ladder(const Curve& first, const Curve& second) {
 std::vector<const Way*> ways_on(const Work& work, bool cpu) {
   std::vector<const Way*> ways;
   for (const Way& way : work.ways) {
-    if ((value(way.configuration, "device") == "cpu") == cpu) {
+    if ((value_or_unsaid(way.configuration, "device") == "cpu") == cpu) {
       ways.push_back(&way);
     }
   }
@@ -112,7 +102,7 @@ Contest between(Refine kind, const Work& work, const Way& first, const Way& seco
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
   const auto threads = [](const Way* way) {
-    return std::stoi(value(way->configuration, "cpu_threads"));
+    return std::stoi(value_or_unsaid(way->configuration, "cpu_threads"));
   };
   std::vector<const Way*> ways = ways_on(work, true);
   std::erase_if(ways, [&](const Way* way) { return threads(way) > cores; });
@@ -155,7 +145,7 @@ std::optional<Contest> of_devices(const Work& work) {
   }
   std::vector<const Way*> gpus = ways_on(work, false);
   const auto is_copied = [](const Way* way) {
-    return value(way->configuration, "data") != "resident";
+    return value_or_unsaid(way->configuration, "data") != "resident";
   };
   if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
     std::erase_if(gpus, is_copied);
@@ -197,7 +187,7 @@ std::optional<Contest> of_executions(const Work& work) {
     const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const Way& way) {
       return way.configuration == graph && &way != eager;
     });
-    const bool is_first = !found || value(eager->configuration, "data") == "resident";
+    const bool is_first = !found || value_or_unsaid(eager->configuration, "data") == "resident";
     if (at != work.ways.end() && is_first) {
       found = between(Refine::execution, work, *eager, *at);
     }
@@ -212,10 +202,11 @@ std::string Contest::row(const Configuration& side, std::size_t place) const {
 }
 
 std::string Contest::words(const Configuration& side) const {
-  if (value(side, "device") != "cpu") {
-    return "the GPU (" + value(side, "execution") + ", " + value(side, "data") + ")";
+  if (value_or_unsaid(side, "device") != "cpu") {
+    return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
+           ")";
   }
-  const std::string threads = value(side, "cpu_threads");
+  const std::string threads = value_or_unsaid(side, "cpu_threads");
   return (kind == Refine::threads ? "" : "the CPU on ") + threads +
          (threads == "1" ? " thread" : " threads");
 }

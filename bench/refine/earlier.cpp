@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "../flag.h"
+
 namespace crossover::bench {
 namespace {
 
@@ -15,6 +17,20 @@ double unit_seconds(const std::string& unit) {
   return at == units.end() ? 0 : at->second;
 }
 
+void take_row(const WrittenRow& row, EarlierSizes& found) {
+  const std::string model = Json::parse(row.facts).at("configuration").at("model");
+  if (std::find(found.models.begin(), found.models.end(), model) == found.models.end()) {
+    found.models.push_back(model);
+  }
+  for (const std::string& line : row.entries) {
+    const Json entry = Json::parse(line);
+    if (entry.at("run_type") == "iteration") {
+      found.seconds[row.name].push_back(entry.at("real_time").get<double>() *
+                                        unit_seconds(entry.at("time_unit")));
+    }
+  }
+}
+
 }  // namespace
 
 bool EarlierSizes::is_refined() const {
@@ -24,26 +40,21 @@ bool EarlierSizes::is_refined() const {
 
 EarlierSizes earlier_sizes(const EarlierRun& run) {
   EarlierSizes found;
-  const std::string start = "Epoch/model:disc-";
-  for (const WrittenRow& row : run.rows) {
-    if (!row.name.starts_with(start)) {
-      continue;
+  std::string place = "refinements";
+  try {
+    if (const Json::json_pointer at("/crossover/refinements"); run.context.contains(at)) {
+      found.refinements = run.context[at].get<Json::array_t>();
+      static_cast<void>(found.is_refined());  // they are objects
     }
-    const Json facts = Json::parse(row.facts);
-    const std::string model = facts.at("configuration").value("model", "");
-    if (std::find(found.models.begin(), found.models.end(), model) == found.models.end()) {
-      found.models.push_back(model);
-    }
-    for (const std::string& line : row.entries) {
-      const Json entry = Json::parse(line);
-      if (entry.value("run_type", "") == "iteration") {
-        found.seconds[row.name].push_back(entry.value("real_time", 0.0) *
-                                          unit_seconds(entry.value("time_unit", "")));
+    for (const WrittenRow& row : run.rows) {
+      if (row.name.starts_with("Epoch/model:disc-")) {
+        place = row.name;
+        take_row(row, found);
       }
     }
-  }
-  if (run.context.contains("crossover") && run.context["crossover"].contains("refinements")) {
-    found.refinements = run.context["crossover"]["refinements"];
+  } catch (const Json::exception&) {
+    throw UsageError("--resume: " + run.path.string() + " has " + place +
+                     " that can't be read; without --resume the rows are measured anew");
   }
   return found;
 }

@@ -20,7 +20,7 @@ struct EarlierSizes {
   [[nodiscard]] bool is_refined() const;
 };
 
-/// Of the epochs of disc networks.
+/// Of the epochs of disc networks. UsageError where something there is not as we write it.
 EarlierSizes earlier_sizes(const EarlierRun& run);
 
 }  // namespace crossover::bench

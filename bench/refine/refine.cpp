@@ -111,7 +111,9 @@ class Refinement {
       }
       intervals_.push_back(std::move(json));
     }
-    record_(json());
+    if (is_complete_ || !sizes_.empty()) {  // what had no time must not hide an earlier one
+      record_(json());
+    }
     tell(found);
   }
 
@@ -133,6 +135,7 @@ class Refinement {
     if (is_late()) {
       return std::nullopt;
     }
+    const std::size_t before = rows_.names().size();
     const auto [first, second] = rows_of(place);
     const double made = rows_[first].reference_seconds;
     if (seconds_since(start_) + made >= limits_.seconds) {
@@ -153,6 +156,9 @@ class Refinement {
     record_(json());
     measured_.finish(first);
     measured_.finish(second);
+    for (std::size_t i = before; i < rows_.names().size(); ++i) {
+      rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
+    }
     tell(place, test);
     // A row that failed says so itself; its size stays open.
     return is_decided || !is_late() ? std::optional(test.winner()) : std::nullopt;
@@ -192,7 +198,11 @@ class Refinement {
            << (is_first ? test.won_by_first() : won_by_second) << " of "
            << test.pairs() + test.ties() << " pairs";
     }
-    std::cout << line.str() << std::endl;
+    if (is_given(arguments_, "--benchmark_format")) {  // which such a line would break
+      say(line.str());
+    } else {
+      std::cout << line.str() << std::endl;
+    }
   }
 
   void tell(const Search& found) const {

@@ -26,7 +26,8 @@ struct RefineRows {
 };
 
 /// Called with what is known so far, as the result file has it (one of `refinements`,
-/// results/README.md), before the rows of a size are finished, and in the end.
+/// results/README.md), before the rows of a size are finished, and in the end; not where there was
+/// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // parse_earlier() on any text: finished rows as they stand in it, which written as a file are read
-// the same, or a UsageError.
+// the same, or a UsageError. What earlier_sizes() makes of them likewise.
 #include "../../bench/earlier_run.h"
 
 #include <cstdint>
 #include <set>
 
 #include "../../bench/flag.h"
+#include "../../bench/refine/earlier.h"
 #include "check.h"
 
 namespace crossover::bench {
@@ -49,6 +50,17 @@ void require_sound(const EarlierRun& earlier) {
   require(measured == earlier.rows.size(), "rows of no part");
 }
 
+/// By a refinement, or refused.
+void require_usable(const EarlierRun& earlier) {
+  try {
+    for (const auto& [name, seconds] : earlier_sizes(earlier).seconds) {
+      require(!seconds.empty(), "no times of " + name);
+    }
+  } catch (const UsageError& error) {
+    require(*error.what() != '\0', "an error without a message");
+  }
+}
+
 std::string printed(const EarlierRun& earlier) {
   std::string rows;
   std::string entries;
@@ -71,6 +83,7 @@ void look_at(const std::string& text) {
     return;
   }
   require_sound(earlier);
+  require_usable(earlier);
   const EarlierRun again = parse_earlier(printed(earlier));
   require(printed(again) == printed(earlier) && again.skipped == earlier.skipped,
           "printed and read again it differs");

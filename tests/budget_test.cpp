@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// A budget on a clock that rows set forward, and on devices that compute nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../bench/benchmark_flags.h"
+#include "../bench/budget.h"
+
+namespace crossover::test {
+namespace {
+
+using namespace bench;
+using Names = std::vector<std::string>;
+
+/// What a row takes, in seconds of the made-up clock: far more than the test itself.
+struct Takes {
+  double to_make = 0;
+  double repetition = 0;
+};
+
+class BudgetTest : public testing::Test {
+ protected:
+  BudgetTest() {
+    BenchmarkFlags({}, 1, 0).initialize();  // one trial, of one iteration
+    for (const bool is_host : {true, false}) {
+      devices_.push_back(std::make_unique<Device>());
+      devices_.back()->backend = make_cpu_backend();
+      devices_.back()->is_host = is_host;
+    }
+  }
+
+  /// Planned as `planned` and taking `takes`. Its name.
+  std::string add(const std::string& device, int batch, const Takes& planned, const Takes& takes,
+                  const std::string& pass = "networks") {
+    const bool on_cpu = device == "cpu";
+    Row row{.configuration = {{"family", "Epoch"},
+                              {"model", "disc-2"},
+                              {"batch", std::to_string(batch)},
+                              {"device", device}},
+            .device = &device_of(device)};
+    if (on_cpu) {
+      row.configuration.emplace_back("cpu_threads", "1");
+    }
+    row.expected = {.all = planned.to_make + repetitions_ * planned.repetition,
+                    .repetition = planned.repetition};
+    const std::string name = row_name(in_order(row.configuration));
+    row.make = [this, name, device,
+                takes](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+      pass_time(takes.to_make);
+      if (made_[name]++ > 0 && when_made_anew_) {
+        when_made_anew_(device);
+      }
+      if (held_ >= room_) {
+        throw OutOfMemory("not enough memory");
+      }
+      return std::make_unique<Passing>(*this, takes.repetition);
+    };
+    plan_.push_back({.name = name, .pass = pass, .seconds = row.expected.all});
+    rows_.add(std::move(row));
+    return name;
+  }
+
+  void measure(double seconds, const std::function<void(double seconds)>& look_closer = {}) {
+    Names names;
+    for (const PlannedRow& planned : plan_) {
+      names.push_back(planned.name);
+    }
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Reporter reporter(rows_, names, {});
+    Sampler sampler(rows_, reporter, spent_, 0);
+    Budget budget(seconds, spent_, rows_, sampler, repetitions_);
+    budget.measure(plan_, has_networks(plan_), look_closer);
+    testing::internal::GetCapturedStdout();
+    said_ = testing::internal::GetCapturedStderr();
+    left_open_ = budget.left_open();
+    unmeasured_ = reporter.unmeasured();
+    for (const std::string& name : names) {
+      taken_[name] = sampler.repetitions(name).size();
+      EXPECT_EQ(std::count(left_open_.begin(), left_open_.end(), name), taken_[name] == 0 ? 1 : 0)
+          << name;
+    }
+    EXPECT_EQ(held_, 0);
+  }
+
+  void begin_anew() {
+    spent_ = {};
+    rows_ = {};
+    plan_.clear();
+    made_.clear();
+    taken_.clear();
+  }
+
+  Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
+
+  int repetitions_ = 1;
+  int room_ = 100;  ///< rows that the memory holds at once
+  /// Before a row is made for further repetitions.
+  std::function<void(const std::string& device)> when_made_anew_;
+  Rows rows_;
+  Names left_open_;
+  std::map<std::string, std::size_t> taken_;
+  std::size_t unmeasured_ = 0;
+  std::string said_;
+  Spent spent_;
+
+ private:
+  class Passing : public PreparedBenchmark {
+   public:
+    Passing(BudgetTest& test, double seconds) : test_(test), seconds_(seconds) { ++test_.held_; }
+    ~Passing() override { --test_.held_; }
+    Passing(const Passing&) = delete;
+    Passing& operator=(const Passing&) = delete;
+    void start() override { test_.pass_time(seconds_); }
+    void run() override {  // never as long as before: the noise is more than none
+      runs_ += 1;
+      for (int i = 0; i < 1000 * runs_; ++i) {
+        benchmark::DoNotOptimize(i);
+      }
+    }
+
+   private:
+    BudgetTest& test_;
+    double seconds_;
+    int runs_ = 0;
+  };
+
+  void pass_time(double seconds) {
+    spent_.start -=
+        std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<PlannedRow> plan_;
+  std::map<std::string, int> made_;
+  int held_ = 0;
+};
+
+TEST_F(BudgetTest, RepetitionsStayWhereNoMoreCanBeHad) {
+  repetitions_ = 3;
+  const std::string row = add("cpu", 1, {1, 1}, {1, 1});
+  when_made_anew_ = [](const std::string& /*device*/) { throw OutOfMemory("not enough memory"); };
+  measure(1000);
+  EXPECT_EQ(taken_[row], 3U);
+  EXPECT_EQ(unmeasured_, 0U);
+  EXPECT_EQ(rows_[row].result.outcome, Outcome::measured);
+  EXPECT_NE(said_.find("keeps the repetitions that it has: not enough memory"), std::string::npos);
+}
+
+TEST_F(BudgetTest, ALostGpuTakesNothingFromFinishedRows) {
+  repetitions_ = 3;
+  const Names rows{add("cuda", 1, {1, 1}, {1, 1}), add("cuda", 2, {1, 1}, {1, 1}),
+                   add("cpu", 3, {1, 1}, {1, 1})};
+  when_made_anew_ = [](const std::string& device) {
+    if (device == "cuda") {
+      throw DeviceFailed("the GPU is lost");
+    }
+  };
+  measure(1000);
+  EXPECT_FALSE(device_of("cuda").failure.empty());
+  EXPECT_EQ(unmeasured_, 0U);
+  for (const std::string& row : rows) {
+    EXPECT_EQ(rows_[row].result.outcome, Outcome::measured) << row;
+    EXPECT_GE(taken_[row], 3U) << row;
+  }
+}
+
+TEST_F(BudgetTest, WrongResultsOfFurtherRepetitionsAreAFailure) {
+  repetitions_ = 3;
+  const std::string row = add("cpu", 1, {1, 1}, {1, 1});
+  when_made_anew_ = [](const std::string& /*device*/) {
+    throw std::runtime_error("the results differ");
+  };
+  measure(1000);
+  EXPECT_EQ(unmeasured_, 1U);
+  EXPECT_EQ(rows_[row].result.outcome, Outcome::failed);
+}
+
+TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {
+  for (int batch = 1; batch <= 20; ++batch) {
+    add("cpu", batch, {9, 1}, {150, 10});
+  }
+  // The 210 s that are left behind the fifth are less than twice a row's 160 s.
+  measure(1010);
+  EXPECT_EQ(left_open_.size(), 15U);
+}
+
+/// Within five percent, however wrong the plan is, where more is planned than fits. One row is a
+/// small part of the budget.
+TEST_F(BudgetTest, EndsInTime) {
+  for (const double wrong : {0.25, 1.0, 4.0}) {
+    SCOPED_TRACE(wrong);
+    repetitions_ = 3;
+    for (int batch = 1; batch <= 400; ++batch) {
+      const double seconds = 1 + batch % 7;
+      add("cpu", batch, {3 * seconds, seconds}, {3 * wrong * seconds, wrong * seconds});
+    }
+    constexpr double budget = 2000;
+    measure(budget);
+    EXPECT_FALSE(left_open_.empty());
+    EXPECT_NEAR(spent_.all(), budget, 0.05 * budget);
+    begin_anew();
+  }
+}
+
+TEST_F(BudgetTest, TheCloserLookComesBehindTheNetworks) {
+  add("cpu", 1, {9, 1}, {9, 1});
+  add("cpu", 2, {9, 1}, {9, 1}, "Copy");
+  double most = 0;
+  measure(100, [&](double seconds) { most = seconds; });
+  EXPECT_NEAR(most, 45, 1);
+}
+
+TEST_F(BudgetTest, TheCloserLookComesBehindAllWhereNoPassIsOfNetworks) {
+  add("cpu", 1, {9, 1}, {9, 1}, "Epoch");
+  add("cpu", 2, {9, 1}, {9, 1}, "Copy");
+  double most = 0;
+  measure(100, [&](double seconds) { most = seconds; });
+  EXPECT_NEAR(most, 40, 1);
+}
+
+TEST_F(BudgetTest, ARowThatIsPutBackForMemoryAndHasNoTimeLeftIsOpen) {
+  add("cpu", 1, {10, 1}, {10, 30});
+  const std::string row = add("cuda", 1, {10, 1}, {60, 1});
+  room_ = 1;
+  measure(100);
+  EXPECT_EQ(left_open_, Names{row});
+}
+
+}  // namespace
+}  // namespace crossover::test
