@@ -96,7 +96,6 @@ def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
         "  static constexpr OpCategory category = OpCategory::elementwise;\n",
         "  void check(const Fit& fit) const;\n",
         "  [[nodiscard]] Cost cost(const Workload& workload) const;\n",
-        "  [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;\n",
         "  void execute(ReferenceRun& run) const;\n",
     ):
         yield line.split("(")[0].split(" =")[0].split()[-1], member, line, listed, "Operation"

@@ -81,7 +81,10 @@ def starts() -> tuple[str, ...]:
 @cache
 def cost_start() -> str:
     cost = synthetic_machine.cost("disc-5", synthetic_machine.counts("disc-5"))
-    return json.dumps({**cost, "step": {"operations": [{"kind": "convolution"}]}})
+    product = {"pass": "forward", "m": 100, "n": 8, "k": 4}
+    operation = {"kind": "convolution", "flops": 6400.0, "bytes": 5000.0, "launches": 1}
+    step = {"operations": [{**operation, "products": [product]}]}
+    return json.dumps({**cost, "step": step})
 
 
 # --- what may happen to them
