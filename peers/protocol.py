@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TextIO
 
 Answer = dict[str, Any]
@@ -92,10 +93,14 @@ class Peer:
     def release(self, row: str) -> Answer:
         return self._ask(do="release", row=row)
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
         """Ends the process; one that does not end is killed."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
