@@ -196,7 +196,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                             {"left_open", open}});
     }
     const bool complete = open.empty();
-    say("results in " + file->finish(complete, complete && unmeasured == 0).string());
+    const std::filesystem::path written = file->finish(complete, complete && unmeasured == 0);
+    if (!companion) {  // which says where its rows and ours are together
+      say("results in " + written.string());
+    }
   }
   return unmeasured == 0;
 }

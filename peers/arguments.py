@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from peers.document import PEER_FLAGS
 from peers.names import DEVICES, LAYOUTS, MODES, PAGES, Wanted
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,6 +60,11 @@ def wanted(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Want
         modes=values("mode", options.mode, MODES),
         pages=values("pages", options.pages, PAGES),
     )
+
+
+def peer_words(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Those of `arguments` that choose a peer's rows."""
+    return tuple(word for word in arguments if word.partition("=")[0] in PEER_FLAGS)
 
 
 def refuse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m peers.compare`: bench and PyTorch in turn, repetition by repetition, into one file.
+"""bench and PyTorch in turn, repetition by repetition, into one file: `./run --with-peers`.
 
-What ./run --with-peers runs. docs/method/peers.md says how it measures.
+Also `python -m peers.compare`. docs/method/peers.md says how it measures.
 """
 
 from __future__ import annotations
@@ -15,89 +15,116 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from types import FrameType
 
-from peers.arguments import ROOT, add_wanted, refuse, wanted
-from peers.counts import Counts
-from peers.document import PeerRow, check_against, median_seconds, merged, write
-from peers.processes import Processes
-from peers.protocol import PeerEnded
-from peers.turns import Turns
-from plots import units
-from plots.cli import main as plots
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # started by its path, from any folder
+    sys.path[0] = str(ROOT)
+
+from peers.arguments import add_wanted, peer_words, refuse, wanted  # noqa: E402
+from peers.counts import Counts  # noqa: E402
+from peers.document import (  # noqa: E402
+    Document,
+    Framework,
+    PeerRow,
+    check_against,
+    median_seconds,
+    merged,
+    separated,
+    write,
+)
+from peers.processes import Processes  # noqa: E402
+from peers.protocol import PeerEnded  # noqa: E402
+from peers.turns import Turns  # noqa: E402
+from plots import units  # noqa: E402
+from plots.cli import main as plots  # noqa: E402
 
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+RESUME = "--resume"
 
 
 class Comparison:
-    """A run: bench writes its rows to a file of its own, beside the one that has both."""
+    """The two files of a run: bench writes its rows to one of its own, beside that with both."""
 
-    def __init__(self, out: Path, turns: Turns, described: dict[str, object]) -> None:
-        self.turns = turns
-        self._described = described
+    def __init__(self, out: Path) -> None:
         self._out = out
+        partial = out.with_name(out.name + ".partial")
         # An older file of that name is replaced when all is done, as bench does.
-        self._current = out.with_name(out.name + ".partial") if out.exists() else out
+        self.current = partial if out.exists() else out
         self.own = out.with_name(f".{out.name}.bench.json")
         for left in (self.own, self.own.with_name(self.own.name + ".partial")):
             left.unlink(missing_ok=True)
-        self.failed = 0
 
-    def finish_row(self, ours: str) -> None:
-        """The row of bench's is in its file: checks its followers, and writes all rows."""
-        document = self._read()
-        facts = next((row for row in document["rows"] if row["name"] == ours), None)
-        for row in self.turns.finish(ours):
-            if facts is not None:
-                check_against(row, facts)
-            self.failed += row.outcome == "failed"
-            print(_line(row, median_seconds(document, ours)), flush=True)
-        self.write(complete=False)
+    def earlier(self, version: str) -> list[PeerRow]:
+        """The peer's rows of the run to go on with; bench's are put where bench finds them.
+        ValueError where there is no such run."""
+        unfinished = self.current if self.current.exists() else self._out
+        try:
+            document = json.loads(unfinished.read_text("utf-8"))
+            known = document["context"]["crossover"]["peers"]["pytorch"]["version"]
+            is_complete = document["context"]["crossover"]["complete"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ValueError(f"{unfinished} has no rows of a run with PyTorch") from None
+        if is_complete:
+            raise ValueError(f"{unfinished} has all its rows; there is nothing to go on with")
+        if known != version:
+            raise ValueError(f"{unfinished} was measured with PyTorch {known}; this is {version}")
+        self.current = unfinished
+        ours, theirs = separated(document)
+        write(self.own, ours)
+        return theirs
 
-    def write(self, complete: bool) -> None:
+    def rows(self) -> Document:
+        """bench's document as it is now."""
+        document: Document = json.loads(self.own.read_text("utf-8"))
+        return document
+
+    def write(self, theirs: Sequence[PeerRow], framework: Framework, complete: bool) -> None:
         """All rows that are finished."""
-        document = self._read()
+        document = self.rows()
         names = {row["name"] for row in document["rows"]}
-        theirs = [row for row in self.turns.rows if row.lead in names]
-        write(self._current, merged(document, theirs, self._described, complete))
+        finished = [row for row in theirs if row.finished and row.lead in names]
+        write(self.current, merged(document, finished, framework, complete))
 
     def close(self, complete: bool) -> Path:
         """The file that has the rows."""
-        if self.own.exists():
-            self.write(complete)
-            self.own.unlink()
-        if complete and self._current != self._out and self._current.exists():
-            os.replace(self._current, self._out)
-            self._current = self._out
-        return self._current
-
-    def is_complete(self) -> bool:
-        return bool(self._read()["context"]["crossover"]["complete"])
-
-    def _read(self) -> dict[str, object]:
-        document: dict[str, object] = json.loads(self.own.read_text("utf-8"))
-        return document
+        self.own.unlink(missing_ok=True)
+        if complete and self.current != self._out:
+            os.replace(self.current, self._out)
+            self.current = self._out
+        return self.current
 
 
-def _line(row: PeerRow, ours: float | None) -> str:
+def finish_row(ours: str, turns: Turns, files: Comparison, framework: Framework) -> None:
+    """The row of bench's is in its file: checks its followers, and writes all rows."""
+    document = files.rows()
+    facts = next((row for row in document["rows"] if row["name"] == ours), None)
+    for row in turns.finish(ours):
+        if facts is not None:
+            check_against(row, facts)
+        print(said(row, median_seconds(document, ours)), flush=True)
+    files.write(turns.rows, framework, complete=False)
+
+
+def said(row: PeerRow, ours: float | None) -> str:
+    """A line on a finished row; `ours` are bench's seconds."""
     if row.outcome:
         return f"  {row.name}  {row.outcome}: {row.error_message}"
-    seconds = sorted(row.seconds)
-    middle = seconds[len(seconds) // 2]
+    middle = median(row.seconds)
     text = f"  {row.name}  {units.seconds(middle)}"
-    text += f"  ({units.seconds_range(seconds[0], seconds[-1])})"
-    if ours:
-        text += f"  {units.significant(middle / ours)} times bench's"
-    return text
+    text += f"  ({units.seconds_range(min(row.seconds), max(row.seconds))})"
+    return f"{text}  {units.significant(middle / ours)} times ours" if ours else text
 
 
-def drive(bench: Path, arguments: Sequence[str], comparison: Comparison) -> int:
+def drive(command: Sequence[str], turns: Turns, files: Comparison, framework: Framework) -> int:
     """Runs bench to its end with a turn after each of its repetitions; its exit code."""
     to_us, from_bench = os.pipe()
     to_bench, from_us = os.pipe()
-    command = [str(bench), *arguments, f"--out={comparison.own}"]
-    command.append(f"--take-turns={to_bench},{from_bench}")
-    process = subprocess.Popen(command, pass_fds=(to_bench, from_bench))
+    process = subprocess.Popen(
+        [*command, f"--out={files.own}", f"--take-turns={to_bench},{from_bench}"],
+        pass_fds=(to_bench, from_bench),
+    )
     os.close(to_bench)
     os.close(from_bench)
 
@@ -105,22 +132,19 @@ def drive(bench: Path, arguments: Sequence[str], comparison: Comparison) -> int:
         process.send_signal(signum)
 
     # Ctrl-C goes to everything on the terminal, bench too, which ends; others may come to us alone.
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, hand_on),
-        signal.SIGHUP: signal.signal(signal.SIGHUP, hand_on),
-    }
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        before[signum] = signal.signal(signum, hand_on)
     try:
-        with os.fdopen(to_us, encoding="utf-8") as lines, os.fdopen(from_us, "w") as answers:
+        with os.fdopen(to_us, encoding="utf-8") as lines, os.fdopen(from_us, "wb", 0) as answers:
             for line in lines:
                 told = json.loads(line)
                 if "repeated" in told:
-                    comparison.turns.take(told["repeated"], told["min_time_seconds"])
+                    turns.take(told["repeated"], told["min_time_seconds"])
                 else:
-                    comparison.finish_row(told["finished"])
+                    finish_row(told["finished"], turns, files, framework)
                 with suppress(BrokenPipeError):  # bench was ended meanwhile
-                    answers.write("\n")
-                    answers.flush()
+                    answers.write(b"\n")
         code = process.wait()
     finally:
         if process.poll() is None:
@@ -154,19 +178,28 @@ def main(arguments: Sequence[str]) -> int:
         described = processes.describe()
     except (OSError, PeerEnded) as error:
         parser.error(f"PyTorch does not run with {options.python}: {error}")
+    framework = Framework(described, peer_words(arguments))
     try:
+        files = Comparison(options.out)
+        try:
+            earlier = files.earlier(described["version"]) if RESUME in passed else []
+        except ValueError as error:
+            parser.error(f"{RESUME}: {error}")
         counts = Counts(options.bench, passed)
-        turns = Turns(asked, counts, processes.of, described["gpu"] is not None)
-        comparison = Comparison(options.out, turns, described)
-        code = drive(options.bench, passed, comparison)
-        if not comparison.own.exists():  # wrong usage: bench has said what
+        turns = Turns(asked, counts, processes.of, described["gpu"] is not None, earlier)
+        code = drive([str(options.bench), *passed], turns, files, framework)
+        if not files.own.exists():  # wrong usage: bench has said what
             return code
-        path = comparison.close(comparison.is_complete())
+        complete = bool(files.rows()["context"]["crossover"]["complete"])
+        files.write(turns.rows, framework, complete)
+        path = files.close(complete)
     finally:
         processes.close()
-    print(f"\nours and PyTorch's rows: {path}", flush=True)
-    plots(["peers", str(path)])
-    return code or (1 if comparison.failed else 0)
+    if any(row.finished for row in turns.rows):
+        print(flush=True)
+        plots(["peers", str(path)])
+    failed = any(row.outcome == "failed" for row in turns.rows)
+    return code or (1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from peers.names import Configuration, name_of
+from peers.names import DEVICES, Configuration, name_of
 
 Document = dict[str, Any]
 
@@ -22,6 +22,9 @@ _WRITTEN = 5e-6
 _SMALL_LOSS = 0.1  # as in verification: relative to this
 _TAKES_TURNS = "--take-turns="
 WITH_PEERS = "--with-peers"
+# What a peer's words on the command line are called; arguments.py has them.
+PEER_FLAGS = ("--devices", "--layout", "--mode", "--pages")
+_LIBRARY = "PyTorch"
 
 
 @dataclass
@@ -35,6 +38,7 @@ class PeerRow:
     times: list[dict[str, Any]] = field(default_factory=list)
     outcome: str = ""
     error_message: str = ""
+    finished: bool = False
 
     @property
     def name(self) -> str:
@@ -79,8 +83,28 @@ def check_against(theirs: PeerRow, ours: Document) -> None:
         theirs.facts.setdefault("warnings", ours["warnings"])
 
 
+@dataclass(frozen=True)
+class Framework:
+    """What a file says of a peer: what it is, and the words that chose its rows."""
+
+    described: Document
+    words: tuple[str, ...] = ()
+
+    def describe(self, document: Document, complete: bool) -> None:
+        """Says so in the document's context."""
+        crossover = document["context"]["crossover"]
+        crossover["complete"] = complete
+        asked = crossover["configuration"]
+        command = [word for word in asked["command"] if not word.startswith(_TAKES_TURNS)]
+        if len(command) < len(asked["command"]):
+            command += [WITH_PEERS, *self.words]
+        asked["command"] = command
+        crossover["software"]["libraries"][_LIBRARY] = self.described["version"]
+        crossover["peers"] = {"pytorch": self.described}
+
+
 def merged(
-    ours: Document, theirs: Iterable[PeerRow], described: Document, complete: bool
+    ours: Document, theirs: Iterable[PeerRow], framework: Framework, complete: bool
 ) -> Document:
     """The document of bench with the peer's rows, each behind the one it took turns with."""
     document = copy.deepcopy(ours)
@@ -110,20 +134,64 @@ def merged(
         if their.name in shown
         for entry in _repetitions(their)
     ]
-    describe(document, described, complete)
+    framework.describe(document, complete)
     return document
 
 
-def describe(document: Document, described: Document, complete: bool) -> None:
-    """Says in the context what the peer is."""
-    crossover = document["context"]["crossover"]
-    crossover["complete"] = complete
-    command = crossover["configuration"]["command"]
-    crossover["configuration"]["command"] = [
-        WITH_PEERS if word.startswith(_TAKES_TURNS) else word for word in command
+def separated(document: Document) -> tuple[Document, list[PeerRow]]:
+    """What merged() was made from: bench's document, which bench can go on with, and the peer's
+    rows. Those that took turns with a row that failed are left out: bench tries that again."""
+    ours = copy.deepcopy(document)
+    crossover = ours["context"]["crossover"]
+    asked = crossover["configuration"]
+    flags = (WITH_PEERS, *PEER_FLAGS)
+    command = [word for word in asked["command"] if word.partition("=")[0] not in flags]
+    asked["command"] = [*command, f"{_TAKES_TURNS}0,0"]
+    crossover["software"]["libraries"].pop(_LIBRARY, None)
+    crossover.pop("peers", None)
+    entries: dict[str, list[Document]] = {}
+    for entry in document["benchmarks"]:
+        entries.setdefault(entry["name"], []).append(entry)
+    rows, theirs, lead = [], [], ""
+    again: set[str] = set()
+    parts = crossover.get("parts", [])
+    of_parts = iter([place for place, part in enumerate(parts) for _ in range(part["rows"])])
+    for part in parts:
+        part["rows"] = 0
+    for row in document["rows"]:
+        place = next(of_parts, None)
+        if row["configuration"].get("device", "") in DEVICES.values():
+            if lead not in again:
+                theirs.append(_peer_row(row, entries.get(row["name"], []), lead))
+            continue
+        lead = row["name"]
+        if row.get("outcome") == "failed":
+            again.add(lead)
+        rows.append(row)
+        if place is not None:
+            parts[place]["rows"] += 1
+    names = {row["name"] for row in rows}
+    ours["rows"] = rows
+    ours["benchmarks"] = [
+        entry for entry in document["benchmarks"] if entry.get("run_name", entry["name"]) in names
     ]
-    crossover["software"]["libraries"]["PyTorch"] = described["version"]
-    crossover["peers"] = {"pytorch": described}
+    return ours, theirs
+
+
+def _peer_row(stated: Document, entries: list[Document], lead: str) -> PeerRow:
+    known = ("name", "configuration", "repetitions", "outcome", "error_message")
+    return PeerRow(
+        configuration=stated["configuration"],
+        lead=lead,
+        facts={key: value for key, value in stated.items() if key not in known},
+        times=[
+            {key: value for key, value in entry.items() if key not in ("name", "run_type")}
+            for entry in entries
+        ],
+        outcome=stated.get("outcome", ""),
+        error_message=stated.get("error_message", ""),
+        finished=True,
+    )
 
 
 def _facts(row: PeerRow) -> Document:

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from peers.protocol import Answer, Peer
 
-ENVIRONMENTS = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
+ROOT = Path(__file__).resolve().parent.parent
+
+ENVIRONMENTS: dict[str, dict[str, str]] = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
 
 
 class Processes:
@@ -21,7 +25,9 @@ class Processes:
         if known is None or not known.is_running():
             if known is not None:
                 known.close()
-            self._peers[pages] = Peer(self._command, ENVIRONMENTS[pages])
+            paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+            variables = {**ENVIRONMENTS[pages], "PYTHONPATH": os.pathsep.join(paths)}
+            self._peers[pages] = Peer(self._command, variables)
             self._peers[pages].describe()  # what it sets up there belongs before its first row
         return self._peers[pages]
 
@@ -33,5 +39,3 @@ class Processes:
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
-
-

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from peers.counts import BenchError, Counts
@@ -17,12 +17,19 @@ Start = Callable[[str], Requests]  # of the process for these pages
 class Turns:
     """The peer's rows. Each takes turns with one row of bench's, the first that does its work."""
 
-    def __init__(self, wanted: Wanted, counts: Counts, start: Start, has_gpu: bool) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        counts: Counts,
+        start: Start,
+        has_gpu: bool,
+        earlier: Iterable[PeerRow] = (),
+    ) -> None:
         self._wanted = wanted
         self._counts = counts
         self._start = start
         self._has_gpu = has_gpu
-        self._rows: dict[str, PeerRow] = {}
+        self._rows = {row.name: row for row in earlier}
         self._prepared: set[str] = set()
 
     @property
@@ -38,13 +45,14 @@ class Turns:
         """The turn after a repetition of the row `ours`."""
         for configuration in counterparts(configuration_of(ours), self._wanted):
             row = self._rows.setdefault(name_of(configuration), PeerRow(configuration, ours))
-            if row.lead == ours and not row.outcome:
+            if row.lead == ours and not row.outcome and not row.finished:
                 self._repeat(row, min_time_seconds)
 
     def finish(self, ours: str) -> list[PeerRow]:
-        """Frees what the followers of that row hold, and returns them."""
-        found = self.followers(ours)
+        """Frees what the followers of that row hold, and returns those that it ends."""
+        found = [row for row in self.followers(ours) if not row.finished]
         for row in found:
+            row.finished = True
             if row.name in self._prepared:
                 self._prepared.discard(row.name)
                 self._asked(row, lambda peer, row=row: peer.release(row.name))
@@ -66,9 +74,7 @@ class Turns:
         except BenchError as error:
             row.end({"outcome": "failed", "error_message": str(error)})
             return False
-        answer = self._asked(
-            row, lambda peer: peer.prepare(row.name, row.configuration, counted)
-        )
+        answer = self._asked(row, lambda peer: peer.prepare(row.name, row.configuration, counted))
         if row.end(answer):
             return False
         self._prepared.add(row.name)

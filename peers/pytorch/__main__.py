@@ -14,7 +14,7 @@ from typing import Any
 
 from peers.arguments import add_wanted, refuse, wanted
 from peers.counts import BenchError, Counts, ask, planned
-from peers.document import PeerRow, check_against, describe, merged, write
+from peers.document import Framework, PeerRow, check_against, merged, write
 from peers.names import Wanted, configuration_of, counterparts, name_of
 from peers.pytorch.worker import Rows
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     counts = Counts(options.bench, passed)
     beside = json.loads(options.beside.read_text("utf-8"))["rows"] if options.beside else []
     empty = {"context": context, "rows": [], "benchmarks": []}
-    describe(empty, described, complete=False)
+    framework = Framework(described)
     failed, start = 0, time.monotonic()
     for done, row in enumerate(rows, 1):
         _measure(peer, row, counts, options.repetitions, options.min_time)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         failed += row.outcome == "failed"
         left = (time.monotonic() - start) / done * (len(rows) - done)
         print(f"[{done}/{len(rows)}] {_said(row)}  [{left:.0f} s left]", flush=True)
-        write(options.out, merged(empty, rows[:done], described, done == len(rows)))
+        write(options.out, merged(empty, rows[:done], framework, done == len(rows)))
     return 1 if failed else 0
 
 

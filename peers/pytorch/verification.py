@@ -90,9 +90,7 @@ def _trajectory(task: Task) -> Trajectory:
         return Trajectory(losses, training.parameters())
     first_loss = _in_float64(replace(task, rows=own)).loss()
     training = _in_float64(of_batch(task, batch))
-    return Trajectory(
-        training.run_steps(_FEWEST_STEPS), training.parameters(), batch, first_loss
-    )
+    return Trajectory(training.run_steps(_FEWEST_STEPS), training.parameters(), batch, first_loss)
 
 
 def of_batch(task: Task, batch: int) -> Task:

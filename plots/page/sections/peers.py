@@ -12,7 +12,7 @@ from plots.tables.peers import missing_table, peer_tables
 
 _FIRST = ("network", "params", "what", "on", "seconds", "peer_seconds", "ratio", "low", "high")
 _NOTES = (
-    "PyTorch / ours above 1: ours is so many times as fast. Repetitions of both were taken in turn; "
+    "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
     "the ratio is the median over the pairs, its interval exact by order statistics. Of several "
     "ways to do the same the fastest of each side is shown. docs/method/peers.md says what is "
     "alike in both and what is not.",
