@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -17,6 +18,8 @@ namespace {
 }
 
 }  // namespace
+
+Companion::Companion(CompanionPipes pipes) : pipes_(pipes) { std::signal(SIGPIPE, SIG_IGN); }
 
 void Companion::repeated(const std::string& row, double min_time_seconds) const {
   tell(nlohmann::json{{"repeated", row}, {"min_time_seconds", min_time_seconds}}.dump());

@@ -15,7 +15,8 @@ struct CompanionPipes {
 
 class Companion {
  public:
-  explicit Companion(CompanionPipes pipes) : pipes_(pipes) {}
+  /// From now on a write to a program that has ended is an error, not a signal.
+  explicit Companion(CompanionPipes pipes);
 
   /// Its turn after a repetition of that row, of which `min_time_seconds` were asked for: returns
   /// when it is over. Throws std::runtime_error where the program has ended.
