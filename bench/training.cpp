@@ -224,12 +224,11 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
-  std::vector<Configuration> modes = arguments_.training_modes;
+  std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
   if (iteration_ == Iteration::step) {
     // A graph is that of the step. A large step hides how its batch is copied, so that the best and
     // no copy do, unless others are asked for.
-    const bool every_placement =
-        arguments_.sweep.name == "full" || is_given(arguments_, "--placement");
+    const bool every_placement = arguments_.sweep.name == "full" || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);
       return options.execution == Execution::graph_epoch ||
@@ -237,7 +236,7 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
               (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
   }
-  return targets_of(devices, common, threads(), modes);
+  return targets_of(devices, common, threads(), arguments_.cpu_modes.of_training, modes);
 }
 
 /// Steps of the large networks take long: only a full sweep varies their threads.

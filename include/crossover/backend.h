@@ -32,12 +32,17 @@ struct DeviceFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How a Program is executed; an axis of the benchmarks.
+/// How a Program is executed; an axis of the benchmarks. No device has all of them: it throws
+/// Unsupported for the others.
 enum class Execution {
-  eager,        ///< operation by operation, as frameworks do
-  graph,        ///< each step as one CUDA graph
-  graph_epoch,  ///< the whole order as one CUDA graph. Falls back to `graph` where enqueue() gets a
-                ///< part of the order, data is not resident, or the host waits for each loss
+  eager,      ///< operation by operation, as frameworks do
+  fused,      ///< CPU: each step of a network of linear layers without a call per operation
+  automatic,  ///< CPU: the fastest of eager and fused, on one thread or on all that it may use, as
+              ///< measured before the Program is made
+  graph,      ///< GPU: each step as one CUDA graph
+  graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
+                ///< gets a part of the order, data is not resident, or the host waits for each loss
+  persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
@@ -108,6 +113,10 @@ class Program {
 
   /// How much of one pass over the whole order they are.
   [[nodiscard]] virtual Reorders reorders() const { return {}; }
+
+  /// What Execution::automatic came to, in words: "fused on 1 thread"; empty where nothing was
+  /// left to choose.
+  [[nodiscard]] virtual std::string chosen() const { return {}; }
 
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }

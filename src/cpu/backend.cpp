@@ -49,7 +49,18 @@ class CpuBackend : public Backend {
     }
     allow_threads(options.threads);
     check(workload, options.precision);
-    return std::make_unique<CpuPlan>(workload, options);
+    switch (options.execution) {
+      case Execution::eager:
+        return std::make_unique<CpuPlan>(workload, options);
+      case Execution::fused:
+      case Execution::automatic:
+        throw Unsupported("the CPU has no fused steps yet; drop --execution");
+      case Execution::graph:
+      case Execution::graph_epoch:
+      case Execution::persistent:
+        break;
+    }
+    throw Unsupported("graphs and persistent kernels are a GPU's; the CPU has eager, fused, auto");
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
