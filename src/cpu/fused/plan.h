@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution::fused on the CPU.
+// Fused execution: a network of Linear layers trained without a call for each operation.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace crossover::cpu {
 
-/// Throws Unsupported where the Workload is not dense_training().
+/// Throws Unsupported where dense_training() does, and in other precisions than f32.
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options);
 
 }  // namespace crossover::cpu
