@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double turn_seconds = 5e-3;  ///< far above a clock's reading and a thread's wake-up
+constexpr double turn_seconds = 2e-3;  ///< far above a clock's reading and a thread's wake-up
 constexpr double most_seconds = 0.2;   ///< of the turns of one Program
 constexpr int fewest_turns = 3;        ///< before two that do not overlap are told apart
 constexpr int most_turns = 9;
