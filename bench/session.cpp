@@ -71,9 +71,8 @@ std::string shares(const Spent& spent) {
   text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)
        << " warm-up and trials, " << percent(spent.verification, all) << " verification, "
        << percent(spent.making, all) << " making rows ready, " << percent(spent.profile, all)
-       << " profile, "
-       << percent(all - spent.measuring() - spent.making - spent.profile, all) << " other; "
-       << percent(spent.measuring(), all) << " measures or verifies";
+       << " profile, " << percent(all - spent.measuring() - spent.making - spent.profile, all)
+       << " other; " << percent(spent.measuring(), all) << " measures or verifies";
   return text.str();
 }
 

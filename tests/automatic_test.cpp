@@ -130,6 +130,17 @@ TEST(Automatic, TakesTheFastestAndMakesItAfresh) {
   }
 }
 
+TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
+  for (const double lost_by : {2.0, 5.0}) {
+    Ways all;
+    all.add(eager_1, fast, 100);
+    all.add(fused_1, lost_by * fast, 100);
+    all.add(fused_2, lost_by * fast, 100);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10).instantiate()->chosen(), eager_1);
+    EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
+  }
+}
+
 TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
   for (const Trouble trouble :
        {Trouble::unsupported, Trouble::does_not_fit, Trouble::memory_is_taken}) {

@@ -47,6 +47,20 @@ auto made_or_null(const Make& make, std::exception_ptr& reason) -> decltype(make
   return nullptr;
 }
 
+struct Tried {
+  Choice choice;
+  double seconds_over_winner = 1;
+};
+
+/// Twice as many threads halve the time, or a little more where their caches hold more.
+bool can_not_win(const Choice& choice, const std::vector<Tried>& tried) {
+  constexpr double of_caches = 1.5;
+  return std::any_of(tried.begin(), tried.end(), [&](const Tried& one) {
+    return one.choice.execution == choice.execution &&
+           one.seconds_over_winner * one.choice.threads > of_caches * choice.threads;
+  });
+}
+
 }  // namespace
 
 AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs) : runs_(runs) {
@@ -78,11 +92,24 @@ std::size_t AutomaticPlan::fastest() {
   std::exception_ptr reason;
   std::unique_ptr<Program> winner;
   std::size_t place = 0;
+  std::vector<Tried> tried;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
+    const Choice& choice = planned_[i].way.choice;
+    if (can_not_win(choice, tried)) {
+      continue;
+    }
     auto program = made_or_null([&] { return planned_[i].plan->instantiate(); }, reason);
-    if (program && (!winner || second_is_faster(*winner, *program, runs_))) {
+    if (!program) {
+      continue;
+    }
+    const double ratio = winner ? ratio_of_seconds(*winner, *program, runs_) : 0;
+    tried.push_back({choice, winner ? ratio : 1});
+    if (ratio < 1) {
       winner = std::move(program);
       place = i;
+      for (Tried& one : tried) {
+        one.seconds_over_winner /= tried.back().seconds_over_winner;
+      }
     }
   }
   if (!winner) {
@@ -122,11 +149,11 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
                       return std::make_unique<CpuPlan>(*shared, own);
                     }});
   };
-  for (const Execution execution : {Execution::eager, Execution::fused}) {
-    add(execution, 1);
-    if (options.threads > 1) {
-      add(execution, options.threads);
-    }
+  add(Execution::eager, 1);
+  add(Execution::fused, 1);
+  if (options.threads > 1) {
+    add(Execution::fused, options.threads);
+    add(Execution::eager, options.threads);
   }
   return std::make_unique<AutomaticPlan>(ways, std::ssize(workload.order));
 }

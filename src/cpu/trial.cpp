@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-bool second_is_faster(Program& first, Program& second, std::int64_t runs) {
+double ratio_of_seconds(Program& first, Program& second, std::int64_t runs) {
   const double slower = std::max(seconds_of_one(first), seconds_of_one(second));
   const auto fitting = [&](double seconds, std::int64_t most) {
     return static_cast<std::int64_t>(
@@ -66,7 +66,7 @@ bool second_is_faster(Program& first, Program& second, std::int64_t runs) {
       break;
     }
   }
-  return median(of_second) < median(of_first);
+  return median(of_second) / median(of_first);
 }
 
 }  // namespace crossover::cpu
