@@ -24,6 +24,19 @@ inline constexpr std::int64_t floats_of_line = 16;
 /// Features that are computed together: the least part of a layer that a thread can have.
 inline constexpr std::int64_t tile = 4;
 
+/// So many floats in whole lines; of many lines an odd number, since a cache keeps lines at
+/// distances of a power of two in the same few places.
+constexpr std::int64_t whole_lines(std::int64_t floats) {
+  const std::int64_t lines = (floats + floats_of_line - 1) / floats_of_line;
+  constexpr std::int64_t many = 4;
+  return floats_of_line * (lines > many ? lines | 1 : lines);
+}
+
+/// From the weights of an input to those of the next, which may be few.
+constexpr std::int64_t leading_dimension(std::int64_t outputs) {
+  return outputs <= tile ? tile : outputs <= 2 * tile ? 2 * tile : whole_lines(outputs);
+}
+
 /// All but dy as of DenseLayer; x, y, dy and dx are [features][stride].
 struct Layer {
   std::int64_t in = 0, out = 0;
@@ -35,7 +48,11 @@ struct Layer {
   const float* x = nullptr;
   float* y = nullptr;
   const float* dy = nullptr;
-  float* dx = nullptr;     ///< null in the first layer
+  float* dx = nullptr;  ///< null in the first layer
+  /// Copies of dy and dx that lie sample by sample, [stride][whole lines], for products over the
+  /// samples. Null where a vector would hold few of their features.
+  const float* dy_rows = nullptr;
+  float* dx_rows = nullptr;
   float* dw = nullptr;     ///< [in][ld]; null unless the gradients are to be kept
   float* dbias = nullptr;  ///< likewise
   /// AdamW's states, as the weights and as the bias; null with plain gradient descent.

@@ -14,18 +14,6 @@ std::int64_t round_up(std::int64_t count, std::int64_t to) { return (count + to 
 
 }  // namespace
 
-std::int64_t leading_dimension(std::int64_t rows) {
-  if (rows <= tile) {
-    return tile;
-  }
-  if (rows <= 2 * tile) {
-    return 2 * tile;
-  }
-  const std::int64_t lines = round_up(rows, floats_of_line) / floats_of_line;
-  constexpr std::int64_t many = 4;
-  return floats_of_line * (lines > many ? lines | 1 : lines);
-}
-
 float* Memory::matrix(Arena& arena, Id id, std::int64_t ld) {
   const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
   const std::int64_t columns = shape.back();

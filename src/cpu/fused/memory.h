@@ -38,10 +38,6 @@ struct Stored {
   std::int64_t rows = 0, columns = 0, ld = 0;
 };
 
-/// Floats from one column of a stored matrix to the next: whole lines, and of many lines an odd
-/// number, since a cache keeps lines at distances of a power of two in the same few places.
-std::int64_t leading_dimension(std::int64_t rows);
-
 class Memory {
  public:
   explicit Memory(const std::vector<Tensor>& tensors)

@@ -75,6 +75,17 @@ Layer bind_layer(const DenseLayer& from, const DenseStep& step, std::int64_t str
   return layer;
 }
 
+/// Of hidden layers that fill a vector.
+void copy_gradients_by_row(FusedStep& step, Arena& arena) {
+  for (std::size_t i = 0; i + 1 < step.layers.size(); ++i) {
+    if (step.layers[i].out >= floats_of_line) {
+      auto* rows = arena.take<float>(step.batch.stride * whole_lines(step.layers[i].out));
+      step.layers[i].dy_rows = rows;
+      step.layers[i + 1].dx_rows = rows;
+    }
+  }
+}
+
 Optimizer bind_optimizer(const DenseStep& step, Binder& bind) {
   if (step.sgd) {
     return {.rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor)};
@@ -151,8 +162,8 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
     const Id data = workload[from.inputs()].source;
     FusedStep step;
     step.batch.rows = from.batch;
-    step.batch.stride = (from.batch + floats_of_line - 1) / floats_of_line * floats_of_line;
-    step.data_ld = leading_dimension(workload[data].shape[0]);
+    step.batch.stride = whole_lines(from.batch);
+    step.data_ld = whole_lines(workload[data].shape[0]);
     step.data = bind.matrix(data, step.data_ld);
     step.inputs = arena.take<float>((from.layers[0].in + tile) * step.batch.stride);
     step.labels = bind.plain<std::int32_t>(workload[from.loss.labels].source);
@@ -162,6 +173,7 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       Layer& made = step.layers.back();
       made.x = step.layers.size() == 1 ? step.inputs : step.layers[step.layers.size() - 2].y;
     }
+    copy_gradients_by_row(step, arena);
     step.loss = {.classes = from.classes(),
                  .logits = step.layers.back().y,
                  .dlogits = bind.matrix(from.loss.dlogits, step.batch.stride),
