@@ -93,7 +93,9 @@ void run(benchmark::State& state, Row& row, const Turn& turn, Spent& spent) {
       Instant start = std::chrono::steady_clock::now();
       warm_up(row, turn, is_first);
       spent.warm_up += seconds_since(start);
+      start = std::chrono::steady_clock::now();
       row.prepared->start();
+      spent.making += seconds_since(start);
       row.gpu.before(*row.device->backend);
       start = std::chrono::steady_clock::now();
       measure(state, *row.prepared);

@@ -28,7 +28,7 @@ namespace {
 
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
-constexpr double more_steps_seconds = 2;
+constexpr double more_steps_seconds = 1;
 constexpr double verification_seconds = 6;
 /// About what choosing an execution costs a row.
 constexpr double choice_seconds = 0.5;
@@ -355,7 +355,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
     result.chosen = configuration_of(*choice);
   }
   result.verification = verified(made, subject, as_chosen(target, result.chosen));
-  result.verification_seconds += seconds_since(verifying);
+  result.verification.seconds = seconds_since(verifying);
+  result.verification_seconds += result.verification.seconds;
   result.verification.take(made.program->arithmetic(), target.options.precision);
 
   const Cost counted = cost(subject.workload);
