@@ -188,8 +188,8 @@ void resolve_choices(Arguments& arguments) {
   }
   arguments.accumulate = choices.numbers("accumulate").front();
   arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
-  arguments.training_modes = training_modes(choices, arguments.sweep.gpu_modes);
-  arguments.operation_modes = operation_modes(choices);
+  arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
+  arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);
 }
 
 constexpr std::size_t help_column = 31;

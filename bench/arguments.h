@@ -35,7 +35,7 @@ struct Arguments {
   std::vector<Precision> precisions;
   std::vector<std::int64_t> batches;  ///< empty: each network's own
   std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
-  std::vector<Configuration> training_modes, operation_modes;  ///< of a GPU
+  DeviceModes cpu_modes, gpu_modes;
   std::int64_t accumulate = 1;
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;

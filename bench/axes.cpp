@@ -2,6 +2,7 @@
 #include "axes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -122,15 +123,27 @@ std::vector<Axis> device_axes() {
       option<Execution>(
           {.key = "execution",
            .role = AxisRole::how,
-           .description =
-               "one launch per operation (eager), one CUDA graph per step, or one per epoch",
+           .description = "operation by operation (eager); on the CPU a step without calls between "
+                          "(fused), or the faster of both (auto); on a GPU one CUDA graph per "
+                          "step, one per epoch, or one kernel for the epoch (persistent)",
            .flag = {"--execution", "NAME,...",
-                    "on a GPU: eager, graph (one per step) or graph-epoch (default: the sweep's)"},
-           .devices = AxisDevices::both},
+                    "eager; on the CPU also fused (networks of linear layers) or auto, the faster "
+                    "of both on at most the threads of the row; on a GPU also graph (one per "
+                    "step), graph-epoch or persistent. Each device measures those that it has "
+                    "(default, also where it has none of them: the sweep's)"},
+           .devices = AxisDevices::both,
+           .scopes = {{"fused", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"auto", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"graph", {AxisDevices::gpu}},
+                      {"graph-epoch", {AxisDevices::gpu}},
+                      {"persistent", {AxisDevices::gpu, /*training_only=*/true}}}},
           &CompileOptions::execution,
           {{"eager", Execution::eager},
+           {"fused", Execution::fused},
+           {"auto", Execution::automatic},
            {"graph", Execution::graph},
-           {"graph-epoch", Execution::graph_epoch}}),
+           {"graph-epoch", Execution::graph_epoch},
+           {"persistent", Execution::persistent}}),
       {.key = "memory",
        .role = AxisRole::how,
        .description = "kind of host memory",
@@ -227,6 +240,21 @@ Configuration::const_iterator find_key(const Configuration& configuration, const
 
 }  // namespace
 
+bool includes(AxisDevices devices, AxisDevices device) {
+  return devices == AxisDevices::both ? device != AxisDevices::none : devices == device;
+}
+
+std::vector<std::string> Axis::values_on(AxisDevices device, bool training) const {
+  std::vector<std::string> found;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(found),
+               [&](const std::string& value) {
+                 const auto scope = scopes.find(value);
+                 return scope == scopes.end() || (includes(scope->second.devices, device) &&
+                                                  (training || !scope->second.training_only));
+               });
+  return found;
+}
+
 const std::vector<Axis>& axes() {
   static const std::vector<Axis> all = all_axes();
   return all;
@@ -287,6 +315,15 @@ const std::string& value_of(const Configuration& configuration, const std::strin
 std::string value_or_unsaid(const Configuration& configuration, const std::string& key) {
   const auto at = find_key(configuration, key);
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
+}
+
+Configuration configuration_of(const Choice& choice) {
+  const std::vector<std::string>& executions = find_axis("execution").values;
+  const auto at =
+      std::find_if(executions.begin(), executions.end(), [&](const std::string& execution) {
+        return options_of({{"execution", execution}}).execution == choice.execution;
+      });
+  return {{"execution", *at}, {"cpu_threads", std::to_string(choice.threads)}};
 }
 
 CompileOptions options_of(const Configuration& configuration) {

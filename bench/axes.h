@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,14 @@ enum class AxisRole {
   how,    ///< how it is computed, and where
 };
 
-/// Whose programs have the axis: the names of rows on other devices do not say it. Of `both`, the
-/// CPU has the plainest value alone.
+/// Whose programs have an axis, or a value of one.
 enum class AxisDevices { none, cpu, gpu, both };
+
+/// Which programs have a value of an axis.
+struct ValueScope {
+  AxisDevices devices = AxisDevices::both;
+  bool training_only = false;  ///< operations by themselves are not run so
+};
 
 /// The flag that chooses values of an axis.
 struct AxisFlag {
@@ -44,9 +50,17 @@ struct Axis {
   AxisFlag flag;
   /// For an axis of CompileOptions: sets them to that value.
   std::function<void(CompileOptions& options, const std::string& value)> apply;
-  AxisDevices devices = AxisDevices::none;
-  bool training_only = false;  ///< operations by themselves have no such choice
+  AxisDevices devices = AxisDevices::none;   ///< rows on other devices do not say it in their names
+  bool training_only = false;                ///< operations by themselves have no such choice
+  std::map<std::string, ValueScope> scopes;  ///< of the values that not all of these programs have
+
+  /// The values that programs on the CPU (or on a GPU), which train (or not), have, in the order of
+  /// `values`.
+  [[nodiscard]] std::vector<std::string> values_on(AxisDevices device, bool training) const;
 };
+
+/// Whether a device is among them.
+bool includes(AxisDevices devices, AxisDevices device);
 
 /// All axes, in the order of names.
 const std::vector<Axis>& axes();
@@ -72,5 +86,8 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
 
 /// What the values say of how to compile; the rest is as CompileOptions are.
 CompileOptions options_of(const Configuration& configuration);
+
+/// {{"execution", "fused"}, {"cpu_threads", "1"}}.
+Configuration configuration_of(const Choice& choice);
 
 }  // namespace crossover::bench

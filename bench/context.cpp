@@ -15,6 +15,7 @@
 #include "axes.h"
 #include "build_info.h"
 #include "commit.h"
+#include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
 #include "gpu_state.h"
@@ -32,7 +33,7 @@ Json environment_json() {
     const std::size_t equals = text.find('=');
     // Of CUDA's own, those that tell where it is installed are left out.
     for (const char* prefix :
-         {"OMP_", "GOMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
+         {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
           "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_", "CUBLAS",
           "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
@@ -105,14 +106,22 @@ Json software_json(const Devices& devices) {
   return software;
 }
 
+Json openmp_json(const ThreadSettings& threads) {
+  return {{"wait_policy", threads.wait_policy},
+          {"binding", threads.binding},
+          {"places", threads.places}};
+}
+
 Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command,
                         const BenchmarkFlags& flags) {
+  const ThreadSettings threads = thread_settings();
   Json configuration = {{"command", command_json(command)},
                         {"sweep", arguments.sweep.name},
                         {"repetitions", flags.repetitions()},
                         {"min_time_seconds", flags.min_time_seconds()},
                         {"environment", environment_json()},
-                        {"flush_to_zero", true},
+                        {"openmp", openmp_json(threads)},
+                        {"flush_to_zero", threads.flush_denormals},
                         {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
   if (arguments.data) {
     configuration["data_fingerprint"] = fingerprint_of(*arguments.data);

@@ -4,8 +4,8 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
 
 namespace crossover::bench {
@@ -66,9 +66,10 @@ std::vector<int> thread_counts(const Arguments& arguments) {
 
 std::vector<std::string> doubts_about_threads(int threads) {
   std::vector<std::string> doubts;
-  const char* wait_policy = std::getenv("OMP_WAIT_POLICY");
-  if (threads > 1 && wait_policy != nullptr && std::string(wait_policy) == "passive") {
-    doubts.emplace_back("OMP_WAIT_POLICY=passive slows down rows with several threads");
+  if (threads > 1 && thread_settings().wait_policy == "passive") {
+    doubts.emplace_back(
+        "threads that sleep at once (OMP_WAIT_POLICY=passive or its like) slow down rows with "
+        "several");
   }
   if (threads > usable_cores()) {
     doubts.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +

@@ -45,7 +45,7 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
     threads.resize(1);
   }
   return targets_of(devices, {{"precision", to_string(precision)}}, threads,
-                    arguments.operation_modes);
+                    arguments.cpu_modes.of_operations, arguments.gpu_modes.of_operations);
 }
 
 std::int64_t repeats(const Cost& operation) {

@@ -115,6 +115,7 @@ void update(Json& part, std::size_t rows, const Spent& spent) {
   part["timed_seconds"] = rounded(spent.timed);
   part["warm_up_seconds"] = rounded(spent.warm_up);
   part["verification_seconds"] = rounded(spent.verification);
+  part["making_seconds"] = rounded(spent.making);
   part["profile_seconds"] = rounded(spent.profile);
 }
 

@@ -42,6 +42,7 @@ struct RowVerification {
   std::int64_t undetermined = 0;            ///< updates that could not be verified
   std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
   bool relu_passes_zero = false;
+  double seconds = 0;  ///< that it took, where it was the row's own; 0: not told
 
   /// What the verification of a program in that precision took into account.
   void take(const Arithmetic& arithmetic, Precision precision) {
@@ -59,6 +60,7 @@ struct Result {
   std::string label;     ///< what the name does not say
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
+  Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
   RowVerification verification;
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
   bool out_of_memory = false;                            ///< why it was skipped

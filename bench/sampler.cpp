@@ -82,14 +82,20 @@ void run(benchmark::State& state, Row& row, const Turn& turn, Spent& spent) {
       if (is_first) {
         const double verified = result.verification_seconds;
         const double profiled = result.profile_seconds;
+        const Instant start = std::chrono::steady_clock::now();
         row.prepared = row.make(row.result);
-        spent.verification += result.verification_seconds - verified;
-        spent.profile += result.profile_seconds - profiled;
+        const double of_verification = result.verification_seconds - verified;
+        const double of_profile = result.profile_seconds - profiled;
+        spent.verification += of_verification;
+        spent.profile += of_profile;
+        spent.making += seconds_since(start) - of_verification - of_profile;
       }
       Instant start = std::chrono::steady_clock::now();
       warm_up(row, turn, is_first);
       spent.warm_up += seconds_since(start);
+      start = std::chrono::steady_clock::now();
       row.prepared->start();
+      spent.making += seconds_since(start);
       row.gpu.before(*row.device->backend);
       start = std::chrono::steady_clock::now();
       measure(state, *row.prepared);

@@ -71,9 +71,9 @@ std::string shares(const Spent& spent) {
   text.precision(3);
   text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)
        << " warm-up and trials, " << percent(spent.verification, all) << " verification, "
-       << percent(spent.profile, all) << " profile, "
-       << percent(all - spent.timed - spent.warm_up - spent.verification - spent.profile, all)
-       << " other";
+       << percent(spent.making, all) << " making rows ready, " << percent(spent.profile, all)
+       << " profile, " << percent(all - spent.measuring() - spent.making - spent.profile, all)
+       << " other; " << percent(spent.measuring(), all) << " measures or verifies";
   return text.str();
 }
 

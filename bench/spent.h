@@ -19,7 +19,10 @@ struct Spent {
   double warm_up = 0;       ///< untimed iterations, and trials that settle how many there are
   double verification = 0;  ///< comparisons with a reference, and the reference
   double profile = 0;       ///< counters beside the times
+  double making = 0;        ///< data, compilation, and the choice of how to run
 
+  /// What a sweep is for.
+  [[nodiscard]] double measuring() const { return timed + warm_up + verification; }
   [[nodiscard]] double all() const { return seconds_since(start); }
 };
 

@@ -19,19 +19,28 @@ std::vector<Sweep> sweeps() {
   const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
                                           {{"execution", "graph"}, {"data", "resident"}},
                                           {{"execution", "eager"}, {"data", "pinned-async"}}};
-  const std::vector<Configuration> every = every_mode({"execution", "data"});
+  std::vector<Configuration> every = every_gpu_mode({"execution", "data"});
+  std::erase_if(every, [](const Configuration& mode) {  // no GPU has it yet
+    return value_of(mode, "execution") == "persistent";
+  });
+  // What anyone would run; the full sweep shows what it was chosen from.
+  const std::vector<Configuration> fastest = {{{"execution", "auto"}}};
+  const std::vector<Configuration> all_of_cpu = {
+      {{"execution", "eager"}}, {{"execution", "fused"}}, {{"execution", "auto"}}};
   return {
       {"quick",
        {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
        {"fcn-r", "alexnet-r"},
+       fastest,
        few,
        5,
        0.02},
-      {"default", standard, small, every, 9, 0.1, {"f32"}, /*refines=*/true},
-      {"full", all, seven, every, 15, 0.3, {"f32"}, /*refines=*/true},
+      {"default", standard, small, fastest, every, 9, 0.1, {"f32"}, /*refines=*/true},
+      {"full", all, seven, all_of_cpu, every, 15, 0.3, {"f32"}, /*refines=*/true},
       {"gpu",
        standard,
        {"alexnet-r"},
+       fastest,
        every,
        5,
        0.03,

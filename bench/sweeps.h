@@ -13,7 +13,8 @@ struct Sweep {
   std::string name;
   std::vector<std::string> models;
   std::vector<std::string> minibatch_models;  ///< of the family Minibatch
-  std::vector<Configuration> gpu_modes;       ///< of training, each with the same axes
+  std::vector<Configuration> cpu_modes;       ///< of training, each with the same axes
+  std::vector<Configuration> gpu_modes;       ///< the same
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
   std::vector<std::string> precisions{"f32"};

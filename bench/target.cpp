@@ -4,19 +4,15 @@
 namespace crossover::bench {
 namespace {
 
-/// Each number of threads; all else as plain as it can be.
-std::vector<Configuration> cpu_modes(const std::vector<int>& threads) {
-  std::vector<Configuration> modes;
+std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
+                                      const std::vector<int>& threads) {
+  std::vector<Configuration> all;
   for (const int count : threads) {
-    Configuration& mode = modes.emplace_back();
-    for (const Axis& axis : axes()) {
-      if (axis.devices == AxisDevices::both) {
-        mode.emplace_back(axis.key, axis.values.front());
-      }
+    for (const Configuration& mode : modes) {
+      all.push_back(joined(mode, {{"cpu_threads", std::to_string(count)}}));
     }
-    mode.emplace_back("cpu_threads", std::to_string(count));
   }
-  return modes;
+  return all;
 }
 
 }  // namespace
@@ -27,10 +23,11 @@ std::int64_t Target::host_bytes(const Workload& workload) const {
 
 std::vector<Target> targets_of(Devices& devices, const Configuration& common,
                                const std::vector<int>& threads,
+                               const std::vector<Configuration>& cpu_modes,
                                const std::vector<Configuration>& gpu_modes) {
   std::vector<Target> all;
   for (Device& device : devices.all) {
-    for (const Configuration& mode : device.is_host ? cpu_modes(threads) : gpu_modes) {
+    for (const Configuration& mode : device.is_host ? on_threads(cpu_modes, threads) : gpu_modes) {
       Target target{.device = &device,
                     .options = options_of(joined(common, mode)),
                     .configuration = joined({{"device", device.name()}}, mode)};

@@ -24,10 +24,11 @@ struct Target {
   [[nodiscard]] std::int64_t host_bytes(const Workload& workload) const;
 };
 
-/// On the CPU one for each number of threads, on a GPU one for each mode. `common`: what all of
+/// One for each mode of a device, on the CPU with each number of threads. `common`: what all of
 /// them are compiled with (precision, loss).
 std::vector<Target> targets_of(Devices& devices, const Configuration& common,
                                const std::vector<int>& threads,
+                               const std::vector<Configuration>& cpu_modes,
                                const std::vector<Configuration>& gpu_modes);
 
 }  // namespace crossover::bench

@@ -13,7 +13,7 @@ namespace crossover::bench {
 namespace {
 
 /// Of the time of a row's repetitions, what its profiles may cost.
-constexpr double profiled_share = 0.2;
+constexpr double profiled_share = 0.1;
 
 class PreparedTraining : public PreparedBenchmark {
  public:

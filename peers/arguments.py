@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from peers.document import PEER_FLAGS
@@ -65,6 +65,24 @@ def wanted(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Want
 def peer_words(arguments: Sequence[str]) -> tuple[str, ...]:
     """Those of `arguments` that choose a peer's rows."""
     return tuple(word for word in arguments if word.partition("=")[0] in PEER_FLAGS)
+
+
+# Variables that keep threads spinning for ever, with the values that do.
+_SPINS = {
+    "OMP_WAIT_POLICY": ("active",),
+    "GOMP_SPINCOUNT": ("infinite", "infinity"),
+    "KMP_BLOCKTIME": ("infinite",),
+}
+
+
+def require_rest(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Ends the program where the side that waits would take the other's cores."""
+    for name, values in _SPINS.items():
+        if environment.get(name, "").lower() in values:
+            parser.error(
+                f"{name}={environment[name]} keeps the threads of one side spinning while the "
+                "other computes; unset it"
+            )
 
 
 def refuse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

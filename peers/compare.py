@@ -22,7 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # started by its path, from any folder
     sys.path[0] = str(ROOT)
 
-from peers.arguments import add_wanted, peer_words, refuse, wanted  # noqa: E402
+from peers.arguments import (  # noqa: E402
+    add_wanted,
+    peer_words,
+    refuse,
+    require_rest,
+    wanted,
+)
 from peers.counts import Counts  # noqa: E402
 from peers.document import (  # noqa: E402
     Document,
@@ -172,6 +178,7 @@ def main(arguments: Sequence[str]) -> int:
     add_wanted(parser)
     options, passed = parser.parse_known_args(arguments)
     refuse(parser, passed)
+    require_rest(parser, os.environ)
     asked = wanted(parser, options)
     processes = Processes([str(options.python), "-m", "peers.pytorch.worker"])
     try:

@@ -230,13 +230,16 @@ BUILT_IN = Axes(
         Axis(
             "execution",
             "how",
-            ("eager", "graph", "graph-epoch"),
-            "operation by operation, or as CUDA graphs",
+            ("eager", "fused", "auto", "graph", "graph-epoch", "persistent"),
+            "operation by operation, fused steps, CUDA graphs, or one kernel",
             phrase=BARE,
             is_common=True,
             changes={
+                "fused": "with fused steps",
+                "auto": "with the faster of eager and fused steps",
                 "graph": "with CUDA graphs",
                 "graph-epoch": "with one CUDA graph for the epoch",
+                "persistent": "with one kernel for the epoch",
             },
         ),
         Axis(

@@ -99,6 +99,7 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
         workload=fields.get("workload"),
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
         minimum_work=None if least is None else _minimum_work(least),
+        chosen=fields.get("chosen"),
         axes=axes,
     )
 

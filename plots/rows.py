@@ -7,6 +7,7 @@ versions in plots/upgrade.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -135,7 +136,8 @@ class Row:
     `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
     optimizer, rows and data, None in older files; those have a `bound` in place of a
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file
-    does not say. `axes` are the file's.
+    does not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`.
+    `axes` are the file's.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Row:
     workload: str | None = None
     optimizer: str = ""
     minimum_work: MinimumWork | None = None
+    chosen: Mapping[str, str] | None = None
     axes: Axes = BUILT_IN
 
     @property

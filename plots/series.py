@@ -61,13 +61,33 @@ def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
 
 def device_label(row: Row) -> str:
     """Where and how `row` computes, but for its precision: "GPU, graph, pinned"."""
-    return printable(row.axes.label(dict(series_key(row))), _LONGEST)
+    return _label(row, dict(series_key(row)))
 
 
 def device_name(row: Row, without: Collection[str] = ()) -> str:
     """The device, and how `row` computes there but for the keys in `without`: "CPU, 2 threads"."""
     how = {axis.key: value for axis, value in row.axes.of(row.configuration, "how")}
-    return printable(row.axes.label(how, without=without), _LONGEST)
+    return _label(row, how, without)
+
+
+def chosen_words(row: Row) -> str:
+    """What execution auto came to: "auto: fused", "auto: fused on 1 thread" where the row may use
+    more; empty for a row of any other."""
+    if not row.chosen:
+        return ""
+    own, threads = row.configuration, row.chosen["cpu_threads"]
+    words = f"{own['execution']}: {row.axes['execution'].word(row.chosen['execution'])}"
+    if threads != own.get("cpu_threads"):
+        words += f" on {row.axes['cpu_threads'].word(threads)}"
+    return printable(words, _LONGEST)
+
+
+def _label(row: Row, configuration: dict[str, str], without: Collection[str] = ()) -> str:
+    chosen = "" if "execution" in without else chosen_words(row)
+    if not chosen:
+        return printable(row.axes.label(configuration, without=without), _LONGEST)
+    label = row.axes.label(configuration, without={*without, "execution"})
+    return f"{printable(label, _LONGEST)} ({chosen})"
 
 
 def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:

@@ -122,16 +122,52 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
                                    {"products", "heuristic"},
                                    {"cudnn", "heuristic"}};
   const Arguments chosen = parse({"--execution=graph", "--placement=pinned"});
-  EXPECT_EQ(chosen.training_modes, std::vector<Configuration>{graph_pinned});
-  EXPECT_EQ(chosen.operation_modes,
+  EXPECT_EQ(chosen.gpu_modes.of_training, std::vector<Configuration>{graph_pinned});
+  EXPECT_EQ(chosen.gpu_modes.of_operations,
             (std::vector<Configuration>{
                 {{"execution", "graph"}, {"products", "heuristic"}, {"cudnn", "heuristic"}}}));
 
   const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
-  EXPECT_EQ(quick.training_modes.size(), 3U * 2);
-  EXPECT_EQ(parse({"--sweep=full"}).training_modes.size(), 2U * 4 + 1) << "one graph of an epoch";
-  EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).training_modes.size(), 2U * 4);
-  EXPECT_EQ(parse({"--execution=graph-epoch"}).training_modes.size(), 1U) << "with resident data";
+  EXPECT_EQ(quick.gpu_modes.of_training.size(), 3U * 2);
+  EXPECT_EQ(parse({"--sweep=full"}).gpu_modes.of_training.size(), 2U * 4 + 1)
+      << "one graph of an epoch";
+  EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).gpu_modes.of_training.size(), 2U * 4);
+  EXPECT_EQ(parse({"--execution=graph-epoch"}).gpu_modes.of_training.size(), 1U)
+      << "with resident data";
+}
+
+std::vector<std::string> executions(const std::vector<Configuration>& modes) {
+  std::vector<std::string> found;
+  for (const Configuration& mode : modes) {
+    found.push_back(value_of(mode, "execution"));
+  }
+  return found;
+}
+
+TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
+  using Values = std::vector<std::string>;
+  const Axis& axis = find_axis("execution");
+  EXPECT_EQ(axis.values_on(AxisDevices::cpu, true), (Values{"eager", "fused", "auto"}));
+  EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
+            (Values{"eager", "graph", "graph-epoch", "persistent"}));
+  EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});
+  EXPECT_EQ(axis.values_on(AxisDevices::gpu, false), (Values{"eager", "graph", "graph-epoch"}));
+
+  const Arguments both = parse({"--execution=fused,graph"});
+  EXPECT_EQ(executions(both.cpu_modes.of_training), Values{"fused"});
+  EXPECT_EQ(executions(both.gpu_modes.of_training), Values{"graph"});
+  EXPECT_EQ(executions(both.cpu_modes.of_operations), Values{"eager"});
+  EXPECT_EQ(executions(both.gpu_modes.of_operations), Values{"graph"});
+
+  const Arguments plain = parse({});
+  const Arguments of_cpu = parse({"--execution=eager,auto,fused"});
+  EXPECT_EQ(executions(of_cpu.cpu_modes.of_training), (Values{"eager", "auto", "fused"}));
+  EXPECT_EQ(executions(of_cpu.gpu_modes.of_training), Values{"eager"});
+  const Arguments only_cpu = parse({"--execution=fused"});
+  EXPECT_EQ(only_cpu.gpu_modes, plain.gpu_modes) << "where it has none of them: the sweep's";
+  const Arguments only_gpu = parse({"--execution=graph-epoch"});
+  EXPECT_EQ(only_gpu.cpu_modes, plain.cpu_modes);
+  EXPECT_THROW(parse({"--execution=persistent", "--placement=pinned"}), UsageError);
 }
 
 TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
@@ -143,7 +179,7 @@ TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
     resident += ",resident";
   }
   const Arguments both = parse({"--execution=" + eager, "--placement=" + resident});
-  EXPECT_EQ(both.training_modes.size(), 1U);
+  EXPECT_EQ(both.gpu_modes.of_training.size(), 1U);
 }
 
 TEST(Axes, ClassesThatNoLabelCanTellAreRefused) {

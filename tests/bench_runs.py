@@ -41,7 +41,7 @@ Document = dict[str, Any]
 
 def environment(**changes: str) -> dict[str, str]:
     """Without the variables by which a caller's shell would change what bench does."""
-    prefixes = ("BENCHMARK_", "OMP_", "GOMP_", "DNNL_", "ONEDNN_")
+    prefixes = ("BENCHMARK_", "OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     return {**kept, **FOUND, **changes}
 
@@ -131,5 +131,5 @@ def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> Non
 
 
 def epoch_name(model: str, batch: int, threads: int) -> str:
-    device = f"device:cpu/execution:eager/cpu_threads:{threads}"
+    device = f"device:cpu/execution:auto/cpu_threads:{threads}"
     return f"Epoch/model:{model}/batch:{batch}/precision:f32/{device}"

@@ -48,5 +48,10 @@ TEST(CudaRunMode, MakesOneGraphOfAnOrderOnlyWhereNothingComesBetween) {
   }
 }
 
+TEST(CudaRunMode, IsNoneOfTheCpusExecutions) {
+  EXPECT_THROW(choose_run_mode({.execution = Execution::fused}), Unsupported);
+  EXPECT_THROW(choose_run_mode({.execution = Execution::automatic}), Unsupported);
+}
+
 }  // namespace
 }  // namespace crossover::test

@@ -57,9 +57,13 @@ TEST(StartValues, CountThePlacesOfConstants) {
   model.add(LinearLayer{2}, {model.add(GlobalAveragePoolLayer{}, {normal})});
   const Workload workload = training_epoch(model, {.rows = 5, .batch = 5, .optimizer = {}});
   const auto parameters = tensors_of(workload, Role::parameter);
-  EXPECT_EQ(start_values(workload, parameters[0]), std::vector<double>(3, 1));
-  EXPECT_EQ(start_values(workload, parameters[1]), std::vector<double>(3, 0));
-  EXPECT_DOUBLE_EQ(start_values(workload, parameters[2])[0],
+  for (const auto& [place, value] : {std::pair(0U, 1.0), std::pair(1U, 0.0)}) {
+    const StartValues constants(workload, parameters[place]);
+    EXPECT_EQ(constants.size(), 3U);
+    EXPECT_EQ(constants[0], value);
+    EXPECT_EQ(constants[2], value);
+  }
+  EXPECT_DOUBLE_EQ(StartValues(workload, parameters[2])[0],
                    (2 * uniform(Stream::parameters, 6) - 1) / std::sqrt(3.0));
 }
 
@@ -67,8 +71,8 @@ TEST(StartValues, RunThroughAllParametersInOrder) {
   const Workload workload = training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
                                            {.rows = 5, .batch = 5, .optimizer = {}});
   const auto parameters = tensors_of(workload, Role::parameter);
-  const std::vector<double> weight = start_values(workload, parameters[0]);
-  const std::vector<double> bias = start_values(workload, parameters[1]);
+  const StartValues weight(workload, parameters[0]);
+  const StartValues bias(workload, parameters[1]);
   EXPECT_EQ(weight[0], (2 * uniform(Stream::parameters, 0) - 1) / 2);  // fan-in 4
   EXPECT_EQ(bias[0], (2 * uniform(Stream::parameters, 12) - 1) / 2);
 }

@@ -95,7 +95,9 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
         *("device", "execution", "memory", "mode", "data", "products", "cudnn", "cpu_threads")
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
-    assert values["execution"] == ["eager", "graph", "graph-epoch"]
+    assert values["execution"] == [
+        *("eager", "fused", "auto", "graph", "graph-epoch", "persistent")
+    ]
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
     assert values["products"] == ["heuristic", "autotuned"]
     assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]

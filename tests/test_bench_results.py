@@ -166,8 +166,18 @@ def test_refuses_a_result_file_without_samples(tmp_path: Path, what: str) -> Non
     assert bench(*DISC, f"--benchmark_{what}_aggregates_only=true").returncode == 0
 
 
-def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
-    variables = {"OMP_WAIT_POLICY": "passive"}
+@pytest.mark.parametrize(
+    ("variables", "policy"),
+    [
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, "passive"),
+        ({"GOMP_SPINCOUNT": "0"}, "passive"),
+        ({"OMP_WAIT_POLICY": "active", "OMP_PROC_BIND": "close"}, "active"),
+        ({}, "default"),
+    ],
+)
+def test_flags_a_policy_that_slows_threads(
+    tmp_path: Path, variables: dict[str, str], policy: str
+) -> None:
     path = tmp_path / "result.json"
     assert (
         bench(
@@ -180,8 +190,14 @@ def test_flags_a_policy_that_slows_threads(tmp_path: Path) -> None:
         ).returncode
         == 0
     )
-    for row in samples(strict(path)):
-        assert any("OMP_WAIT_POLICY" in sentence for sentence in row["warnings"])
+    document = strict(path)
+    configuration = document["context"]["crossover"]["configuration"]
+    assert configuration["environment"] == variables
+    assert configuration["openmp"]["wait_policy"] == policy
+    assert configuration["openmp"]["binding"] == variables.get("OMP_PROC_BIND", "false")
+    for row in samples(document):
+        flagged = any("OMP_WAIT_POLICY" in sentence for sentence in row["warnings"])
+        assert flagged == (policy == "passive")
 
 
 @pytest.mark.slow

@@ -4,9 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#ifdef __SSE3__
+#include <xmmintrin.h>
+#endif
+
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
+
+#include "crossover/cpu_threads.h"
 
 #include "support.h"
 
@@ -14,6 +21,8 @@ namespace crossover::test {
 namespace {
 
 using Nanoseconds = std::int64_t;
+
+[[maybe_unused]] constexpr unsigned flushing = 0x8040;  ///< FTZ and DAZ in x86's MXCSR
 
 /// Time on a processor so far, by thread.
 std::map<std::string, Nanoseconds> times() {
@@ -67,6 +76,36 @@ TEST(Threads, TakeEffect) {
   EXPECT_EQ(workers(3), 3);
   EXPECT_EQ(workers(1), 1);  // and again, with idle workers around
 }
+
+#ifdef __SSE3__
+TEST(Threads, TreatDenormalNumbersAsZero) {
+  const Model model = mlp("m", {4, 3, 2}, Activation::relu);
+  const Workload workload =
+      fuse(training_epoch(model, {.rows = 8, .batch = 8, .optimizer = SgdOptions{}}));
+  constexpr int threads = 2;
+  for (const Execution execution : {Execution::eager, Execution::fused, Execution::automatic}) {
+    const auto set_modes = [](unsigned bits) {
+#pragma omp parallel num_threads(threads)
+      _mm_setcsr((_mm_getcsr() & ~flushing) | bits);
+    };
+    set_modes(0);
+    const auto program =
+        make_cpu_backend()->compile(workload, {.threads = threads, .execution = execution});
+    int flushed = 0;
+    bool by_result = true;
+#pragma omp parallel num_threads(threads) reduction(+ : flushed) reduction(&& : by_result)
+    {
+      flushed += (_mm_getcsr() & flushing) == flushing ? 1 : 0;
+      const volatile float smallest = std::numeric_limits<float>::min();
+      by_result = smallest / 2 == 0;
+    }
+    EXPECT_EQ(flushed, threads);
+    EXPECT_TRUE(by_result);
+    set_modes(0);
+  }
+  EXPECT_TRUE(thread_settings().flush_denormals);
+}
+#endif
 
 }  // namespace
 }  // namespace crossover::test

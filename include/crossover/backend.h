@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -32,12 +33,25 @@ struct DeviceFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How a Program is executed; an axis of the benchmarks.
+/// How a Program is executed; an axis of the benchmarks. No device has all of them: it throws
+/// Unsupported for the others.
 enum class Execution {
-  eager,        ///< operation by operation, as frameworks do
-  graph,        ///< each step as one CUDA graph
-  graph_epoch,  ///< the whole order as one CUDA graph. Falls back to `graph` where enqueue() gets a
-                ///< part of the order, data is not resident, or the host waits for each loss
+  eager,      ///< operation by operation, as frameworks do
+  fused,      ///< CPU: each step of a network of linear layers without a call per operation
+  automatic,  ///< CPU: the fastest of eager and fused, on one thread or on all that it may use, as
+              ///< measured before the Program is made
+  graph,      ///< GPU: each step as one CUDA graph
+  graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
+                ///< gets a part of the order, data is not resident, or the host waits for each loss
+  persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
+};
+
+/// What Execution::automatic came to: compiled with these, a Workload runs in the same way.
+struct Choice {
+  Execution execution = Execution::eager;
+  int threads = 1;
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
@@ -109,6 +123,9 @@ class Program {
   /// How much of one pass over the whole order they are.
   [[nodiscard]] virtual Reorders reorders() const { return {}; }
 
+  /// What Execution::automatic came to; none of any other.
+  [[nodiscard]] virtual std::optional<Choice> chosen() const { return std::nullopt; }
+
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
 
@@ -125,7 +142,9 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
   virtual ~Plan() = default;
 
-  /// Bytes of device memory that the Program will use, including scratch space.
+  /// Bytes of device memory that the Program will use, including scratch space. Where
+  /// instantiate() chooses between several, of the largest until it has done so; launches() are of
+  /// the first.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 
   /// What Program::launches() will return.

@@ -2,8 +2,8 @@
 // The deterministic numbers that every backend, and every run in another framework, starts from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "crossover/host_device.h"
 #include "crossover/step.h"
@@ -40,8 +40,22 @@ CROSSOVER_HOST_DEVICE constexpr double dropout_uniform(std::int64_t seed, std::i
   return unit_interval(finalized(layer + time) + element);
 }
 
-/// The initial values of a parameter. All parameters of a Workload draw from one running position,
-/// in the order of their numbers; those with a constant initial value consume their positions too.
-std::vector<double> start_values(const Workload& workload, Id parameter);
+/// The initial values of a parameter, by element. All parameters of a Workload draw from one
+/// running position, in the order of their numbers; those with a constant initial value consume
+/// their positions too.
+class StartValues {
+ public:
+  StartValues(const Workload& workload, Id parameter);
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] double operator[](std::size_t i) const {
+    return start_.bound > 0 ? (2 * uniform(Stream::parameters, position_ + i) - 1) * start_.bound
+                            : start_.value;
+  }
+
+ private:
+  Start start_;
+  std::size_t size_;
+  std::uint64_t position_ = 0;
+};
 
 }  // namespace crossover

@@ -124,6 +124,11 @@ def test_wrong_usage_is_a_sentence_and_leaves_no_file(fakes, tmp_path, more, wor
     assert list(out.parent.iterdir()) == []
 
 
+def test_threads_that_never_sleep_are_refused(fakes, tmp_path):
+    done = compare(*fakes, tmp_path / "both.json", OMP_WAIT_POLICY="ACTIVE")
+    assert done.returncode == 2 and "OMP_WAIT_POLICY=ACTIVE keeps the threads" in done.stderr
+
+
 def test_a_missing_interpreter_is_said_so(fakes, tmp_path):
     done = compare(fakes[0], tmp_path / "nothing", tmp_path / "both.json")
     assert done.returncode == 2 and "PyTorch does not run with" in done.stderr

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,6 +14,8 @@ from scipy import special, stats
 from plots.analysis import statistics
 from plots.analysis.comparability import remarks
 from plots.analysis.work import difference, per_iteration
+from plots.axes import Items
+from plots.families import TRAINING
 from plots.rows import File, Row
 
 Verdict = Literal["faster", "slower", "same", "ambiguous"]
@@ -97,11 +100,16 @@ class Comparison:
 
 
 def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
-    """Compares the rows of `other` with those of the same name in `baseline`, in its order."""
+    """Compares the rows of `other` with those of the same name in `baseline`, in its order.
+
+    Where each file has a row of the CPU in one execution alone, which is not the same, these are
+    compared: eager of a file from before there was auto, say.
+    """
     theirs = {row.name: row for row in other.rows}
+    executions = _other_executions(baseline, other)
     pairs, unmatched = [], []
     for row in baseline.rows:
-        match = theirs.pop(row.name, None)
+        match = theirs.pop(executions.get(row.name, row.name), None)
         obstacle = _obstacle(row, match)
         if match is None or obstacle:
             unmatched.append(obstacle or Unmatched(row, "only in the baseline"))
@@ -114,8 +122,37 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         minimum_effect,
         _judged(pairs, minimum_effect),
         tuple(unmatched),
-        tuple(remarks(baseline, other)),
+        (*remarks(baseline, other), *_across(pairs)),
     )
+
+
+def _other_executions(baseline: File, other: File) -> dict[str, str]:
+    """The name of a row of `baseline` → that of the row of `other` which stands for it."""
+    ours, theirs = _one_execution(baseline), _one_execution(other)
+    return {row.name: theirs[key].name for key, row in ours.items() if key in theirs}
+
+
+def _one_execution(file: File) -> dict[Items, Row]:
+    """The rows of the CPU that train, by all but their execution; those that have only one."""
+    found: dict[Items, list[Row]] = {}
+    for row in file.rows:
+        if row.family in TRAINING and row.configuration.get("device") == "cpu":
+            key = tuple(sorted((k, v) for k, v in row.configuration.items() if k != "execution"))
+            found.setdefault(key, []).append(row)
+    return {key: rows[0] for key, rows in found.items() if len(rows) == 1}
+
+
+def _across(pairs: Sequence[Pair]) -> list[str]:
+    """Which rows were compared across executions, in a sentence."""
+    changes = Counter(
+        (pair.baseline.configuration["execution"], pair.other.configuration["execution"])
+        for pair in pairs
+        if pair.baseline.name != pair.other.name
+    )
+    return [
+        f"{count} rows of the CPU are {first} in the baseline and {second} in the other file."
+        for (first, second), count in changes.items()
+    ]
 
 
 def _alone(row: Row) -> str:

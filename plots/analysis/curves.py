@@ -19,6 +19,7 @@ from plots.rows import File, Row
 from plots.text import whole
 
 BEST = "best"
+AUTO = "auto"  # the execution that chooses another
 
 _DISC = re.compile(r"disc-[0-9]+(x[0-9.]+)?")
 
@@ -141,7 +142,8 @@ def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
 
 def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
     """Of the epochs on the CPU the curves of the fewest and of the most threads, which are not more
-    than there are cores, with what both have in common; those that have two sizes in common."""
+    than there are cores, with what both have in common; those that have two sizes in common. Where
+    rows of several executions compute the same, auto's are what anyone would run."""
     found = []
     family = FAMILIES[EPOCH]
     for what, ways in _groups(file, {EPOCH: family}).items():
@@ -152,7 +154,10 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
             if threads and threads <= file.machine.cpu.cores:
                 rest = rows[0].axes.how(how, (*family.replaces, "cpu_threads"))
                 alike.setdefault(rest, []).append((threads, rows))
-        for counts in alike.values():
+        automatic = {rest for rest in alike if ("execution", AUTO) in rest}
+        for rest, counts in alike.items():
+            if rest not in automatic and _with_auto(rest) in automatic:
+                continue
             counts.sort(key=lambda pair: pair[0])
             fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
             if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
@@ -162,6 +167,10 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
                 }
                 found.append(({**dict(what), **alike_values}, fewest, most))
     return found
+
+
+def _with_auto(how: Items) -> Items:
+    return tuple((key, AUTO if key == "execution" else value) for key, value in how)
 
 
 def left_out(file: File) -> list[tuple[Row, Row]]:

@@ -27,7 +27,7 @@ from plots.analysis.shi import (
 )
 from plots.families import EPOCH, MINIBATCH
 from plots.rows import File, Row
-from plots.series import device_label
+from plots.series import chosen_words, device_label
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.text import printable, slug
 
@@ -157,6 +157,8 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
         return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
     best = min(results, key=seconds_of)
     how = best.axes.words(best.configuration, without=_PLACE)
+    if chosen := chosen_words(best):
+        how[how.index(best.configuration["execution"])] = chosen
     texts = list(best.warnings)
     if len(rows) > 1 or best.configuration["device"] != "cpu":
         texts.insert(0, ", ".join(how))

@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "automatic.h"
 #include "crossover/backend.h"
 #include "crossover/training.h"
+#include "fused/plan.h"
 #include "plan.h"
 #include "probes.h"
 #include "product.h"
@@ -49,7 +51,19 @@ class CpuBackend : public Backend {
     }
     allow_threads(options.threads);
     check(workload, options.precision);
-    return std::make_unique<CpuPlan>(workload, options);
+    switch (options.execution) {
+      case Execution::eager:
+        return std::make_unique<CpuPlan>(workload, options);
+      case Execution::fused:
+        return plan_fused(workload, options);
+      case Execution::automatic:
+        return plan_automatic(workload, options);
+      case Execution::graph:
+      case Execution::graph_epoch:
+      case Execution::persistent:
+        break;
+    }
+    throw Unsupported("graphs and persistent kernels are a GPU's; the CPU has eager, fused, auto");
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

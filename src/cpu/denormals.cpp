@@ -8,17 +8,23 @@
 
 namespace crossover::cpu {
 
-bool flush_denormals(int threads) {
+bool can_flush_denormals() {
+#ifdef __SSE3__
+  return true;
+#else
+  return false;
+#endif
+}
+
+void flush_denormals(int threads) {
 #ifdef __SSE3__
 #pragma omp parallel num_threads(threads)
   {
     _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
     _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
   }
-  return true;
 #else
   static_cast<void>(threads);
-  return false;
 #endif
 }
 

@@ -3,7 +3,29 @@
 
 namespace crossover::cuda {
 
+namespace {
+
+/// Throws Unsupported where no GPU runs so.
+void require_of_gpu(Execution execution) {
+  switch (execution) {
+    case Execution::eager:
+    case Execution::graph:
+    case Execution::graph_epoch:
+      return;
+    case Execution::persistent:
+      throw Unsupported("the GPU backend has no persistent kernels yet");
+    case Execution::fused:
+    case Execution::automatic:
+      break;
+  }
+  throw Unsupported(
+      "fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and persistent");
+}
+
+}  // namespace
+
 RunMode choose_run_mode(const CompileOptions& options) {
+  require_of_gpu(options.execution);
   RunMode mode{
       .execution = options.execution,
       .placement = options.placement,

@@ -25,6 +25,7 @@ struct RunMode {
   [[nodiscard]] bool is_resident() const { return placement == Placement::resident; }
 };
 
+/// Throws Unsupported for an execution that is not a GPU's.
 RunMode choose_run_mode(const CompileOptions& options);
 
 }  // namespace crossover::cuda

@@ -88,14 +88,22 @@ void set_data(Reference& reference, const Dataset& dataset) {
   std::copy(dataset.labels.begin(), dataset.labels.end(), reference[labels].begin());
 }
 
+/// Before each repetition of a row: large networks wait for it, so nothing takes a detour.
 void restart(Program& program, const Workload& workload) {
   for (const Id id : tensors_of(workload, Role::parameter)) {
-    upload(program, workload, id, start_values(workload, id));
+    const StartValues values(workload, id);
+    with_stored(workload[id].type, [&](auto zero) {
+      std::vector<decltype(zero)> stored(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        store(values[i], stored[i]);
+      }
+      program.upload(id, std::as_bytes(std::span(stored)));
+    });
   }
   for (const Role role : restarted_at_zero()) {
     for (const Id id : tensors_of(workload, role)) {
-      upload(program, workload, id,
-             std::vector<double>(static_cast<std::size_t>(elements(workload[id].shape))));
+      const std::vector<std::byte> zeros(static_cast<std::size_t>(bytes(workload[id])));
+      program.upload(id, zeros);
     }
   }
 }
@@ -103,8 +111,10 @@ void restart(Program& program, const Workload& workload) {
 void restart(Reference& reference) {
   const Workload& workload = reference.workload();
   for (const Id id : tensors_of(workload, Role::parameter)) {
-    const std::vector<double> values = start_values(workload, id);
-    std::copy(values.begin(), values.end(), reference[id].begin());
+    const StartValues values(workload, id);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      reference[id][i] = values[i];
+    }
   }
   for (const Role role : restarted_at_zero()) {
     for (const Id id : tensors_of(workload, role)) {

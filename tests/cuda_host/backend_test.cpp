@@ -38,6 +38,8 @@ std::string name_of(Execution execution) {
       return "graph";
     case Execution::graph_epoch:
       return "graph_epoch";
+    default:
+      break;  // not a GPU's
   }
   return "";
 }

@@ -107,8 +107,10 @@ void require_limits(const Arguments& arguments) {
   require(budget > 0 && budget <= 1e7, "budget");
   require(!arguments.resume || arguments.out, "a file to go on with");
   require(!arguments.families.empty() && !arguments.precisions.empty(), "nothing to measure");
-  require_modes(arguments.training_modes);
-  require_modes(arguments.operation_modes);
+  for (const DeviceModes& modes : {arguments.cpu_modes, arguments.gpu_modes}) {
+    require_modes(modes.of_training);
+    require_modes(modes.of_operations);
+  }
   require_networks(arguments.tasks);
   require_networks(arguments.minibatch_tasks);
   for (const std::string& flag : arguments.passed_on) {
@@ -154,9 +156,7 @@ void require_same(const Arguments& one, const Arguments& other) {
               one.batches == other.batches && one.threads == other.threads &&
               one.accumulate == other.accumulate && one.loss_every_step == other.loss_every_step,
           "axes of what is computed");
-  require(
-      one.training_modes == other.training_modes && one.operation_modes == other.operation_modes,
-      "modes of a GPU");
+  require(one.cpu_modes == other.cpu_modes && one.gpu_modes == other.gpu_modes, "modes");
   require(names(one.tasks) == names(other.tasks) &&
               names(one.minibatch_tasks) == names(other.minibatch_tasks),
           "networks");

@@ -34,6 +34,9 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
 std::unique_ptr<Executor> make_executor(const Running& running) {
   switch (running.plan.mode.execution) {
     case Execution::eager:
+    case Execution::fused:       // these three are no RunMode's
+    case Execution::automatic:   //
+    case Execution::persistent:  //
       break;
     case Execution::graph:
       return std::make_unique<StepGraphs>(running);

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A CPU's executions: the best row whatever its execution, and what rows of auto chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plots import loading
+from plots.analysis.bounds import bounds
+from plots.analysis.crossover import BEST, comparisons
+from plots.analysis.threads import more_threads
+from plots.cli import main
+from plots.network import epoch_rows
+from plots.rows import File
+from plots.series import chosen_words, device_label, device_name
+from plots.tables.epochs import best_table
+from plots.tables.why import why_tables
+from plots.tests import synthetic, synthetic_machine
+
+DISCS = ("disc-4", "disc-6", "disc-8", "disc-10")
+
+
+def on_cpu(model: str, execution: str, threads: int) -> dict[str, str]:
+    return {**synthetic.cpu_configuration(model, threads), "execution": execution}
+
+
+def entries(
+    model: str, execution: str, threads: int, seconds: float, chosen: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The entries of a row, whose repetitions differ by less than any two rows here."""
+    changes = {"chosen": chosen} if chosen else {}
+    times = (seconds * (1 + 1e-3 * np.arange(9))).tolist()
+    return synthetic.samples(on_cpu(model, execution, threads), times, **changes)
+
+
+def executions(seconds: dict[str, float]) -> list[dict[str, Any]]:
+    """Each network in each execution, which takes so many times the seconds of its size."""
+    return [
+        entry
+        for place, model in enumerate(DISCS)
+        for execution, factor in seconds.items()
+        for entry in entries(model, execution, 1, factor * 4.0**place * 1e-4)
+    ]
+
+
+@pytest.fixture
+def load(write):
+    return lambda content: loading.load_file(write(content))
+
+
+@pytest.mark.parametrize(
+    ("threads", "chosen", "words"),
+    [
+        (1, ("fused", "1"), "auto: fused"),
+        (2, ("fused", "2"), "auto: fused"),
+        (2, ("eager", "1"), "auto: eager on 1 thread"),
+    ],
+)
+def test_a_label_says_what_auto_chose(load, threads, chosen, words):
+    choice = dict(zip(("execution", "cpu_threads"), chosen, strict=True))
+    document = synthetic.document(entries("disc-4", "auto", threads, 1e-3, choice))
+    (row,) = load(document).rows
+    device = "CPU, 1 thread" if threads == 1 else "CPU, 2 threads"
+    assert chosen_words(row) == words
+    assert device_label(row) == device_name(row) == f"{device} ({words})"
+    (line,) = best_table([row]).records()
+    assert line["cpu_on"] == f"{device} ({words})"
+
+
+def test_other_rows_chose_nothing(load):
+    (row,) = load(synthetic.document(entries("disc-4", "fused", 2, 1e-3))).rows
+    assert row.chosen is None and chosen_words(row) == ""
+    assert device_label(row) == "CPU, fused, 2 threads"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "place"),
+    [
+        ({"execution": "graph", "cpu_threads": "1"}, "chosen.execution"),
+        ({"execution": "fused", "cpu_threads": 1}, "chosen.cpu_threads"),
+        ({"execution": "fused", "cpu_threads": "0"}, "chosen.cpu_threads"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(load, chosen, place):
+    with pytest.raises(loading.BadFileError, match=place):
+        load(synthetic.document(entries("disc-4", "auto", 1, 1e-3, chosen)))
+
+
+def crossing(file: File) -> float | None:
+    """Of the best of the CPU with the one GPU curve."""
+    (found,) = (pair for pair in comparisons(file) if pair.cpu.configuration["cpu_threads"] == BEST)
+    return found.crossover.size
+
+
+def with_gpu(cpu: list[dict[str, Any]]) -> dict[str, Any]:
+    gpu = [
+        entry
+        for model in DISCS
+        for entry in synthetic.samples(
+            synthetic.gpu_configuration(model), (2e-3 * (1 + 1e-3 * np.arange(9))).tolist()
+        )
+    ]
+    return synthetic.document(cpu + gpu, gpu="synthetic GPU")
+
+
+def test_the_cpus_side_is_its_best_row_whatever_the_execution(load):
+    alone = {name: load(with_gpu(executions({name: 1.0}))) for name in ("eager", "fused", "auto")}
+    sizes = {name: crossing(file) for name, file in alone.items()}
+    assert sizes["eager"] == pytest.approx(sizes["fused"]) == pytest.approx(sizes["auto"])
+    slower = load(with_gpu(executions({"eager": 3.0, "fused": 1.0})))
+    assert crossing(slower) == pytest.approx(sizes["fused"])
+    slower = load(with_gpu(executions({"eager": 1.0, "fused": 5.0, "auto": 2.0})))
+    assert crossing(slower) == pytest.approx(sizes["eager"])
+
+
+def test_more_threads_are_compared_in_auto_where_there_is_auto(load):
+    def of(*names: str) -> list[str]:
+        own = [
+            entry
+            for model, seconds in (("disc-4", 1e-3), ("disc-10", 1e-2))
+            for name in names
+            for threads in (1, 2)
+            for entry in entries(model, name, threads, seconds / threads)
+        ]
+        return [one.most.configuration["execution"] for one in more_threads(load_of(own))]
+
+    def load_of(own: list[dict[str, Any]]) -> File:
+        return load(synthetic.document(own))
+
+    assert of("eager", "fused", "auto") == ["auto"]
+    assert of("eager", "fused") == ["eager", "fused"]
+
+
+def test_fused_rows_have_a_bound_and_a_share(load):
+    own = synthetic_machine.peaks((1,), False)
+    others = ("memory_bytes", "bytes_to_device", "bytes_from_device", "launches")
+    flops = synthetic_machine.counts("disc-8")["flops"]
+    least = {"flops": flops, **dict.fromkeys(others, 0), "graph": False}
+    own += synthetic.samples(
+        on_cpu("disc-8", "fused", 1), [1e-3] * 9, minimum_work=least, seconds_product=1e-3
+    )
+    file = load(synthetic.document(own))
+    (row,) = epoch_rows(file)
+    assert bounds(file)[row.index].name == "compute"
+    (table,) = why_tables(file, [])[:1]
+    (line,) = table.records()
+    assert line["bound"] == "compute"
+    assert line["bound_percent"] == pytest.approx(100 * flops / 5e10 / 1e-3)
+
+
+def test_files_of_both_kinds_are_read_side_by_side(write, capsys):
+    old = write(synthetic.document(executions({"eager": 1.0})), "old.json")
+    new = write(synthetic.document(executions({"auto": 0.5})), "new.json")
+    assert main(["compare", str(old), str(new)]) == 0
+    out = capsys.readouterr().out
+    assert "4 rows compared: 4 faster" in out
+    assert "4 rows of the CPU are eager in the baseline and auto in the other file." in out
+    both = write(synthetic.document(executions({"auto": 0.5, "eager": 1.0})), "both.json")
+    assert main(["compare", str(old), str(both)]) == 0
+    assert "4 rows compared: 0 faster, 0 slower, 4 same" in capsys.readouterr().out

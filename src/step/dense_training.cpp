@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/dense_training.h"
+
+#include <algorithm>
+#include <string>
+
+#include "crossover/backend.h"
+
+namespace crossover {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Unsupported(
+      "one program for whole steps takes networks of Linear layers alone, trained in f32 with one "
+      "update a batch: " +
+      why);
+}
+
+/// Reads a step's operations in the order in which training_epoch() puts them.
+class Reader {
+ public:
+  Reader(const Workload& workload, const Step& step) : workload_(workload), ops_(step.ops) {}
+
+  DenseStep read() {
+    while (const auto* linear = next_if<Linear>()) {
+      add_layer(*linear);
+    }
+    if (step_.layers.empty() || step_.layers.back().activation != Activation::identity) {
+      refuse_next();
+    }
+    const auto* loss = next_if<SoftmaxCrossEntropy>();
+    if (loss == nullptr || loss->logits != step_.layers.back().y) {
+      refuse_next();
+    }
+    step_.loss = *loss;
+    Id dy = loss->dlogits;
+    for (auto layer = step_.layers.rbegin(); layer != step_.layers.rend(); ++layer) {
+      const auto* gradient = next_if<LinearGrad>();
+      if (gradient == nullptr || gradient->dy != dy) {
+        refuse_next();
+      }
+      add_gradient(*gradient, *layer);
+      dy = layer->dx;
+    }
+    if (const auto* sgd = next_if<Sgd>()) {
+      step_.sgd = *sgd;
+      require_all(sgd->parameters, sgd->gradients);
+    } else if (const auto* adamw = next_if<AdamW>()) {
+      step_.adamw = *adamw;
+      require_all(adamw->parameters, adamw->gradients);
+    }
+    if (next_ != ops_.size()) {
+      refuse_next();
+    }
+    require_updates();
+    require_f32();
+    return step_;
+  }
+
+ private:
+  template <class Operation>
+  const Operation* next_if() {
+    const auto* op = next_ < ops_.size() ? std::get_if<Operation>(&ops_[next_]) : nullptr;
+    next_ += op == nullptr ? 0 : 1;
+    return op;
+  }
+
+  [[noreturn]] void refuse_next() const {
+    refuse(next_ < ops_.size() ? std::string("this one goes on with ") + name(ops_[next_])
+                               : "this one ends early");
+  }
+
+  void add_layer(const Linear& linear) {
+    const Shape& w = workload_[linear.w].shape;
+    DenseLayer layer{.in = w[1],
+                     .out = w[0],
+                     .x = linear.x,
+                     .w = linear.w,
+                     .bias = linear.bias,
+                     .y = linear.y,
+                     .activation = linear.activation};
+    if (step_.layers.empty()) {
+      if (workload_[linear.x].role != Role::input) {
+        refuse("the first one does not read the data");
+      }
+      step_.batch = leading(workload_[linear.x].shape);
+    } else {
+      if (linear.x != step_.layers.back().y) {
+        refuse("they are no chain");
+      }
+      layer.x_activation = step_.layers.back().activation;
+    }
+    if (linear.bias == none) {
+      refuse("one has no bias");
+    }
+    step_.layers.push_back(layer);
+  }
+
+  void add_gradient(const LinearGrad& gradient, DenseLayer& layer) const {
+    const bool is_first = &layer == step_.layers.data();
+    if (gradient.w != layer.w || gradient.x != layer.x || gradient.dbias == none ||
+        (gradient.dx == none) != is_first || gradient.x_activation != layer.x_activation) {
+      refuse("their gradients are no chain");
+    }
+    layer.dy = gradient.dy;
+    layer.dx = gradient.dx;
+    layer.dw = gradient.dw;
+    layer.dbias = gradient.dbias;
+    if (gradient.accumulate && (layer.dw != layer.w || layer.dbias != layer.bias)) {
+      refuse("gradients are added up over several batches");
+    }
+  }
+
+  /// An optimizer must update each parameter from its own gradient.
+  void require_all(const std::vector<Id>& parameters, const std::vector<Id>& gradients) const {
+    const auto updates = [&](Id parameter, Id gradient) {
+      const auto at = std::find(parameters.begin(), parameters.end(), parameter);
+      return at != parameters.end() &&
+             gradients[static_cast<std::size_t>(at - parameters.begin())] == gradient;
+    };
+    for (const DenseLayer& layer : step_.layers) {
+      if (!updates(layer.w, layer.dw) || !updates(layer.bias, layer.dbias)) {
+        refuse("an update leaves some parameters out");
+      }
+    }
+  }
+
+  void require_updates() const {
+    for (const DenseLayer& layer : step_.layers) {
+      if ((layer.dw == layer.w) != step_.updates_in_place() ||
+          (layer.dbias == layer.bias) != step_.updates_in_place()) {
+        refuse("gradients are added up over several batches");
+      }
+    }
+  }
+
+  void require_f32() const {
+    for (const DenseLayer& layer : step_.layers) {
+      for (const Id id : {layer.x, layer.w, layer.y, layer.dy}) {
+        if (workload_[id].type != Type::f32) {
+          refuse("'" + workload_[id].name + "' is " + to_string(workload_[id].type));
+        }
+      }
+    }
+  }
+
+  const Workload& workload_;
+  const std::vector<Op>& ops_;
+  std::size_t next_ = 0;
+  DenseStep step_;
+};
+
+}  // namespace
+
+std::vector<DenseStep> dense_training(const Workload& workload) {
+  std::vector<DenseStep> steps;
+  for (const Step& step : workload.steps) {
+    steps.push_back(Reader(workload, step).read());
+    const auto same = [](const DenseLayer& a, const DenseLayer& b) {
+      return a.w == b.w && a.bias == b.bias && a.activation == b.activation;
+    };
+    const std::vector<DenseLayer>& first = steps.front().layers;
+    const std::vector<DenseLayer>& last = steps.back().layers;
+    if (!std::equal(first.begin(), first.end(), last.begin(), last.end(), same)) {
+      refuse("its steps have different layers");
+    }
+  }
+  return steps;
+}
+
+}  // namespace crossover
