@@ -202,6 +202,8 @@ def main(arguments: Sequence[str]) -> int:
         path = files.close(complete)
     finally:
         processes.close()
+    if not complete:
+        print(f"the rows of both that were finished are in {path}; --resume goes on", flush=True)
     if any(row.finished for row in turns.rows):
         print(flush=True)
         plots(["peers", str(path)])

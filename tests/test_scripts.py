@@ -10,7 +10,7 @@ import pytest
 from scripts import ROOT, RUN
 
 from plots import __version__
-from tools import console, setup
+from tools import console, results, setup
 
 # --- arguments
 
@@ -46,6 +46,42 @@ def test_help_is_ours_first(flag: str) -> None:
 )
 def test_flags_that_only_tell_something_make_no_results(argument: str, tells: bool) -> None:
     assert RUN.parse([argument]).only_tells is tells
+
+
+def test_peers_are_measured_by_a_program_that_drives_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = RUN.parse(["--sweep=quick"])
+    assert not plain.with_peers
+    own = RUN.parse(["--with-peers=py", "--mode=eager,compile", "--sweep=quick"])
+    assert own.with_peers and own.bench == ["--mode=eager,compile", "--sweep=quick"]
+    monkeypatch.chdir(tmp_path)
+    assert RUN.peers_python(own) == tmp_path / "py"
+    command = RUN.with_peers(tmp_path / "py", ["/b/bench", "--sweep=quick", "--out=x"])
+    assert command[1:] == [
+        str(ROOT / "peers" / "compare.py"),
+        "--bench=/b/bench",
+        f"--python={tmp_path / 'py'}",
+        "--sweep=quick",
+        "--out=x",
+    ]
+    made: list[str] = []
+    monkeypatch.setattr(setup, "for_peers", lambda: made.append("peers") or tmp_path)
+    assert RUN.peers_python(RUN.parse(["--with-peers"])) == tmp_path and made == ["peers"]
+
+
+def test_a_run_with_peers_goes_on_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--sweep=quick", "--with-peers", "--mode=eager")
+    earlier = results.Unfinished(out=tmp_path / "m" / "x.json", rows=3, flags=words)
+    monkeypatch.setattr(results, "machine_of", lambda bench: "m")
+    monkeypatch.setattr(results, "commit_of", lambda bench: "c")
+    monkeypatch.setattr(results, "unfinished", lambda machine, commit: [earlier])
+    parsed, command = RUN.parse(["--resume"]), ["bench", "--resume"]
+    assert RUN.destination(parsed, command) == earlier.out
+    assert parsed.with_peers
+    assert command == ["bench", "--resume", *words[::2], f"--out={earlier.out}"]
 
 
 def test_an_output_file_is_found_and_the_last_one_counts(
