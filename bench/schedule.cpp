@@ -13,7 +13,7 @@ namespace crossover::bench {
 namespace {
 
 /// What comes after the overview. A family that is not named here comes last: a new one goes where
-/// it is worth its minutes (other frameworks: after Minibatch).
+/// it is worth its minutes.
 constexpr std::array worth{"Epoch", "Copy", "Gemm", "Layer", "Minibatch"};
 
 /// How large the work is, which an overview need not vary.
