@@ -117,9 +117,10 @@ def said(row: PeerRow, ours: float | None) -> str:
     """A line on a finished row; `ours` are bench's seconds."""
     if row.outcome:
         return f"  {row.name}  {row.outcome}: {row.error_message}"
-    middle = median(row.seconds)
-    text = f"  {row.name}  {units.seconds(middle)}"
-    text += f"  ({units.seconds_range(min(row.seconds), max(row.seconds))})"
+    middle, count = median(row.seconds), row.facts.get("count", 1)
+    least, most = min(row.seconds) / count, max(row.seconds) / count
+    text = f"  {row.name}  {units.seconds(middle / count)}"
+    text += f"  ({units.seconds_range(least, most)})"
     return f"{text}  {units.significant(middle / ours)} times ours" if ours else text
 
 
