@@ -117,6 +117,9 @@ void update(Json& part, std::size_t rows, const Spent& spent) {
   part["verification_seconds"] = rounded(spent.verification);
   part["making_seconds"] = rounded(spent.making);
   part["profile_seconds"] = rounded(spent.profile);
+  if (spent.lent > 0) {
+    part["lent_seconds"] = rounded(spent.lent);
+  }
 }
 
 /// A process that was killed while it wrote left a file behind: FILE.<its number>.tmp.

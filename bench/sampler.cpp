@@ -179,7 +179,9 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   spent_.timed += taken.back().real_accumulated_time;
   spent_.warm_up -= taken.back().real_accumulated_time;
   if (companion_ != nullptr && !row.is_quiet) {
+    const Instant lent = std::chrono::steady_clock::now();
     companion_->repeated(name, turn.min_time_seconds);
+    spent_.lent += seconds_since(lent);
     last_.clear();
   }
   return seconds_of(taken.back());
@@ -216,7 +218,9 @@ void Sampler::finish(const std::string& name) {
   }
   reporter_.add(name, runs);
   if (companion_ != nullptr && !row.is_quiet) {
+    const Instant lent = std::chrono::steady_clock::now();
     companion_->finished(name);
+    spent_.lent += seconds_since(lent);
   }
 }
 

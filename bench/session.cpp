@@ -66,9 +66,12 @@ std::string percent(double part, double whole) {
 
 /// Where the wall time went.
 std::string shares(const Spent& spent) {
-  const double all = spent.all();
+  const double all = spent.all() - spent.lent;
   std::ostringstream text;
   text.precision(3);
+  if (spent.lent > 0) {
+    text << spent.lent << " s lent to another program, ";
+  }
   text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)
        << " warm-up and trials, " << percent(spent.verification, all) << " verification, "
        << percent(spent.making, all) << " making rows ready, " << percent(spent.profile, all)

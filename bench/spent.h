@@ -20,6 +20,7 @@ struct Spent {
   double verification = 0;  ///< comparisons with a reference, and the reference
   double profile = 0;       ///< counters beside the times
   double making = 0;        ///< data, compilation, and the choice of how to run
+  double lent = 0;          ///< to another program, which had its turns (companion.h)
 
   /// What a sweep is for.
   [[nodiscard]] double measuring() const { return timed + warm_up + verification; }

@@ -75,7 +75,9 @@ class Turns : public testing::Test {
     unmeasured_ = reporter.unmeasured();
     EXPECT_EQ(held_, 0);
     EXPECT_EQ(spent.timed > 0, unmeasured_ < plan_.size());
-    EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile, spent.all());
+    EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile + spent.lent,
+              spent.all());
+    EXPECT_EQ(spent.lent > 0, companion != nullptr);
     return log_;
   }
 
