@@ -93,6 +93,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Fused,
                                           testing::Values(1, 3)),
                          name_of);
 
+/// Those with an update after each batch.
+std::vector<Golden> golden_chains() {
+  std::vector<Golden> all = golden_mlps();
+  std::erase_if(all, [](const Golden& golden) { return golden.options.accumulate != 1; });
+  return all;
+}
+
 class FusedGolden : public testing::TestWithParam<std::tuple<Golden, int>> {};
 
 TEST_P(FusedGolden, Trajectory) {
@@ -109,7 +116,8 @@ TEST_P(FusedGolden, Trajectory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mlp, FusedGolden,
-                         testing::Combine(testing::ValuesIn(golden_mlps()), testing::Values(1, 2)),
+                         testing::Combine(testing::ValuesIn(golden_chains()),
+                                          testing::Values(1, 2)),
                          labelled);
 
 TEST(FusedPlan, CountsWhatItTakes) {
