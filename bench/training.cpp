@@ -29,7 +29,7 @@ namespace {
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 1;
-constexpr double verification_seconds = 6;
+constexpr double most_verification_seconds = 6;
 /// About what choosing an execution costs a row.
 constexpr double choice_seconds = 0.5;
 /// From here on a wait is announced.
@@ -81,7 +81,7 @@ struct VerificationPlan {
 VerificationPlan verification_plan(const TrainingPlan& plan) {
   const double of_step = flops_of_step(plan);
   const double of_two = static_cast<double>(verified_steps) * of_step;
-  const double affordable = reference_flops_per_second * verification_seconds;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
   const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
   if (2 * of_two <= affordable || own <= least_batch) {
     const double more = reference_flops_per_second * more_steps_seconds;
@@ -355,8 +355,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
     result.chosen = configuration_of(*choice);
   }
   result.verification = verified(made, subject, as_chosen(target, result.chosen));
-  result.verification.seconds = seconds_since(verifying);
-  result.verification_seconds += result.verification.seconds;
+  const double verification_seconds = seconds_since(verifying);
+  result.verification_seconds += verification_seconds;
   result.verification.take(made.program->arithmetic(), target.options.precision);
 
   const Cost counted = cost(subject.workload);
@@ -373,7 +373,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"bytes", counted.bytes},
       {"products", static_cast<double>(product_count(subject.workload))},
       {"launches", static_cast<double>(made.program->launches())},
-      {"first_call_seconds", first_call_seconds}});
+      {"first_call_seconds", first_call_seconds},
+      {"verification_seconds", verification_seconds}});
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
