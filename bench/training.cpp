@@ -30,8 +30,8 @@ namespace {
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 1;
 constexpr double most_verification_seconds = 6;
-/// About what choosing an execution costs a row.
-constexpr double choice_seconds = 0.5;
+/// About what choosing an execution costs a row, and some steps.
+constexpr double choice_seconds = 0.2;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
@@ -324,7 +324,9 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
   if (target.options.execution == Execution::automatic) {
-    row.expected.all += choice_seconds;
+    constexpr double steps = 4;
+    row.expected.all +=
+        choice_seconds + steps * flops_of_step(plan) / expected_flops_of_a_thread_per_second;
   }
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
@@ -406,9 +408,10 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   // Beside the program that will be timed there is one that keeps all tensors, to verify them.
   Target keeping = target;
   keeping.options.keep_activations = true;
-  require(static_cast<double>(target.host_bytes(workload)) +
-          static_cast<double>(keeping.host_bytes(verified)) + static_cast<double>(of_reference) +
-          2 * (data + order));
+  const Backend& backend = *target.device->backend;
+  require(static_cast<double>(target.host_bytes(backend.optimize(workload))) +
+          static_cast<double>(keeping.host_bytes(backend.optimize(verified))) +
+          static_cast<double>(of_reference) + 2 * (data + order));
 }
 
 Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
