@@ -15,7 +15,7 @@ struct Rates {
   double seconds_per_iteration;
 };
 
-constexpr Rates cpu_thread{.flops_per_second = 4e10,
+constexpr Rates cpu_thread{.flops_per_second = expected_flops_of_a_thread_per_second,
                            .bytes_per_second = 1e10,
                            .seconds_per_launch = 1e-6,
                            .seconds_per_iteration = 1e-6};

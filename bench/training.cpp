@@ -29,9 +29,9 @@ namespace {
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 1;
-constexpr double verification_seconds = 6;
-/// About what choosing an execution costs a row.
-constexpr double choice_seconds = 0.5;
+constexpr double most_verification_seconds = 6;
+/// About what choosing an execution costs a row, and some steps.
+constexpr double choice_seconds = 0.2;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
@@ -81,7 +81,7 @@ struct VerificationPlan {
 VerificationPlan verification_plan(const TrainingPlan& plan) {
   const double of_step = flops_of_step(plan);
   const double of_two = static_cast<double>(verified_steps) * of_step;
-  const double affordable = reference_flops_per_second * verification_seconds;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
   const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
   if (2 * of_two <= affordable || own <= least_batch) {
     const double more = reference_flops_per_second * more_steps_seconds;
@@ -324,7 +324,9 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
   if (target.options.execution == Execution::automatic) {
-    row.expected.all += choice_seconds;
+    constexpr double steps = 4;
+    row.expected.all +=
+        choice_seconds + steps * flops_of_step(plan) / expected_flops_of_a_thread_per_second;
   }
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
@@ -355,8 +357,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
     result.chosen = configuration_of(*choice);
   }
   result.verification = verified(made, subject, as_chosen(target, result.chosen));
-  result.verification.seconds = seconds_since(verifying);
-  result.verification_seconds += result.verification.seconds;
+  const double verification_seconds = seconds_since(verifying);
+  result.verification_seconds += verification_seconds;
   result.verification.take(made.program->arithmetic(), target.options.precision);
 
   const Cost counted = cost(subject.workload);
@@ -373,7 +375,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"bytes", counted.bytes},
       {"products", static_cast<double>(product_count(subject.workload))},
       {"launches", static_cast<double>(made.program->launches())},
-      {"first_call_seconds", first_call_seconds}});
+      {"first_call_seconds", first_call_seconds},
+      {"verification_seconds", verification_seconds}});
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
@@ -405,9 +408,10 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   // Beside the program that will be timed there is one that keeps all tensors, to verify them.
   Target keeping = target;
   keeping.options.keep_activations = true;
-  require(static_cast<double>(target.host_bytes(workload)) +
-          static_cast<double>(keeping.host_bytes(verified)) + static_cast<double>(of_reference) +
-          2 * (data + order));
+  const Backend& backend = *target.device->backend;
+  require(static_cast<double>(target.host_bytes(backend.optimize(workload))) +
+          static_cast<double>(keeping.host_bytes(backend.optimize(verified))) +
+          static_cast<double>(of_reference) + 2 * (data + order));
 }
 
 Training::Data Training::data_of(const Task& task, std::int64_t rows) const {

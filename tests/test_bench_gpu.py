@@ -284,7 +284,7 @@ def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path: Path, compare: Callable[
     printed = compare(
         "filters",
         epochs_path,
-        "device:cpu/execution:eager/cpu_threads:1",
+        "device:cpu/execution:auto/cpu_threads:1",
         "device:cuda/execution:graph/data:resident",
     )
     assert printed.count("Epoch/model:disc-2") >= 2
