@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "crossover/dense_training.h"
+#include "crossover/host_device.h"
 
 namespace crossover::cuda {
 
@@ -45,7 +46,7 @@ struct Job {
 /// Floats from one row to the next of a matrix in shared memory: whole vectors of four, an odd
 /// number of them. So eight threads that read vectors at the same place of neighbouring rows, which
 /// is what shared memory serves at once, meet all of its 32 banks.
-constexpr int leading_dimension(std::int64_t columns) {
+CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
   return static_cast<int>(((columns + 3) / 4 | 1) * 4);
 }
 

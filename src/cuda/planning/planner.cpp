@@ -44,16 +44,16 @@ bool is_gradient_of_a_line(const ProductForm& form) {
   return of_gradient && std::min({form.m, form.n, form.k}) == 1;
 }
 
-/// What stays on the chip has no place in the device's memory, unless it is kept.
+/// Activations stay on the chip: they have no place in the device's memory, unless they are kept.
+/// So do gradients, whose place is only what a start sets to zero, as of any Program.
 LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
                                 const OnChip& chip) {
   LaunchPlan plan{.mode = choose_run_mode(options)};
   plan.persistent = plan_persistent(workload, options, chip);
   TensorPlaces places(workload, plan);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    const Role role = workload.tensors[i].role;
     if (plan.mode.activations != Activations::kept &&
-        (role == Role::activation || role == Role::gradient)) {
+        workload.tensors[i].role == Role::activation) {
       plan.tensors[i].offset = -1;
     }
   }
