@@ -302,6 +302,15 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
 }
 
+Configuration configuration_of(const Choice& choice) {
+  const std::vector<std::string>& executions = find_axis("execution").values;
+  const auto at =
+      std::find_if(executions.begin(), executions.end(), [&](const std::string& execution) {
+        return options_of({{"execution", execution}}).execution == choice.execution;
+      });
+  return {{"execution", *at}, {"cpu_threads", std::to_string(choice.threads)}};
+}
+
 CompileOptions options_of(const Configuration& configuration) {
   CompileOptions options;
   for (const auto& [key, value] : configuration) {

@@ -87,4 +87,7 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
 /// What the values say of how to compile; the rest is as CompileOptions are.
 CompileOptions options_of(const Configuration& configuration);
 
+/// {{"execution", "fused"}, {"cpu_threads", "1"}}.
+Configuration configuration_of(const Choice& choice);
+
 }  // namespace crossover::bench

@@ -45,7 +45,8 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
   }
   if (!on_cpu) {  // a CPU's calls cost too little, and too unlike each other, for a ceiling
     least.launches = static_cast<double>(program.launches());
-    least.graph = options.execution != Execution::eager;
+    least.graph =
+        options.execution == Execution::graph || options.execution == Execution::graph_epoch;
   }
   return least;
 }

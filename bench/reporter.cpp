@@ -131,6 +131,11 @@ void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
     if (const double rate = median(flops_per_second); rate > 0) {
       line << "  " << rate / 1e9 << " GFLOP/s";
     }
+    if (const Configuration& chosen = rows_[name].result.chosen; !chosen.empty()) {
+      const std::string& threads = value_of(chosen, "cpu_threads");
+      line << "  " << value_of(chosen, "execution") << " on " << threads
+           << (threads == "1" ? " thread" : " threads");
+    }
   }
   std::cout << line.str() << time_left() << std::endl;
 }

@@ -59,6 +59,7 @@ struct Result {
   std::string label;     ///< what the name does not say
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
+  Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
   RowVerification verification;
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
   bool out_of_memory = false;                            ///< why it was skipped

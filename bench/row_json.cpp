@@ -108,6 +108,14 @@ Json minimum_work_json(const MinimumWork& least) {
   return json;
 }
 
+Json configuration_json(const Configuration& configuration) {
+  Json json = Json::object();
+  for (const auto& [key, value] : configuration) {
+    json[key] = value;
+  }
+  return json;
+}
+
 /// Whether it is a time, a rate or a clock.
 bool is_measured(const std::string& counter) {
   return counter.find("second") != std::string::npos || counter.find("mhz") != std::string::npos;
@@ -165,10 +173,8 @@ RowJson row_json(const std::vector<Run>& runs, const Row& row) {
     }
   }
   RowJson json;
-  json.facts = {{"name", runs.front().run_name.str()}, {"configuration", Json::object()}};
-  for (const auto& [key, value] : row.configuration) {
-    json.facts["configuration"][key] = value;
-  }
+  json.facts = {{"name", runs.front().run_name.str()},
+                {"configuration", configuration_json(row.configuration)}};
   if (!error.empty()) {
     json.facts["outcome"] =
         to_string(row.result.outcome == Outcome::measured ? Outcome::failed : row.result.outcome);
@@ -193,6 +199,9 @@ RowJson row_json(const std::vector<Run>& runs, const Row& row) {
   }
   if (!row.result.workload.empty()) {
     json.facts["workload"] = row.result.workload;
+  }
+  if (!row.result.chosen.empty()) {
+    json.facts["chosen"] = configuration_json(row.result.chosen);
   }
   if (row.result.minimum_work) {
     json.facts["minimum_work"] = minimum_work_json(*row.result.minimum_work);

@@ -23,21 +23,24 @@ std::vector<Sweep> sweeps() {
   std::erase_if(every, [](const Configuration& mode) {  // no GPU has it yet
     return value_of(mode, "execution") == "persistent";
   });
-  const std::vector<Configuration> eager = {{{"execution", "eager"}}};
+  // What anyone would run; the full sweep shows what it was chosen from.
+  const std::vector<Configuration> fastest = {{{"execution", "auto"}}};
+  const std::vector<Configuration> all_of_cpu = {
+      {{"execution", "eager"}}, {{"execution", "fused"}}, {{"execution", "auto"}}};
   return {
       {"quick",
        {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
        {"fcn-r", "alexnet-r"},
-       eager,
+       fastest,
        few,
        5,
        0.02},
-      {"default", standard, small, eager, every, 9, 0.1, {"f32"}, /*refines=*/true},
-      {"full", all, seven, eager, every, 15, 0.3, {"f32"}, /*refines=*/true},
+      {"default", standard, small, fastest, every, 9, 0.1, {"f32"}, /*refines=*/true},
+      {"full", all, seven, all_of_cpu, every, 15, 0.3, {"f32"}, /*refines=*/true},
       {"gpu",
        standard,
        {"alexnet-r"},
-       eager,
+       fastest,
        every,
        5,
        0.03,

@@ -10,6 +10,7 @@
 
 #include "crossover/cost.h"
 #include "crossover/cpu_threads.h"
+#include "crossover/dense_training.h"
 #include "crossover/fingerprint.h"
 #include "crossover/launches.h"
 #include "crossover/product.h"
@@ -29,6 +30,8 @@ namespace {
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 2;
 constexpr double verification_seconds = 6;
+/// About what choosing an execution costs a row.
+constexpr double choice_seconds = 0.5;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
@@ -98,6 +101,27 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
           .flops_of_loss = of_loss,
           .flops_of_steps = of_smaller(batch),
           .flops_of_operations = of_smaller(batch)};
+}
+
+/// Whether the CPU can train it without a call per operation.
+bool is_dense(const TrainingPlan& plan) {
+  const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
+  try {
+    static_cast<void>(dense_training(fuse(training_epoch(plan.task.model, step))));
+    return plan.options.accumulate == 1;
+  } catch (const Unsupported&) {
+    return false;
+  }
+}
+
+/// The same for programs that run as one of the row was chosen to.
+Target as_chosen(Target target, const Configuration& chosen) {
+  if (!chosen.empty()) {
+    const CompileOptions options = options_of(chosen);
+    target.options.execution = options.execution;
+    target.options.threads = options.threads;
+  }
+  return target;
 }
 
 void announce(const std::string& what, double flops) {
@@ -224,6 +248,30 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
+  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes());
+}
+
+/// Of the sweep's executions a network with other layers than linear ones has none but eager; those
+/// that were asked for become rows that say so.
+std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
+  const std::vector<Configuration>& modes = arguments_.cpu_modes.of_training;
+  const bool asked_for =
+      arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
+  if (asked_for || is_dense(plan)) {
+    return modes;
+  }
+  std::vector<Configuration> eager;
+  for (Configuration mode : modes) {
+    std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
+    mode = joined({{"execution", "eager"}}, mode);
+    if (std::find(eager.begin(), eager.end(), mode) == eager.end()) {
+      eager.push_back(mode);
+    }
+  }
+  return eager;
+}
+
+std::vector<Configuration> Training::gpu_modes() const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
   if (iteration_ == Iteration::step) {
     // A graph is that of the step. A large step hides how its batch is copied, so that the best and
@@ -236,7 +284,7 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
               (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
   }
-  return targets_of(devices, common, threads(), arguments_.cpu_modes.of_training, modes);
+  return modes;
 }
 
 /// Steps of the large networks take long: only a full sweep varies their threads.
@@ -275,12 +323,17 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       *row.device, target.options.threads,
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
+  if (target.options.execution == Execution::automatic) {
+    row.expected.all += choice_seconds;
+  }
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
 }
 
-TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target, Result& result) {
+TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
+  // A row that is made again for more repetitions stays what it was chosen to be.
+  const Target target = as_chosen(asked, result.chosen);
   require_memory_for(plan, target);
   const Subject subject = subject_of(plan);
   const Backend& backend = *target.device->backend;
@@ -288,8 +341,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
   TrainingProgram made{.workload = backend.optimize(subject.workload), .program = {}};
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
-  made.bytes = planned->bytes();
   made.program = planned->instantiate();
+  made.bytes = planned->bytes();
   set_data(*made.program, made.workload, subject.data.rows);
   restart(*made.program, made.workload);
   made.program->enqueue(0, made.steps());
@@ -298,7 +351,10 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& target
   const double first_call_seconds = seconds_since(start) + backend.describe().start_seconds;
   made.first_loss = mean_loss(*made.program, made.workload);
   const Instant verifying = std::chrono::steady_clock::now();
-  result.verification = verified(made, subject, target);
+  if (const auto choice = made.program->chosen()) {
+    result.chosen = configuration_of(*choice);
+  }
+  result.verification = verified(made, subject, as_chosen(target, result.chosen));
   result.verification_seconds += seconds_since(verifying);
   result.verification.take(made.program->arithmetic(), target.options.precision);
 

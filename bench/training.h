@@ -62,7 +62,7 @@ class Training {
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
   /// any.
-  TrainingProgram prepare(const TrainingPlan& plan, const Target& target, Result& result);
+  TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
 
   /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
   /// repetitions and its least time, or the sweep's.
@@ -83,6 +83,9 @@ class Training {
 
   void read_data();
   [[nodiscard]] std::vector<int> threads() const;
+  /// Of the command line those that the network can have.
+  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan) const;
+  [[nodiscard]] std::vector<Configuration> gpu_modes() const;
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;

@@ -26,6 +26,20 @@ if(NOT nlohmann_json_FOUND)
   FetchContent_MakeAvailable(nlohmann_json)
 endif()
 
+find_package(hwy 1.0 QUIET)
+if(NOT hwy_FOUND)
+  message(STATUS "No package hwy >= 1.0: fetching Highway's source")
+  set(HWY_ENABLE_CONTRIB OFF)
+  set(HWY_ENABLE_EXAMPLES OFF)
+  set(HWY_ENABLE_TESTS OFF)
+  set(HWY_ENABLE_INSTALL OFF)
+  FetchContent_Declare(highway
+    GIT_REPOSITORY https://github.com/google/highway.git
+    GIT_TAG 1.2.0 SYSTEM)
+  FetchContent_MakeAvailable(highway)
+  add_library(hwy::hwy ALIAS hwy)
+endif()
+
 # The Python package onednn-devel-cpu-gomp holds it as well: -DCMAKE_PREFIX_PATH=<virtual environment>.
 find_package(dnnl 3 CONFIG QUIET)
 if(NOT dnnl_FOUND)

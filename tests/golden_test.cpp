@@ -68,6 +68,15 @@ TEST_P(CpuGolden, Trajectory) {
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
 
+TEST_P(CpuGolden, TrajectoryOfTheExecutionThatIsChosen) {
+  const auto& [golden, form, threads] = GetParam();
+  if (only_in_all(golden)) {
+    GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
+  }
+  expect_trajectory(golden, form, *make_cpu_backend(),
+                    {.threads = threads, .execution = Execution::automatic});
+}
+
 INSTANTIATE_TEST_SUITE_P(Mlp, CpuGolden, on_cpu, labelled);
 
 class GpuGolden : public testing::TestWithParam<std::tuple<Golden, GpuMode>> {};

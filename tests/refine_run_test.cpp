@@ -78,6 +78,7 @@ class Formula {
            {.repeat =
                 [&](const std::string& name) {
                   order.push_back(name);
+                  rows[name].result.chosen = chosen;
                   return std::optional(seconds(name));
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
@@ -87,6 +88,7 @@ class Formula {
     return last;
   }
 
+  Configuration chosen;  ///< what rows that are repeated come to
   std::vector<std::string> order, finished;
   std::map<std::string, std::vector<double>> taken;
   Rows rows;
@@ -169,6 +171,44 @@ TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
   EXPECT_EQ(formula.contest(Refine::automatic)->kind, Refine::threads);
 }
 
+TEST(RefineRun, ComparesThreadsOfOneExecution) {
+  Formula formula({"--family=Epoch", "--threads=1,2", "--execution=eager,auto"});
+  const auto of_both = [&] {
+    const std::optional<Contest> contest = formula.contest(Refine::threads);
+    EXPECT_EQ(value_of(contest->first, "execution"), value_of(contest->second, "execution"));
+    return value_of(contest->first, "execution");
+  };
+  EXPECT_EQ(of_both(), "auto");
+  for (const std::string& name : formula.rows.names()) {
+    if (key(formula.rows[name], "execution") == "auto" &&
+        key(formula.rows[name], "model") == "disc-5") {
+      formula.taken[name].clear();
+    }
+  }
+  EXPECT_EQ(of_both(), "eager") << "of which more sizes are known";
+}
+
+TEST(RefineRun, SidesThatChoseTheSameAreNotTriedAgainAndAgain) {
+  Formula formula(all_discs);
+  const Configuration same{{"execution", "fused"}, {"cpu_threads", "1"}};
+  const std::size_t few = 3;  // sizes
+  for (std::size_t i = 0; i < 2 * few; ++i) {
+    formula.rows[formula.rows.names()[i]].result.chosen = same;
+  }
+  const std::vector<Rung> ladder = formula.contest(Refine::threads)->ladder;
+  for (std::size_t i = 0; i < ladder.size(); ++i) {
+    EXPECT_EQ(ladder[i].winner == Winner::neither, i < few) << i;
+  }
+  formula.chosen = same;
+  const Json json = formula.refined(Refine::threads);
+  ASSERT_FALSE(json["sizes"].empty());
+  for (const Json& size : json["sizes"]) {
+    EXPECT_EQ(size["pairs"], 1);
+    EXPECT_EQ(size["same"], true);
+    EXPECT_TRUE(size["winner"].is_null());
+  }
+}
+
 TEST(RefineRun, LeavesOutRowsWithoutTimes) {
   Formula formula(all_discs);
   formula.rows[formula.rows.names()[0]].result.outcome = Outcome::failed;
@@ -202,7 +242,7 @@ TEST(RefineRun, ComparesEagerExecutionWithGraphs) {
 TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
   EarlierRun run;
   const std::string name =
-      "Epoch/model:disc-6x1.5/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:";
+      "Epoch/model:disc-6x1.5/batch:100/precision:f32/device:cpu/execution:auto/cpu_threads:";
   for (const char* threads : {"1", "2"}) {
     run.rows.push_back(
         {.name = name + threads,

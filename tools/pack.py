@@ -12,7 +12,14 @@ from pathlib import Path
 from tools.console import ROOT, Failure, friendly, say
 from tools.environment import FOR_TOOLKIT, PYTHON, VENV
 
-_PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "nlohmann-json3-dev")
+_PACKAGES = (
+    "libbenchmark-dev",
+    "libgtest-dev",
+    "libgmock-dev",
+    "libhwy-dev",
+    "libhwy1",
+    "nlohmann-json3-dev",
+)
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"

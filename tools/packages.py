@@ -100,6 +100,7 @@ FOR_RUN: tuple[Need, ...] = (
     Need("git", "git", _has_program("git")),
     PYTHON_VENV,
     Need("libbenchmark-dev", "Google Benchmark >= 1.7", _has_header("benchmark/benchmark.h")),
+    Need("libhwy-dev", "Highway >= 1.0", _has_header("hwy/highway.h")),
     Need("nlohmann-json3-dev", "nlohmann-json", _has_header("nlohmann/json.hpp")),
 )
 

@@ -13,8 +13,13 @@
 namespace crossover::bench {
 namespace {
 
-/// The seconds of repetitions by the size's place in disc_sizes().
-using Curve = std::map<std::size_t, std::vector<double>>;
+struct Times {
+  std::vector<double> seconds;  ///< of the repetitions
+  Configuration chosen;         ///< what execution:auto came to
+};
+
+/// By the size's place in disc_sizes().
+using Curve = std::map<std::size_t, Times>;
 
 struct Way {
   Configuration configuration;
@@ -67,16 +72,19 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
         (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
       }
     }
-    found_or_made(found_or_made(all, work).ways, way).curve[*place] = taken;
+    found_or_made(found_or_made(all, work).ways, way).curve[*place] = {taken, row.result.chosen};
   }
   return all;
 }
 
 std::vector<Rung> ladder(const Curve& first, const Curve& second) {
   std::vector<Rung> rungs;
-  for (const auto& [place, seconds] : first) {
+  for (const auto& [place, times] : first) {
     if (const auto at = second.find(place); at != second.end()) {
-      rungs.push_back({.place = place, .winner = apart(seconds, at->second)});
+      const bool is_same = chose_the_same(times.chosen, at->second.chosen);
+      rungs.push_back(
+          {.place = place,
+           .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds)});
     }
   }
   return rungs;
@@ -104,23 +112,32 @@ std::optional<Contest> of_threads(const Work& work, int cores) {
   const auto threads = [](const Way* way) {
     return std::stoi(value_or_unsaid(way->configuration, "cpu_threads"));
   };
-  std::vector<const Way*> ways = ways_on(work, true);
-  std::erase_if(ways, [&](const Way* way) { return threads(way) > cores; });
-  std::stable_sort(ways.begin(), ways.end(),
-                   [&](const Way* one, const Way* two) { return threads(one) < threads(two); });
-  if (ways.size() < 2) {
-    return std::nullopt;
+  std::optional<Contest> found;
+  for (const std::string& execution : find_axis("execution").values) {
+    std::vector<const Way*> ways = ways_on(work, true);
+    std::erase_if(ways, [&](const Way* way) {
+      return threads(way) > cores || value_or_unsaid(way->configuration, "execution") != execution;
+    });
+    std::stable_sort(ways.begin(), ways.end(),
+                     [&](const Way* one, const Way* two) { return threads(one) < threads(two); });
+    if (ways.size() < 2) {
+      continue;
+    }
+    Contest own = between(Refine::threads, work, *ways.front(), *ways.back());
+    if (!found || own.ladder.size() >= found->ladder.size()) {  // auto is the last of the CPU's
+      found = std::move(own);
+    }
   }
-  return between(Refine::threads, work, *ways.front(), *ways.back());
+  return found;
 }
 
 /// At each size the way with the smallest median.
 std::map<std::size_t, const Way*> best(const std::vector<const Way*>& ways) {
   std::map<std::size_t, const Way*> found;
   for (const Way* way : ways) {
-    for (const auto& [place, seconds] : way->curve) {
+    for (const auto& [place, times] : way->curve) {
       const Way*& fastest = found[place];
-      if (fastest == nullptr || median(seconds) < median(fastest->curve.at(place))) {
+      if (fastest == nullptr || median(times.seconds) < median(fastest->curve.at(place).seconds)) {
         fastest = way;
       }
     }
@@ -156,8 +173,9 @@ std::optional<Contest> of_devices(const Work& work) {
     const std::size_t start = start_of_second(ladder(cpu_curve, gpu->curve));
     // Of those that win from the same rung on the fastest there wins earliest.
     const auto at = gpu->curve.find(start);
-    const std::pair own{start,
-                        median(at != gpu->curve.end() ? at->second : gpu->curve.rbegin()->second)};
+    const std::pair own{
+        start,
+        median(at != gpu->curve.end() ? at->second.seconds : gpu->curve.rbegin()->second.seconds)};
     if (chosen == nullptr || own < earliest) {
       chosen = gpu;
       earliest = own;
@@ -209,6 +227,10 @@ std::string Contest::words(const Configuration& side) const {
   const std::string threads = value_or_unsaid(side, "cpu_threads");
   return (kind == Refine::threads ? "" : "the CPU on ") + threads +
          (threads == "1" ? " thread" : " threads");
+}
+
+bool chose_the_same(const Configuration& one, const Configuration& other) {
+  return !one.empty() && one == other;
 }
 
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores) {

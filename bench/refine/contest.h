@@ -27,13 +27,18 @@ struct Contest {
   [[nodiscard]] std::string words(const Configuration& side) const;
 };
 
+/// Whether two rows of execution:auto came to the same way to run, so that neither can win: what
+/// they chose.
+bool chose_the_same(const Configuration& one, const Configuration& other);
+
 /// The seconds of a row's repetitions, as far as it has been measured.
 using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 
 /// Of the epochs of disc networks in `rows` those to compare: of several batch sizes, precisions
 /// and so on the one with the most sizes that both sides have, which are two at least. None where
 /// there is none.
-///   threads    the fewest CPU threads against the most that are not more than `cores`
+///   threads    the fewest CPU threads against the most that are not more than `cores`, of one
+///              execution: of auto where that has as many sizes as the others
 ///   device     the CPU against the GPU's way that wins earliest, of those whose data lies on the
 ///              GPU where there are any; on the thread count that is fastest where it wins last
 ///   execution  a GPU's eager execution against one graph per step, in the same placement

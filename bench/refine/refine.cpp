@@ -142,7 +142,9 @@ class Refinement {
       return std::nullopt;
     }
     const auto repeated = [&](const std::string& name) -> Measurement {
-      return [&] { return is_late() ? std::nullopt : measured_.repeat(name); };
+      return [&] {
+        return is_late() || are_the_same(first, second) ? std::nullopt : measured_.repeat(name);
+      };
     };
     PairTest test(limits_.error_of_size(), limits_.most_pairs);
     const bool is_decided = run_pairs(test, repeated(first), repeated(second));
@@ -151,6 +153,9 @@ class Refinement {
                  {"won_by_first", test.won_by_first()},
                  {"ties", test.ties()},
                  {"winner", winner_json(test.winner())}});
+    if (are_the_same(first, second)) {
+      size["same"] = true;
+    }
     sizes_.push_back(std::move(size));
     pairs_ += test.pairs() + test.ties();
     record_(json());
@@ -159,9 +164,14 @@ class Refinement {
     for (std::size_t i = before; i < rows_.names().size(); ++i) {
       rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
     }
-    tell(place, test);
+    tell(place, test, are_the_same(first, second));
     // A row that failed says so itself; its size stays open.
     return is_decided || !is_late() ? std::optional(test.winner()) : std::nullopt;
+  }
+
+  /// Known once both are made.
+  [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
+    return chose_the_same(rows_[first].result.chosen, rows_[second].result.chosen);
   }
 
   [[nodiscard]] Json json() const {
@@ -183,12 +193,14 @@ class Refinement {
             {"intervals", intervals_}};
   }
 
-  void tell(std::size_t place, const PairTest& test) const {
+  void tell(std::size_t place, const PairTest& test, bool is_same) const {
     const DiscSize& size = disc_sizes()[place];
     std::ostringstream line;
     line << "[refine] " << size.name << " (" << counted(size.parameters) << " parameters): ";
     const std::int64_t won_by_second = test.pairs() - test.won_by_first();
-    if (test.winner() == Winner::neither) {
+    if (is_same) {
+      line << "open, both sides chose the same way to run";
+    } else if (test.winner() == Winner::neither) {
       line << "open, " << contest_.words(contest_.first) << " faster in " << test.won_by_first()
            << ", " << contest_.words(contest_.second) << " in " << won_by_second << " of "
            << test.pairs() + test.ties() << " pairs";

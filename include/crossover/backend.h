@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -43,6 +44,14 @@ enum class Execution {
   graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
                 ///< gets a part of the order, data is not resident, or the host waits for each loss
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
+};
+
+/// What Execution::automatic came to: compiled with these, a Workload runs in the same way.
+struct Choice {
+  Execution execution = Execution::eager;
+  int threads = 1;
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
@@ -114,9 +123,8 @@ class Program {
   /// How much of one pass over the whole order they are.
   [[nodiscard]] virtual Reorders reorders() const { return {}; }
 
-  /// What Execution::automatic came to, in words: "fused on 1 thread"; empty where nothing was
-  /// left to choose.
-  [[nodiscard]] virtual std::string chosen() const { return {}; }
+  /// What Execution::automatic came to; none of any other.
+  [[nodiscard]] virtual std::optional<Choice> chosen() const { return std::nullopt; }
 
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
@@ -134,7 +142,9 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
   virtual ~Plan() = default;
 
-  /// Bytes of device memory that the Program will use, including scratch space.
+  /// Bytes of device memory that the Program will use, including scratch space. Where
+  /// instantiate() chooses between several, of the largest until it has done so; launches() are of
+  /// the first.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 
   /// What Program::launches() will return.

@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "automatic.h"
 #include "crossover/backend.h"
 #include "crossover/training.h"
+#include "fused/plan.h"
 #include "plan.h"
 #include "probes.h"
 #include "product.h"
@@ -53,8 +55,9 @@ class CpuBackend : public Backend {
       case Execution::eager:
         return std::make_unique<CpuPlan>(workload, options);
       case Execution::fused:
+        return plan_fused(workload, options);
       case Execution::automatic:
-        throw Unsupported("the CPU has no fused steps yet; drop --execution");
+        return plan_automatic(workload, options);
       case Execution::graph:
       case Execution::graph_epoch:
       case Execution::persistent:

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "automatic.h"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "fused/plan.h"
+#include "plan.h"
+#include "trial.h"
+
+namespace crossover::cpu {
+namespace {
+
+/// A Program that says by which choice it was made.
+class ChosenProgram : public Program {
+ public:
+  ChosenProgram(std::unique_ptr<Program> program, const Choice& choice)
+      : program_(std::move(program)), choice_(choice) {}
+
+  void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
+  void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
+  void enqueue(std::int64_t first, std::int64_t count) override { program_->enqueue(first, count); }
+  void wait() override { program_->wait(); }
+  [[nodiscard]] std::int64_t launches() const override { return program_->launches(); }
+  [[nodiscard]] Reorders reorders() const override { return program_->reorders(); }
+  [[nodiscard]] std::optional<Choice> chosen() const override { return choice_; }
+  [[nodiscard]] Arithmetic arithmetic() const override { return program_->arithmetic(); }
+  Profile profile() override { return program_->profile(); }
+
+ private:
+  const std::unique_ptr<Program> program_;
+  const Choice choice_;
+};
+
+/// Calls make(); what it throws because the device can't is kept, unless there is one before.
+template <class Make>
+auto made_or_null(const Make& make, std::exception_ptr& reason) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const Unsupported&) {
+    reason = reason ? reason : std::current_exception();
+  } catch (const OutOfMemory&) {
+    reason = reason ? reason : std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs) : runs_(runs) {
+  std::exception_ptr reason;
+  for (const Way& way : ways) {
+    if (auto plan = made_or_null(way.plan, reason)) {
+      const std::int64_t bytes = plan->bytes();
+      const std::int64_t launches = plan->launches();
+      planned_.push_back(
+          {.way = way, .plan = std::move(plan), .bytes = bytes, .launches = launches});
+    }
+  }
+  if (planned_.empty()) {
+    std::rethrow_exception(reason);
+  }
+}
+
+std::int64_t AutomaticPlan::bytes() const {
+  return std::max_element(
+             planned_.begin(), planned_.end(),
+             [](const Planned& one, const Planned& other) { return one.bytes < other.bytes; })
+      ->bytes;
+}
+
+std::int64_t AutomaticPlan::launches() const { return planned_.front().launches; }
+
+/// Of those that fit, the winner of all that came before it against each of the others.
+std::size_t AutomaticPlan::fastest() {
+  std::exception_ptr reason;
+  std::unique_ptr<Program> winner;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    auto program = made_or_null([&] { return planned_[i].plan->instantiate(); }, reason);
+    if (program && (!winner || second_is_faster(*winner, *program, runs_))) {
+      winner = std::move(program);
+      place = i;
+    }
+  }
+  if (!winner) {
+    std::rethrow_exception(reason);
+  }
+  return place;
+}
+
+std::unique_ptr<Program> AutomaticPlan::instantiate() {
+  if (!planned_.front().plan) {
+    throw std::logic_error("a Plan is instantiated once");
+  }
+  Planned chosen;
+  if (planned_.size() == 1) {
+    chosen = std::move(planned_.front());
+  } else {
+    chosen = std::move(planned_[fastest()]);
+    chosen.plan = chosen.way.plan();  // afresh: the tried one has trained
+  }
+  planned_.clear();
+  planned_.push_back(
+      {.way = chosen.way, .plan = nullptr, .bytes = chosen.bytes, .launches = chosen.launches});
+  return std::make_unique<ChosenProgram>(chosen.plan->instantiate(), chosen.way.choice);
+}
+
+std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options) {
+  const auto shared = std::make_shared<const Workload>(workload);
+  std::vector<Way> ways;
+  const auto add = [&](Execution execution, int threads) {
+    CompileOptions own = options;
+    own.execution = execution;
+    own.threads = threads;
+    ways.push_back({{execution, threads}, [shared, own]() -> std::unique_ptr<Plan> {
+                      if (own.execution == Execution::fused) {
+                        return plan_fused(*shared, own);
+                      }
+                      return std::make_unique<CpuPlan>(*shared, own);
+                    }});
+  };
+  for (const Execution execution : {Execution::eager, Execution::fused}) {
+    add(execution, 1);
+    if (options.threads > 1) {
+      add(execution, options.threads);
+    }
+  }
+  return std::make_unique<AutomaticPlan>(ways, std::ssize(workload.order));
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Execution::automatic: the fastest of several ways to run a Workload, by trial.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "crossover/backend.h"
+
+namespace crossover::cpu {
+
+/// A way to run it. `plan` may be called again.
+struct Way {
+  Choice choice;
+  std::function<std::unique_ptr<Plan>()> plan;
+};
+
+/// Each way trains a few steps on zeros; two of them are in memory at a time. What is Unsupported
+/// or does not fit is left out.
+class AutomaticPlan : public Plan {
+ public:
+  /// `runs`: positions of the order. Throws Unsupported or OutOfMemory, as the first of the ways
+  /// did, where none can be planned.
+  AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs);
+
+  [[nodiscard]] std::int64_t bytes() const override;
+  [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override;
+
+ private:
+  struct Planned {
+    Way way;
+    std::unique_ptr<Plan> plan;
+    std::int64_t bytes = 0;
+    std::int64_t launches = 0;
+  };
+
+  std::size_t fastest();
+
+  std::vector<Planned> planned_;  ///< those that are left
+  const std::int64_t runs_;
+};
+
+/// Eager and fused, on one thread and on as many as the options have.
+std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options);
+
+}  // namespace crossover::cpu

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a training step of Linear layers, for whichever vector instructions this processor
+// has (Google Highway).
+//
+// Samples lie along the lanes of vectors. A matrix of a batch is [features][stride]: a row of
+// `stride` floats for each feature, of which the first `batch` are samples. So networks of any
+// width fill the vectors, activation, loss and derivative need no lane of another sample, and the
+// one layout of the weights, [in][ld], serves the products of all passes.
+//
+// What lies past the batch never counts: it starts from zeros and stays finite, and the loss's
+// gradients are zero there.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/activation.h"
+#include "crossover/elementwise.h"
+
+namespace crossover::cpu::fused {
+
+/// Extents of matrices in memory are multiples of it: a cache line, and no vector is longer.
+inline constexpr std::int64_t floats_of_line = 16;
+
+/// Features that are computed together: the least part of a layer that a thread can have.
+inline constexpr std::int64_t tile = 4;
+
+/// All but dy as of DenseLayer; x, y, dy and dx are [features][stride].
+struct Layer {
+  std::int64_t in = 0, out = 0;
+  std::int64_t ld = 0;  ///< floats from the weights of an input to those of the next
+  Activation activation = Activation::identity;
+  Activation x_activation = Activation::identity;
+  float* weights = nullptr;  ///< [in][ld]
+  float* bias = nullptr;     ///< [out]
+  const float* x = nullptr;
+  float* y = nullptr;
+  const float* dy = nullptr;
+  float* dx = nullptr;     ///< null in the first layer
+  float* dw = nullptr;     ///< [in][ld]; null unless the gradients are to be kept
+  float* dbias = nullptr;  ///< likewise
+  /// AdamW's states, as the weights and as the bias; null with plain gradient descent.
+  float *m = nullptr, *v = nullptr, *bias_m = nullptr, *bias_v = nullptr;
+};
+
+struct Batch {
+  std::int64_t rows = 0;
+  std::int64_t stride = 0;
+};
+
+/// What an optimizer makes of a gradient.
+struct Update {
+  /// w -= rate * g.
+  float rate = 0;
+  /// Where the layers have states: AdamW's factors now, of weights and of biases, which may decay
+  /// differently.
+  AdamWFactors<float> of_weights{}, of_biases{};
+};
+
+struct Loss {
+  std::int64_t classes = 0;
+  const float* logits = nullptr;         ///< [classes][stride]
+  const std::int32_t* labels = nullptr;  ///< of the batch's first sample; readable up to `stride`
+  float* dlogits = nullptr;              ///< [classes][stride]
+  float factor = 0;                      ///< of the gradients: scale / rows
+};
+
+/// Each computes a part, [begin, end) of what it says; parts may be computed at the same time.
+struct Kernels {
+  /// Copies the samples of the features from `data`, whose features lie `ld` apart; zeros behind.
+  void (*gather)(const float* data, std::int64_t ld, const Batch& batch, float* x,
+                 std::int64_t begin, std::int64_t end);
+  /// y = activation(x wT + bias) of these outputs; begin is a multiple of `tile`.
+  void (*forward)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
+  /// dlogits of the samples, and the sum of their losses; begin is a multiple of a line.
+  double (*loss)(const Loss& loss, const Batch& batch, std::int64_t begin, std::int64_t end);
+  /// dx of these inputs, then the update of their weights; begin is a multiple of `tile`.
+  void (*backward)(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+                   std::int64_t end);
+  /// The update of the biases of these outputs; begin is a multiple of `tile`.
+  void (*bias)(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+               std::int64_t end);
+  const char* instructions;  ///< Highway's name of the target: "AVX3"
+};
+
+/// Those for the best instructions that this processor has and this build was made for.
+Kernels best_kernels();
+
+}  // namespace crossover::cpu::fused

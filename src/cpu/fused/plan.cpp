@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.h"
+
+#include "../denormals.h"
+#include "program.h"
+
+namespace crossover::cpu {
+namespace {
+
+class FusedPlan : public Plan {
+ public:
+  FusedPlan(const Workload& workload, const CompileOptions& options)
+      : workload_(workload), options_(options), training_(dense_training(workload)) {
+    fused::Arena arena;
+    fused::Memory memory(workload.tensors);
+    static_cast<void>(fused::bind_steps(workload_, training_, options_.threads,
+                                        options_.keep_activations, arena, memory));
+    bytes_ = arena.bytes();
+  }
+
+  [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::int64_t launches() const override { return 1; }
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    flush_denormals(options_.threads);  // before the first number is computed
+    return std::make_unique<fused::FusedProgram>(workload_, training_, options_, bytes_);
+  }
+
+ private:
+  const Workload workload_;
+  const CompileOptions options_;
+  const std::vector<DenseStep> training_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options) {
+  if (options.precision != Precision::f32) {
+    throw Unsupported("fused execution computes in f32, not in " + to_string(options.precision));
+  }
+  return std::make_unique<FusedPlan>(workload, options);
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused execution: a network of Linear layers trained without a call for each operation.
+#pragma once
+
+#include <memory>
+
+#include "crossover/backend.h"
+
+namespace crossover::cpu {
+
+/// Throws Unsupported where dense_training() does, and in other precisions than f32.
+std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options);
+
+}  // namespace crossover::cpu

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+namespace crossover::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double turn_seconds = 5e-3;  ///< far above a clock's reading and a thread's wake-up
+constexpr double most_seconds = 0.2;   ///< of the turns of one Program
+constexpr int fewest_turns = 3;        ///< before two that do not overlap are told apart
+constexpr int most_turns = 9;
+
+double seconds_of(Program& program, std::int64_t runs, std::int64_t times) {
+  const auto start = Clock::now();
+  for (std::int64_t i = 0; i < times; ++i) {
+    program.enqueue(0, runs);
+    program.wait();
+  }
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// One position, the second time: the first touches memory and wakes threads.
+double seconds_of_one(Program& program) {
+  seconds_of(program, 1, 1);
+  return std::max(seconds_of(program, 1, 1), 1e-9);
+}
+
+bool are_apart(const std::vector<double>& one, const std::vector<double>& other) {
+  const auto [least, most] = std::minmax_element(one.begin(), one.end());
+  const auto [other_least, other_most] = std::minmax_element(other.begin(), other.end());
+  return *most < *other_least || *other_most < *least;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+bool second_is_faster(Program& first, Program& second, std::int64_t runs) {
+  const double slower = std::max(seconds_of_one(first), seconds_of_one(second));
+  const auto fitting = [&](double seconds, std::int64_t most) {
+    return static_cast<std::int64_t>(
+        std::clamp(std::floor(turn_seconds / seconds), 1.0, static_cast<double>(most)));
+  };
+  // Both the same: a short batch at the end of the order, or an update there, counts for both.
+  constexpr std::int64_t most_times = 1000;
+  const std::int64_t at_once = fitting(slower, runs);
+  const std::int64_t times = fitting(slower * static_cast<double>(at_once), most_times);
+  std::vector<double> of_first;
+  std::vector<double> of_second;
+  double spent = 0;
+  for (int turn = 0; turn < most_turns && (turn == 0 || spent < 2 * most_seconds); ++turn) {
+    of_first.push_back(seconds_of(first, at_once, times));
+    of_second.push_back(seconds_of(second, at_once, times));
+    spent += of_first.back() + of_second.back();
+    if (turn + 1 >= fewest_turns && are_apart(of_first, of_second)) {
+      break;
+    }
+  }
+  return median(of_second) < median(of_first);
+}
+
+}  // namespace crossover::cpu

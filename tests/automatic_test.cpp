@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Execution::automatic on ways to run that take as long as they are told to.
+#include "../src/cpu/automatic.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <vector>
+
+#include "crossover/catalogue.h"
+#include "crossover/training.h"
+
+namespace crossover::test {
+namespace {
+
+using cpu::AutomaticPlan;
+using cpu::Way;
+
+/// What became of the programs of one way.
+struct Seen {
+  int planned = 0, made = 0;
+  std::vector<std::int64_t> runs;  ///< of each program that was made, in positions of the order
+};
+
+class SlowProgram : public Program {
+ public:
+  SlowProgram(double seconds, Seen& seen, int& alive)
+      : seconds_(seconds), seen_(seen), alive_(alive) {
+    number_ = static_cast<std::size_t>(seen_.made++);
+    seen_.runs.push_back(0);
+    ++alive_;
+  }
+  ~SlowProgram() override { --alive_; }
+  void upload(Id /*id*/, std::span<const std::byte> /*from*/) override {}
+  void download(Id /*id*/, std::span<std::byte> /*to*/) override {}
+  void enqueue(std::int64_t /*first*/, std::int64_t count) override {
+    seen_.runs[number_] += count;
+    using Clock = std::chrono::steady_clock;
+    const auto end =
+        Clock::now() + std::chrono::duration<double>(seconds_ * static_cast<double>(count));
+    while (Clock::now() < end) {
+    }
+  }
+  void wait() override {}
+  [[nodiscard]] std::int64_t launches() const override { return 0; }
+  Profile profile() override { return {}; }
+
+ private:
+  double seconds_;
+  Seen& seen_;
+  int& alive_;
+  std::size_t number_ = 0;
+};
+
+enum class Trouble { none, unsupported, does_not_fit, memory_is_taken };
+
+/// Programs that take that long for each position of the order.
+class Ways {
+ public:
+  void add(Choice choice, double seconds, std::int64_t bytes, Trouble trouble = Trouble::none) {
+    seen.push_back(std::make_unique<Seen>());
+    ways.push_back({choice, [this, seconds, bytes, trouble, own = seen.back().get()] {
+                      ++own->planned;
+                      return std::make_unique<SlowPlan>(*this, seconds, bytes, trouble, *own);
+                    }});
+  }
+
+  std::vector<Way> ways;
+  std::vector<std::unique_ptr<Seen>> seen;
+  int alive = 0, most_alive = 0;
+
+ private:
+  class SlowPlan : public Plan {
+   public:
+    SlowPlan(Ways& all, double seconds, std::int64_t bytes, Trouble trouble, Seen& seen)
+        : all_(all), seconds_(seconds), bytes_(bytes), trouble_(trouble), seen_(seen) {
+      if (trouble == Trouble::unsupported) {
+        throw Unsupported("not this one");
+      }
+      if (trouble == Trouble::does_not_fit) {
+        throw OutOfMemory("far too large");
+      }
+    }
+    [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+    [[nodiscard]] std::int64_t launches() const override { return bytes_ / 10; }
+    [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+      if (trouble_ == Trouble::memory_is_taken) {
+        throw OutOfMemory("taken by another");
+      }
+      auto made = std::make_unique<SlowProgram>(seconds_, seen_, all_.alive);
+      all_.most_alive = std::max(all_.most_alive, all_.alive);
+      return made;
+    }
+
+   private:
+    Ways& all_;
+    double seconds_;
+    std::int64_t bytes_;
+    Trouble trouble_;
+    Seen& seen_;
+  };
+};
+
+constexpr Choice eager_1{Execution::eager, 1}, eager_2{Execution::eager, 2},
+    fused_1{Execution::fused, 1}, fused_2{Execution::fused, 2};
+constexpr double fast = 1e-4, slow = 5e-4;
+
+TEST(Automatic, TakesTheFastestAndMakesItAfresh) {
+  for (std::size_t fastest = 0; fastest < 4; ++fastest) {
+    Ways all;
+    const std::vector choices{eager_1, eager_2, fused_1, fused_2};
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      all.add(choices[i], i == fastest ? fast : slow, 100 * static_cast<std::int64_t>(i + 1));
+    }
+    AutomaticPlan plan(all.ways, 10);
+    EXPECT_EQ(plan.bytes(), 400) << "until it is known, the most that it may be";
+    const std::unique_ptr<Program> program = plan.instantiate();
+    EXPECT_EQ(program->chosen(), choices[fastest]);
+    EXPECT_EQ(plan.bytes(), 100 * static_cast<std::int64_t>(fastest + 1));
+    EXPECT_EQ(plan.launches(), plan.bytes() / 10);
+    const Seen& chosen = *all.seen[fastest];
+    EXPECT_EQ(chosen.made, 2);
+    EXPECT_GT(chosen.runs.front(), 0);
+    EXPECT_EQ(chosen.runs.back(), 0) << "the one that trained on zeros is gone";
+    EXPECT_EQ(all.alive, 1);
+    EXPECT_EQ(all.most_alive, 2);
+    EXPECT_THROW(static_cast<void>(plan.instantiate()), std::logic_error);
+  }
+}
+
+TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
+  for (const Trouble trouble :
+       {Trouble::unsupported, Trouble::does_not_fit, Trouble::memory_is_taken}) {
+    Ways all;
+    all.add(fused_1, fast, 100, trouble);
+    all.add(eager_1, slow, 100);
+    all.add(fused_2, fast, 100, trouble);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10).instantiate()->chosen(), eager_1);
+  }
+}
+
+TEST(Automatic, SaysWhatIsWrongWithTheFirstWhereNoneIsToBeHad) {
+  Ways none;
+  none.add(eager_1, fast, 100, Trouble::does_not_fit);
+  none.add(fused_1, fast, 100, Trouble::unsupported);
+  EXPECT_THROW(AutomaticPlan(none.ways, 10), OutOfMemory);
+  Ways taken;
+  taken.add(eager_1, fast, 100, Trouble::memory_is_taken);
+  taken.add(fused_1, fast, 100, Trouble::memory_is_taken);
+  AutomaticPlan plan(taken.ways, 10);
+  EXPECT_THROW(static_cast<void>(plan.instantiate()), OutOfMemory);
+}
+
+TEST(Automatic, TriesNothingWhereThereIsNoChoice) {
+  Ways all;
+  all.add(eager_1, slow, 100);
+  all.add(fused_1, fast, 100, Trouble::unsupported);
+  const auto program = AutomaticPlan(all.ways, 10).instantiate();
+  EXPECT_EQ(all.seen.front()->made, 1);
+  EXPECT_EQ(all.seen.front()->runs, std::vector<std::int64_t>{0});
+}
+
+TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
+  Ways all;
+  all.add(eager_1, 0.02, 100);
+  all.add(fused_1, 0.06, 100);
+  EXPECT_EQ(AutomaticPlan(all.ways, 10).instantiate()->chosen(), eager_1);
+  EXPECT_LE(all.seen.back()->runs.front(), 2 + 3) << "two to warm up, three that do not overlap";
+}
+
+TEST(Automatic, OfTheCpuSaysWhatItChose) {
+  const Task task = find_model("disc-4");
+  const auto backend = make_cpu_backend();
+  const Workload workload = backend->optimize(
+      training_epoch(task.model, {.rows = 200, .batch = 100, .optimizer = task.optimizer}));
+  for (const int threads : {1, 2}) {
+    const auto chosen =
+        backend->compile(workload, {.threads = threads, .execution = Execution::automatic})
+            ->chosen();
+    ASSERT_TRUE(chosen);
+    EXPECT_NE(chosen->execution, Execution::automatic);
+    EXPECT_TRUE(chosen->threads == 1 || chosen->threads == threads);
+  }
+  EXPECT_FALSE(backend->compile(workload, {})->chosen());
+}
+
+TEST(Automatic, GraphsAreNotOfTheCpu) {
+  const Task task = find_model("disc-2");
+  const auto backend = make_cpu_backend();
+  const Workload workload = backend->optimize(
+      training_epoch(task.model, {.rows = 200, .batch = 100, .optimizer = task.optimizer}));
+  for (const Execution execution :
+       {Execution::graph, Execution::graph_epoch, Execution::persistent}) {
+    EXPECT_THROW(static_cast<void>(backend->plan(workload, {.execution = execution})), Unsupported);
+  }
+}
+
+}  // namespace
+}  // namespace crossover::test
