@@ -298,8 +298,8 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan) const {
     });
   }
   if (iteration_ == Iteration::step) {
-    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so that the best and
-    // no copy do, unless others are asked for.
+    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
+    // that the best and no copy do, unless others are asked for.
     const bool every_placement = arguments_.sweep.name == "full" || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);

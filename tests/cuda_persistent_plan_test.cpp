@@ -82,7 +82,9 @@ class Walk {
       l == 0 ? reads(layer.x, 2 * plan_.places.inputs, "x")
              : reads(layer.x, matrix(layer.in), "y" + std::to_string(l - 1));
     };
-    const auto w = [&] { reads(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me); };
+    const auto w = [&] {
+      reads(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me);
+    };
     switch (job.kind) {
       case Kind::forward:
         x();
@@ -195,7 +197,8 @@ TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
 }
 
 TEST(PersistentPlan, IsOfNetworksUpToDisc7) {
-  for (const char* network : {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
+  for (const char* network :
+       {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
     EXPECT_EQ(cuda_launches(epoch_of(network), persistent), 1) << network;
   }
   for (const char* network : {"disc-8", "disc-12", "alexnet-r", "lstm"}) {

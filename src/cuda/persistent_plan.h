@@ -68,12 +68,12 @@ struct OnChipStep {
 };
 
 struct OnChipPlaces {
-  int states = 0;      ///< floats of all parameters; 0: there are no states
-  int inputs = 0;      ///< from one batch's buffer to the other's; the first is the first layer's x
-  int labels = 0;      ///< i32 [largest batch]
-  int labels_next = 0; ///< from one batch's labels to the other's
-  int row_losses = 0;  ///< [largest batch]
-  int factors = 0;     ///< the two of AdamW's factors that depend on time
+  int states = 0;  ///< floats of all parameters; 0: there are no states
+  int inputs = 0;  ///< from one batch's buffer to the other's; the first is the first layer's x
+  int labels = 0;  ///< i32 [largest batch]
+  int labels_next = 0;  ///< from one batch's labels to the other's
+  int row_losses = 0;   ///< [largest batch]
+  int factors = 0;      ///< the two of AdamW's factors that depend on time
 };
 
 /// A run of the order as the kernel reads it.

@@ -48,8 +48,8 @@ struct LaunchPlan {
   std::int64_t run = 0;           ///< place of the i64 counter of runs
   std::int64_t workspace = 0;     ///< place of the libraries'
   std::int64_t workspace_bytes = 0;
-  std::int64_t bytes = 0;  ///< of the whole device block
-  Id loss = none;          ///< the tensor that loss_every_step reads
+  std::int64_t bytes = 0;       ///< of the whole device block
+  Id loss = none;               ///< the tensor that loss_every_step reads
   std::vector<StepPlan> steps;  ///< without launches where one kernel runs all of them:
   std::optional<PersistentPlan> persistent;
 

@@ -21,8 +21,8 @@ struct Copy {
 };
 
 struct Thread {
-  std::vector<Copy> open;                   ///< not yet committed
-  std::vector<std::vector<Copy>> committed; ///< the oldest first
+  std::vector<Copy> open;                    ///< not yet committed
+  std::vector<std::vector<Copy>> committed;  ///< the oldest first
 };
 
 std::map<unsigned, Thread>& threads() {

@@ -162,9 +162,7 @@ __global__ void never_wait(int* from) {
   __pipeline_memcpy_async(static_cast<int*>(dynamic_shared()) + threadIdx.x, from, sizeof(int));
 }
 
-__global__ void copy_two_bytes(int* from) {
-  __pipeline_memcpy_async(dynamic_shared(), from, 2);
-}
+__global__ void copy_two_bytes(int* from) { __pipeline_memcpy_async(dynamic_shared(), from, 2); }
 
 TEST(EmulatedKernel, AsynchronousCopiesHaveRules) {
   const OnDevice<int> memory({0});

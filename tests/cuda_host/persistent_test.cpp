@@ -3,10 +3,9 @@
 // each operation against the reference, and what does not fit.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
+#include "crossover/dense_training.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
@@ -75,9 +74,8 @@ TEST(EmulatedPersistentTraining, OfDisc7IsVerified) {
   const TrainingOptions options{.rows = 250, .batch = 100, .optimizer = task.optimizer};
   const Training training{fuse(training_epoch(task.model, options)), task.generate(250)};
   const auto program = started(*gpu(), training, persistent);
-  EXPECT_NO_THROW(
-      verify(*program, training.workload,
-             reference_trajectory(training.workload, training.data, 3)));
+  EXPECT_NO_THROW(verify(*program, training.workload,
+                         reference_trajectory(training.workload, training.data, 3)));
 }
 
 class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
@@ -113,8 +111,7 @@ TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
   set_data(*program, odd.workload, odd.data);
   Reference reference(odd.workload);
   set_data(reference, odd.data);
-  const OperationVerification result =
-      verify_operations(*program, reference, 3, Precision::f32);
+  const OperationVerification result = verify_operations(*program, reference, 3, Precision::f32);
   EXPECT_GE(result.operations, 3 + 1 + 3);
   EXPECT_GT(result.error, 0);
 }
@@ -176,7 +173,7 @@ TEST(EmulatedPersistentProgram, IsProfiledAndGoesOn) {
 TEST(EmulatedPersistentProgram, HasActivationsOnlyWhereTheyAreKept) {
   const Training odd = odd_training(SgdOptions{});
   const auto program = started(*gpu(), odd, persistent);
-  const Id logits = find(odd.workload, "logits");
+  const Id logits = dense_training(odd.workload).front().loss.logits;
   EXPECT_THROW(download(*program, odd.workload, logits), std::invalid_argument);
 }
 
@@ -185,8 +182,8 @@ TEST(EmulatedPersistentProgram, HasActivationsOnlyWhereTheyAreKept) {
 
 TEST(EmulatedPersistentLimit, IsToldInKilobytes) {
   const Task task = find_model("disc-8");
-  const Workload workload = fuse(training_epoch(
-      task.model, {.rows = 100, .batch = 100, .optimizer = task.optimizer}));
+  const Workload workload =
+      fuse(training_epoch(task.model, {.rows = 100, .batch = 100, .optimizer = task.optimizer}));
   EXPECT_THAT(refusal(workload),
               testing::MatchesRegex("one kernel for the whole order needs [0-9]+ KB of shared "
                                     "memory for this network at batch 100; a block of this GPU "

@@ -41,9 +41,7 @@ class Arguments {
   }
 
  private:
-  [[nodiscard]] bool is_kept() const {
-    return running_.plan.mode.activations == Activations::kept;
-  }
+  [[nodiscard]] bool is_kept() const { return running_.plan.mode.activations == Activations::kept; }
   [[nodiscard]] Id source(Id view) const { return running_.workload[view].source; }
   template <class T>
   [[nodiscard]] T* at(Id id) const {

@@ -56,8 +56,7 @@ __device__ void take(float* to, const float* on_chip, int rows, int columns) {
 /// Calls part(in the device's memory, on the chip, rows, room for rows, columns) for parameters and
 /// states.
 template <class Part>
-__device__ void for_each_parameter(const PersistentArguments& of, float* shared,
-                                   const Part& part) {
+__device__ void for_each_parameter(const PersistentArguments& of, float* shared, const Part& part) {
   for (int l = 0; l < of.layers; ++l) {
     const PersistentLayer& layer = of.layer[l];
     const OnChipLayer& at = layer.on_chip;
@@ -129,9 +128,10 @@ template <bool keep>
 __global__ void __launch_bounds__(512)
     train_kernel(const __grid_constant__ PersistentArguments of) {
   float* shared = dynamic_shared();
-  for_each_parameter(of, shared, [](const float* from, float* on_chip, int rows, int room, int columns) {
-    bring(on_chip, from, rows, room, columns);
-  });
+  for_each_parameter(of, shared,
+                     [](const float* from, float* on_chip, int rows, int room, int columns) {
+                       bring(on_chip, from, rows, room, columns);
+                     });
   // What the batches' rows are filled up with is never written again.
   for (int i = static_cast<int>(threadIdx.x); i < 2 * of.places.inputs;
        i += static_cast<int>(blockDim.x)) {
@@ -176,9 +176,10 @@ __global__ void __launch_bounds__(512)
     now = next;
     buffer = 1 - buffer;
   }
-  for_each_parameter(of, shared, [](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
-    take(to, on_chip, rows, columns);
-  });
+  for_each_parameter(of, shared,
+                     [](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
+                       take(to, on_chip, rows, columns);
+                     });
   if (of.places.states > 0 && threadIdx.x == 0) {
     *of.time += static_cast<std::int32_t>(of.end - of.first);
   }

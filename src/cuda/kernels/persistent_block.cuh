@@ -77,7 +77,7 @@ inline __device__ float dot(const float4& a, const float4& b, float sum) {
 template <int rows>
 __device__ void sum_over_lanes(float4 (&sum)[rows], int lanes) {
   for (int apart = 1; apart < lanes; apart *= 2) {
-CROSSOVER_UNROLL
+    CROSSOVER_UNROLL
     for (int r = 0; r < rows; ++r) {
       sum[r].x += __shfl_xor_sync(all_lanes, sum[r].x, apart);
       sum[r].y += __shfl_xor_sync(all_lanes, sum[r].y, apart);
@@ -94,7 +94,7 @@ inline __device__ bool ends_with(int r, int part, int lanes) { return (r & (lane
 /// The first `columns - column` of a vector to a dense matrix in the device's memory.
 inline __device__ void keep4(float* row, int column, int columns, const float4& v) {
   const float values[tile_columns] = {v.x, v.y, v.z, v.w};
-CROSSOVER_UNROLL
+  CROSSOVER_UNROLL
   for (int c = 0; c < tile_columns; ++c) {
     if (column + c < columns) {
       row[column + c] = values[c];

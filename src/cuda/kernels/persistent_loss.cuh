@@ -44,7 +44,8 @@ __device__ int loss(const Block& block, int taken) {
       gradient[c] = 0;  // products run over it
     }
     if (keep) {
-      float* kept = of.kept[block.step][of.layers - 1].dy + static_cast<std::int64_t>(row) * classes;
+      float* kept =
+          of.kept[block.step][of.layers - 1].dy + static_cast<std::int64_t>(row) * classes;
       for (int c = 0; c < classes; ++c) {
         kept[c] = gradient[c];
       }

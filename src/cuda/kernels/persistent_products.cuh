@@ -36,11 +36,11 @@ __device__ int row_product(const Block& block, const PersistentLayer& of, const 
     float4 sum[rows] = {};
     for (int k = share.part * 4; k < terms; k += lanes * 4) {
       float4 factors[4];  // of dx four rows of w, of y four columns of wT
-CROSSOVER_UNROLL
+      CROSSOVER_UNROLL
       for (int i = 0; i < 4; ++i) {
         factors[i] = load4(w + (backward ? (k + i) * w_next + column : (column + i) * w_next + k));
       }
-CROSSOVER_UNROLL
+      CROSSOVER_UNROLL
       for (int r = 0; r < rows; ++r) {
         const float4 left = load4(a + (row + r * row_tiles) * a_next + k);
         if (backward) {
@@ -57,7 +57,7 @@ CROSSOVER_UNROLL
       }
     }
     sum_over_lanes(sum, lanes);
-CROSSOVER_UNROLL
+    CROSSOVER_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int at = row + r * row_tiles;
       if (!share.exists || at >= block.batch || !ends_with(r, share.part, lanes)) {
@@ -117,14 +117,14 @@ __device__ int weight_gradient(const Block& block, const PersistentLayer& of, co
         add_product(sum[2], four.z, right);
         add_product(sum[3], four.w, right);
       } else {
-CROSSOVER_UNROLL
+        CROSSOVER_UNROLL
         for (int r = 0; r < rows; ++r) {
           add_product(sum[r], left[r], right);
         }
       }
     }
     sum_over_lanes(sum, lanes);
-CROSSOVER_UNROLL
+    CROSSOVER_UNROLL
     for (int r = 0; r < rows; ++r) {
       if (share.exists && out + r < layer.out && ends_with(r, share.part, lanes)) {
         updater.update(layer.w + (out + r) * x_next + in, sum[r], layer.in - in);

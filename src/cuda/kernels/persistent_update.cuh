@@ -28,14 +28,14 @@ class Updater {
     const float4 before = load4(shared_ + at);
     float w[tile_columns] = {before.x, before.y, before.z, before.w};
     if (states_ > 0) {
-CROSSOVER_UNROLL
+      CROSSOVER_UNROLL
       for (int c = 0; c < tile_columns; ++c) {
         if (c < count) {
           adamw(w[c], g[c], shared_[at + states_ + c], shared_[at + 2 * states_ + c], factors_);
         }
       }
     } else {
-CROSSOVER_UNROLL
+      CROSSOVER_UNROLL
       for (int c = 0; c < tile_columns; ++c) {
         w[c] = c < count ? sgd(w[c], g[c], learning_rate_) : w[c];
       }

@@ -35,8 +35,7 @@ void require(const CompileOptions& options) {
 
 void require(std::size_t count, std::size_t most, const std::string& what) {
   if (count > most) {
-    refuse("takes at most " + std::to_string(most) + " " + what + ", not " +
-           std::to_string(count));
+    refuse("takes at most " + std::to_string(most) + " " + what + ", not " + std::to_string(count));
   }
 }
 
@@ -74,11 +73,10 @@ std::int64_t place(std::vector<Lifetime*> all, std::int64_t start) {
       }
     }
     end = std::max(end, one->at + one->floats);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), one,
-                                   [](const Lifetime* a, const Lifetime* b) {
-                                     return a->at < b->at;
-                                   }),
-                  one);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), one,
+                         [](const Lifetime* a, const Lifetime* b) { return a->at < b->at; }),
+        one);
   }
   return end;
 }
@@ -248,7 +246,7 @@ Phases phases_of(std::size_t layers, bool adamw, bool overlapped) {
   for (std::size_t l = 0; l < layers; ++l) {
     phases.push_back({of(Kind::forward, l)});
   }
-  phases.front().push_back(of(Kind::load, 0));
+  phases.front().insert(phases.front().begin(), of(Kind::load, 0));  // it takes the longest
   if (adamw) {
     phases.front().push_back(of(Kind::factors, 0));
   }
@@ -277,9 +275,9 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
   const std::vector<DenseLayer>& layers = plan.dense.front().layers;
   require(layers.size(), most_on_chip_layers, "layers");
   require(plan.dense.size(), most_on_chip_steps, "sizes of a batch");
-  const auto largest = std::max_element(
-      plan.dense.begin(), plan.dense.end(),
-      [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });
+  const auto largest =
+      std::max_element(plan.dense.begin(), plan.dense.end(),
+                       [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });
   const bool adamw = plan.dense.front().adamw.has_value();
   std::int64_t least = 0;
   for (const bool overlapped : {true, false}) {

@@ -20,9 +20,9 @@ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 /// A product, seen from the tiles of its result.
 struct Work {
   int rows = 0, columns = 0;
-  int sum = 0;            ///< terms that lanes can share, in pieces of
-  int step = 1;           ///< terms
-  bool vectors = false;   ///< whether both factors are read in vectors along the sum
+  int sum = 0;           ///< terms that lanes can share, in pieces of
+  int step = 1;          ///< terms
+  bool vectors = false;  ///< whether both factors are read in vectors along the sum
 };
 
 Work work_of(const Job& job, const OnChipLayer& layer, int batch) {
@@ -54,9 +54,8 @@ double cycles_of(const Work& work, int rows, int lanes, int warps) {
   const double shuffles = 4 * rows * std::log2(lanes);
   const double busy = tasks * (steps * std::max(fma / multiply_adds, reads * cycles_of_read) +
                                shuffles * cycles_of_read);
-  const double waits =
-      ceil_div(tasks, warps) *
-      (latency + steps * (latency + fma) + std::log2(lanes) * latency + shuffles);
+  const double waits = ceil_div(tasks, warps) *
+                       (latency + steps * (latency + fma) + std::log2(lanes) * latency + shuffles);
   return std::max(busy, waits);
 }
 

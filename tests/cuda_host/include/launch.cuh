@@ -20,8 +20,7 @@ inline float* dynamic_shared() { return static_cast<float*>(cuda_host::dynamic_s
 
 template <class... P>
 void allow_shared_bytes(void (*kernel)(P...), unsigned bytes) {
-  CROSSOVER_CUDA_CHECK(
-      cuda_host::allow_shared_bytes(reinterpret_cast<const void*>(kernel), bytes));
+  CROSSOVER_CUDA_CHECK(cuda_host::allow_shared_bytes(reinterpret_cast<const void*>(kernel), bytes));
 }
 
 template <class... P, class... A>
