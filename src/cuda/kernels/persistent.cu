@@ -123,9 +123,10 @@ __device__ int do_job(const Block& block, const Job& job, int taken) {
   }
 }
 
-/// 512 threads at most, so that each may have 128 registers.
+/// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers: without
+/// the one, ptxas spills for generations before 90 to leave room for two.
 template <bool keep>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, 1)
     train_kernel(const __grid_constant__ PersistentArguments of) {
   float* shared = dynamic_shared();
   for_each_parameter(of, shared,
