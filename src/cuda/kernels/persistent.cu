@@ -123,8 +123,8 @@ __device__ int do_job(const Block& block, const Job& job, int taken) {
   }
 }
 
-/// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers: without
-/// the one, ptxas spills for generations before 90 to leave room for two.
+/// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers:
+/// without the one, ptxas spills for generations before 90 to leave room for two.
 template <bool keep>
 __global__ void __launch_bounds__(512, 1)
     train_kernel(const __grid_constant__ PersistentArguments of) {
