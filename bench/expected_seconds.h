@@ -18,6 +18,7 @@ struct ExpectedWork {
   double flops = 0;
   double bytes_copied = 0;  ///< between host and device
   double launches = 0;      ///< on a GPU
+  int multiprocessors = 0;  ///< of a GPU that compute; 0: all
   // After each run of the timed loop:
   double bytes_checked = 0;
   // Once:
@@ -27,6 +28,9 @@ struct ExpectedWork {
 
 /// Of the interpreter in float64, on networks that it takes seconds for.
 constexpr double reference_flops_per_second = 2.5e10;
+
+/// What a thread of the CPU reaches at least, where it has enough to do.
+constexpr double expected_flops_of_a_thread_per_second = 4e10;
 double expected_reference_seconds(double flops);
 
 struct ExpectedSeconds {

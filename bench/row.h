@@ -42,7 +42,6 @@ struct RowVerification {
   std::int64_t undetermined = 0;            ///< updates that could not be verified
   std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
   bool relu_passes_zero = false;
-  double seconds = 0;  ///< that it took, where it was the row's own; 0: not told
 
   /// What the verification of a program in that precision took into account.
   void take(const Arithmetic& arithmetic, Precision precision) {

@@ -85,9 +85,6 @@ Json verification_json(const RowVerification& verification) {
   if (verification.relu_passes_zero) {
     json["relu_passes_zero"] = true;
   }
-  if (verification.seconds > 0) {
-    put(json, "seconds", verification.seconds);
-  }
   return json;
 }
 

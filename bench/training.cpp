@@ -29,9 +29,9 @@ namespace {
 // What the reference may cost a row: steps beyond the second, where they are cheap, and the most
 // that it may take before a smaller batch stands for the row's own.
 constexpr double more_steps_seconds = 1;
-constexpr double verification_seconds = 6;
-/// About what choosing an execution costs a row.
-constexpr double choice_seconds = 0.5;
+constexpr double most_verification_seconds = 6;
+/// About what choosing an execution costs a row, and some steps.
+constexpr double choice_seconds = 0.2;
 /// From here on a wait is announced.
 constexpr double long_seconds = 3;
 
@@ -81,7 +81,7 @@ struct VerificationPlan {
 VerificationPlan verification_plan(const TrainingPlan& plan) {
   const double of_step = flops_of_step(plan);
   const double of_two = static_cast<double>(verified_steps) * of_step;
-  const double affordable = reference_flops_per_second * verification_seconds;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
   const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
   if (2 * of_two <= affordable || own <= least_batch) {
     const double more = reference_flops_per_second * more_steps_seconds;
@@ -110,6 +110,22 @@ bool is_dense(const TrainingPlan& plan) {
     static_cast<void>(dense_training(fuse(training_epoch(plan.task.model, step))));
     return plan.options.accumulate == 1;
   } catch (const Unsupported&) {
+    return false;
+  }
+}
+
+/// Whether a GPU's chip can hold such a network's training: one that has the most shared memory
+/// there is, for the row asks the device at hand.
+bool fits_on_chip(const TrainingPlan& plan) {
+  const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
+  try {
+    static_cast<void>(
+        cuda_launches(fuse(training_epoch(plan.task.model, step)),
+                      {.precision = plan.options.precision, .execution = Execution::persistent}));
+    return plan.options.accumulate == 1;
+  } catch (const Unsupported&) {
+    return false;
+  } catch (const std::overflow_error&) {
     return false;
   }
 }
@@ -248,7 +264,7 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
-  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes());
+  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes(plan));
 }
 
 /// Of the sweep's executions a network with other layers than linear ones has none but eager; those
@@ -271,15 +287,24 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
   return eager;
 }
 
-std::vector<Configuration> Training::gpu_modes() const {
+/// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
+std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  const bool asked_for =
+      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
+  if (!asked_for && !fits_on_chip(plan)) {
+    std::erase_if(modes, [](const Configuration& mode) {
+      return options_of(mode).execution == Execution::persistent;
+    });
+  }
   if (iteration_ == Iteration::step) {
-    // A graph is that of the step. A large step hides how its batch is copied, so that the best and
-    // no copy do, unless others are asked for.
+    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
+    // that the best and no copy do, unless others are asked for.
     const bool every_placement = arguments_.sweep.name == "full" || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);
       return options.execution == Execution::graph_epoch ||
+             options.execution == Execution::persistent ||
              (!every_placement &&
               (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
@@ -304,8 +329,12 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     try {
       const Workload step = fuse(training_epoch(plan.task.model, one_batch));
-      work.launches = rows / static_cast<double>(one_batch.rows) *
-                      static_cast<double>(cuda_launches(step, target.options));
+      work.launches = static_cast<double>(cuda_launches(step, target.options));
+      if (target.options.execution == Execution::persistent) {
+        work.multiprocessors = 1;
+      } else {
+        work.launches *= rows / static_cast<double>(one_batch.rows);
+      }
     } catch (const std::overflow_error&) {
       work.launches = 0;  // no memory holds it: the row itself will say so
     } catch (const Unsupported&) {
@@ -324,7 +353,9 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       row.repetitions > 0 ? row.repetitions : sweep.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
   if (target.options.execution == Execution::automatic) {
-    row.expected.all += choice_seconds;
+    constexpr double steps = 4;
+    row.expected.all +=
+        choice_seconds + steps * flops_of_step(plan) / expected_flops_of_a_thread_per_second;
   }
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
@@ -355,8 +386,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
     result.chosen = configuration_of(*choice);
   }
   result.verification = verified(made, subject, as_chosen(target, result.chosen));
-  result.verification.seconds = seconds_since(verifying);
-  result.verification_seconds += result.verification.seconds;
+  const double verification_seconds = seconds_since(verifying);
+  result.verification_seconds += verification_seconds;
   result.verification.take(made.program->arithmetic(), target.options.precision);
 
   const Cost counted = cost(subject.workload);
@@ -373,7 +404,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"bytes", counted.bytes},
       {"products", static_cast<double>(product_count(subject.workload))},
       {"launches", static_cast<double>(made.program->launches())},
-      {"first_call_seconds", first_call_seconds}});
+      {"first_call_seconds", first_call_seconds},
+      {"verification_seconds", verification_seconds}});
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
@@ -405,9 +437,10 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   // Beside the program that will be timed there is one that keeps all tensors, to verify them.
   Target keeping = target;
   keeping.options.keep_activations = true;
-  require(static_cast<double>(target.host_bytes(workload)) +
-          static_cast<double>(keeping.host_bytes(verified)) + static_cast<double>(of_reference) +
-          2 * (data + order));
+  const Backend& backend = *target.device->backend;
+  require(static_cast<double>(target.host_bytes(backend.optimize(workload))) +
+          static_cast<double>(keeping.host_bytes(backend.optimize(verified))) +
+          static_cast<double>(of_reference) + 2 * (data + order));
 }
 
 Training::Data Training::data_of(const Task& task, std::int64_t rows) const {

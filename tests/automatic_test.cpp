@@ -178,7 +178,13 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
   EXPECT_EQ(AutomaticPlan(all.ways, 10).instantiate()->chosen(), eager_1);
-  EXPECT_LE(all.seen.back()->runs.front(), 2 + 3) << "two to warm up, three that do not overlap";
+  EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
+  Ways longer;
+  longer.add(eager_1, 0.06, 100);
+  longer.add(fused_1, 0.12, 100);
+  EXPECT_EQ(AutomaticPlan(longer.ways, 10).instantiate()->chosen(), eager_1);
+  EXPECT_EQ(longer.seen.front()->runs.front(), 1);
+  EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }
 
 TEST(Automatic, OfTheCpuSaysWhatItChose) {

@@ -130,6 +130,6 @@ def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> Non
     assert sorted(folder.iterdir()) == before
 
 
-def epoch_name(model: str, batch: int, threads: int) -> str:
-    device = f"device:cpu/execution:auto/cpu_threads:{threads}"
+def epoch_name(model: str, batch: int, threads: int, execution: str = "auto") -> str:
+    device = f"device:cpu/execution:{execution}/cpu_threads:{threads}"
     return f"Epoch/model:{model}/batch:{batch}/precision:f32/{device}"

@@ -73,7 +73,8 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
     }
     placements = {"resident", "pageable", "pinned", "pinned-async"}
     assert ways == {(e, p) for e in ("eager", "graph") for p in placements} | {
-        ("graph-epoch", "resident")
+        ("graph-epoch", "resident"),
+        ("persistent", "resident"),
     }
     gpu = epochs["context"]["crossover"]["machine"]["gpu"]
     assert gpu.pop("start_seconds") > 0
@@ -284,7 +285,7 @@ def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path: Path, compare: Callable[
     printed = compare(
         "filters",
         epochs_path,
-        "device:cpu/execution:eager/cpu_threads:1",
+        "device:cpu/execution:auto/cpu_threads:1",
         "device:cuda/execution:graph/data:resident",
     )
     assert printed.count("Epoch/model:disc-2") >= 2

@@ -29,6 +29,7 @@ pytestmark = needs_bench
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
 GRID = [
+    "--execution=eager",  # auto may choose another way in another run
     "--model=" + ",".join(PARAMETERS),
     "--batch=100,300",
     "--threads=1,2",
@@ -48,7 +49,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_names_and_repetitions(grid: Path) -> None:
     expected = [
-        (epoch_name(model, batch, threads), "iteration")
+        (epoch_name(model, batch, threads, "eager"), "iteration")
         for model in PARAMETERS
         for batch in (100, 300)
         for threads in (1, 2)
@@ -216,10 +217,12 @@ def test_random_interleaving(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., str]) -> None:
     other = tmp_path / "result.json"
-    measure(tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT)
+    eager = "--execution=eager"
+    measure(tmp_path, "--model=disc-2", "--threads=1,2", "--family=Epoch", eager, *SHORT)
     lines = compare("benchmarks", grid, other).splitlines()
     for threads in (1, 2):
-        assert any(line.startswith(epoch_name("disc-2", 100, threads) + " ") for line in lines)
+        name = epoch_name("disc-2", 100, threads, "eager")
+        assert any(line.startswith(f"{name} ") for line in lines)
     assert not any("disc-4" in line for line in lines)
 
 
@@ -239,7 +242,7 @@ def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
     pair = ("cpu_threads:1", "cpu_threads:2")
     lines = compare("filters", grid, *pair).splitlines()
     for model in PARAMETERS:
-        row = epoch_name(model, 100, 1).replace(pair[0], f"[{pair[0]} vs. {pair[1]}]")
+        row = epoch_name(model, 100, 1, "eager").replace(pair[0], f"[{pair[0]} vs. {pair[1]}]")
         assert any(line.startswith(row) for line in lines)
 
 

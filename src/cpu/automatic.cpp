@@ -91,6 +91,7 @@ std::int64_t AutomaticPlan::launches() const { return planned_.front().launches;
 std::size_t AutomaticPlan::fastest() {
   std::exception_ptr reason;
   std::unique_ptr<Program> winner;
+  double of_winner = 0;
   std::size_t place = 0;
   std::vector<Tried> tried;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
@@ -102,10 +103,13 @@ std::size_t AutomaticPlan::fastest() {
     if (!program) {
       continue;
     }
-    const double ratio = winner ? ratio_of_seconds(*winner, *program, runs_) : 0;
+    const double seconds = seconds_of_one(*program);
+    const double ratio =
+        winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_) : 0;
     tried.push_back({choice, winner ? ratio : 1});
     if (ratio < 1) {
       winner = std::move(program);
+      of_winner = seconds;
       place = i;
       for (Tried& one : tried) {
         one.seconds_over_winner /= tried.back().seconds_over_winner;

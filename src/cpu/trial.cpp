@@ -13,6 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double turn_seconds = 2e-3;  ///< far above a clock's reading and a thread's wake-up
 constexpr double most_seconds = 0.2;   ///< of the turns of one Program
+constexpr double long_seconds = 0.05;  ///< of one position
+constexpr double much = 1.3;           ///< more than a first time is longer than a second
 constexpr int fewest_turns = 3;        ///< before two that do not overlap are told apart
 constexpr int most_turns = 9;
 
@@ -23,12 +25,6 @@ double seconds_of(Program& program, std::int64_t runs, std::int64_t times) {
     program.wait();
   }
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// One position, the second time: the first touches memory and wakes threads.
-double seconds_of_one(Program& program) {
-  seconds_of(program, 1, 1);
-  return std::max(seconds_of(program, 1, 1), 1e-9);
 }
 
 bool are_apart(const std::vector<double>& one, const std::vector<double>& other) {
@@ -45,8 +41,18 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-double ratio_of_seconds(Program& first, Program& second, std::int64_t runs) {
-  const double slower = std::max(seconds_of_one(first), seconds_of_one(second));
+double seconds_of_one(Program& program) {
+  const double first = seconds_of(program, 1, 1);
+  return first >= long_seconds ? first : std::max(seconds_of(program, 1, 1), 1e-9);
+}
+
+double ratio_of_seconds(const Contender& first, const Contender& second, std::int64_t runs) {
+  const double ratio = second.seconds / first.seconds;
+  if (std::min(first.seconds, second.seconds) >= long_seconds &&
+      std::max(ratio, 1 / ratio) >= much) {
+    return ratio;
+  }
+  const double slower = std::max(first.seconds, second.seconds);
   const auto fitting = [&](double seconds, std::int64_t most) {
     return static_cast<std::int64_t>(
         std::clamp(std::floor(turn_seconds / seconds), 1.0, static_cast<double>(most)));
@@ -59,8 +65,8 @@ double ratio_of_seconds(Program& first, Program& second, std::int64_t runs) {
   std::vector<double> of_second;
   double spent = 0;
   for (int turn = 0; turn < most_turns && (turn == 0 || spent < 2 * most_seconds); ++turn) {
-    of_first.push_back(seconds_of(first, at_once, times));
-    of_second.push_back(seconds_of(second, at_once, times));
+    of_first.push_back(seconds_of(first.program, at_once, times));
+    of_second.push_back(seconds_of(second.program, at_once, times));
     spent += of_first.back() + of_second.back();
     if (turn + 1 >= fewest_turns && are_apart(of_first, of_second)) {
       break;

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The executions of the CPU: which rows there are, what auto chose, and what a network lacks."""
+
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    DISC,
+    EPOCHS,
+    SHORT,
+    bench,
+    epoch_name,
+    measure,
+    needs_bench,
+    repetitions,
+)
+
+pytestmark = needs_bench
+
+EXECUTIONS = ("eager", "fused", "auto")
+CONVOLVES = ("--model=alexnet-r", "--family=Minibatch", "--cuda=off", "--threads=1")
+
+
+def listed(*arguments: str) -> list[str]:
+    done = bench("--benchmark_list_tests=true", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [part for name in done.stdout.splitlines() for part in name.split("/")]
+
+
+def executions(*arguments: str) -> list[str]:
+    return [part.split(":")[1] for part in listed(*arguments) if part.startswith("execution:")]
+
+
+def test_a_row_of_auto_says_what_it_chose(tmp_path: Path) -> None:
+    document = measure(tmp_path, "--model=disc-2,heart", "--threads=1,2", *EPOCHS, *SHORT)
+    assert len(document["rows"]) == 4
+    for row in document["rows"]:
+        assert row["configuration"]["execution"] == "auto"
+        assert row["chosen"]["execution"] in ("eager", "fused")
+        assert 1 <= int(row["chosen"]["cpu_threads"]) <= int(row["configuration"]["cpu_threads"])
+        assert row["cpu_threads"] == int(row["configuration"]["cpu_threads"])
+
+
+def test_each_execution_has_its_row_and_the_same_verification(tmp_path: Path) -> None:
+    document = measure(tmp_path, *DISC, f"--execution={','.join(EXECUTIONS)}")
+    names = [row["name"] for row in document["rows"]]
+    assert names == [epoch_name("disc-2", 100, 1, execution) for execution in EXECUTIONS]
+    eager, fused, auto = document["rows"]
+    for row in (eager, fused, auto):
+        checked = row["verification"]
+        assert checked["steps"] == checked["steps_of"]
+        assert checked["operation_error"] <= checked["operation_tolerance"]
+        assert repetitions(document, row["name"])[0]["verification_seconds"] > 0
+        assert row["flops"] == eager["flops"] and row["workload"] == eager["workload"]
+    assert "chosen" not in eager and "chosen" not in fused and "chosen" in auto
+
+
+def test_sweeps_have_the_executions_that_a_network_can_have() -> None:
+    disc = ("--model=disc-2", "--threads=1", *EPOCHS)
+    for sweep in ("quick", "default", "gpu"):
+        assert executions(f"--sweep={sweep}", *disc, "--precision=f32") == ["auto"]
+    assert executions("--sweep=full", *disc) == list(EXECUTIONS)
+    for flags in (("--precision=bf16",), ("--accumulate=2",)):
+        assert executions("--sweep=full", *disc, *flags) == ["eager"]
+    for sweep in ("quick", "default", "full"):
+        assert executions(f"--sweep={sweep}", *CONVOLVES) == ["eager"]
+    assert executions(*CONVOLVES, "--execution=auto,graph") == ["auto"]
+    assert executions(*disc, "--execution=graph") == ["auto"]
+
+
+@pytest.mark.slow
+def test_what_a_network_lacks_is_a_row_with_the_reason(tmp_path: Path) -> None:
+    document = measure(tmp_path, *CONVOLVES, "--batch=2", "--execution=fused", *SHORT, code=1)
+    (row,) = document["rows"]
+    assert row["outcome"] == "skipped"
+    assert "Linear layers alone" in row["error_message"]
+
+
+def test_a_row_that_is_made_again_stays_what_it_was_chosen_to_be(tmp_path: Path) -> None:
+    document = measure(tmp_path, *DISC, "--budget=1h")
+    (row,) = document["rows"]
+    assert row["repetitions"] == 6 == len(repetitions(document, row["name"]))
+    assert row["chosen"]["cpu_threads"] == "1"
