@@ -41,7 +41,12 @@ def run(options: argparse.Namespace) -> int:
         )
     tables = []
     for file in with_peers:
-        tables += peer_tables(file, options.all)
+        if not (found := peer_tables(file, options.all)):
+            problems.append(
+                f"{printable(str(file.path))}: has no rows of bench's that do the work of "
+                "PyTorch's; ./run --with-peers measures both in turn"
+            )
+        tables += found
         if (missing := missing_table(file)).lines:
             tables.append(missing)
     if tables:

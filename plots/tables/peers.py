@@ -11,6 +11,7 @@ from plots.analysis.headline import way
 from plots.analysis.peers import Pair, crossovers_of, pairs, seconds
 from plots.families import FAMILIES, TRAINING
 from plots.rows import File, Row
+from plots.series import chosen_words
 from plots.tables.table import NOTHING, Cell, Column, Table, marks
 
 _TRAINED = (
@@ -139,6 +140,8 @@ _PLACE = ("device", "cpu_threads")
 
 
 def _how(row: Row) -> str:
+    if chosen := chosen_words(row):
+        return chosen
     return ", ".join(row.axes.words(row.configuration, roles=["how"], without=_PLACE))
 
 

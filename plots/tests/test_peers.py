@@ -191,6 +191,23 @@ def test_a_file_without_peers_is_said_so(write, capsys):
     assert "has no rows of PyTorch; ./run --with-peers measures both" in capsys.readouterr().err
 
 
+def test_a_file_of_pytorch_alone_is_said_so(write, capsys):
+    alone = [entry for entry in on_cpu() if is_of_peer(entry["configuration"])]
+    path = write(synthetic_peers.document(alone))
+    assert len(loading.load_file(path).peers) == len(DISC_MODELS)
+    assert main(["peers", str(path)]) == 2
+    assert "has no rows of bench's that do the work" in capsys.readouterr().err
+
+
+def test_what_auto_chose_is_told(load):
+    own = {**synthetic.cpu_configuration("disc-3", 1), "execution": "auto"}
+    chosen = {"execution": "fused", "cpu_threads": "1"}
+    entries = [*synthetic.samples(own, [1e-3] * 9, chosen=chosen)]
+    entries += synthetic.samples(theirs(own, execution="eager"), [2e-3] * 9)
+    (table,) = peer_tables(load(entries))
+    assert lines(table)[0]["how"] == "auto: fused"
+
+
 def test_commands_to_measure_again_are_bench_alone(load):
     assert command(load(on_cpu()).run).endswith("./build/bench --sweep=default")
 
