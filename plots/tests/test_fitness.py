@@ -95,7 +95,7 @@ def test_each_reason_is_named_with_a_remedy(strict, change, said):
 def test_what_leaves_the_sweep_whole_may_be_on_the_command_line(strict):
     document = fit()
     words = ["--cuda=off", "--sweep=full", "--out=/some/where.json", "--memory-limit=1000000000"]
-    words += ["--benchmark_repetitions=15", "--v=1"]
+    words += ["--benchmark_repetitions=15", "--v=1", "--with-peers", "--mode=eager,compile"]
     of_crossover("configuration", command=["bench", *words], sweep="full")(document)
     assert strict(document)[0] == 0
 
