@@ -16,6 +16,10 @@ from peers.tasks import Task, data_of
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
+class Unsupported(Exception):  # noqa: N818 - a limit, not a fault
+    """What can't be had, in words."""
+
+
 class Training:
     """A network, its optimizer and its batches on a device; `dtype` is of parameters and inputs.
 
@@ -46,6 +50,8 @@ class Training:
             self._forward = torch.compile(self._plain_forward, dynamic=False)
         self._step: Step = self._eager_step
         if is_graph:
+            if self._dropouts:
+                raise Unsupported("a CUDA graph takes no masks, so dropout can't be verified in it")
             self._step = _Graphs(self._eager_step, self.optimizer, self.batches)
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:

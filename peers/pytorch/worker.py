@@ -16,6 +16,7 @@ import torch
 
 from peers.protocol import Requests, serve
 from peers.pytorch.rows import Prepared, prepare, repetition
+from peers.pytorch.training import Unsupported
 from peers.pytorch.verification import Mismatch, References
 
 _HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -90,6 +91,8 @@ class Rows:
         )
         if out_of_memory:
             return {"outcome": "skipped", "error_message": f"out of memory: {said}"}
+        if isinstance(error, Unsupported):
+            return {"outcome": "skipped", "error_message": said}
         if isinstance(error, Mismatch):
             return {"outcome": "failed", "error_message": said}
         return {"outcome": "failed", "error_message": f"{type(error).__name__}: {said}"}

@@ -217,6 +217,30 @@ def test_copies_are_compared_byte_by_byte():
         made.check()  # nothing was copied since the last one
 
 
+def test_a_row_that_ends_says_how():
+    from peers.pytorch.worker import Rows  # noqa: PLC0415 - it sets up the process
+
+    rows, configuration = Rows(), {**ours("alexnet-s"), **CPU, "execution": "graph"}
+    counted = {
+        "model": "alexnet-s",
+        "params": 62_378_344,
+        "batch": 1,
+        "rows": 1,
+        "optimizer": "sgd lr=0.01",
+        "epoch": {"flops": 1.0},
+    }
+    answer = rows.prepare("graph", configuration, counted)
+    assert answer["outcome"] == "skipped" and "masks" in answer["error_message"]
+    small = {**counted, "model": "disc-2", "params": 23, "batch": 10, "rows": 10}
+    answer = rows.prepare("other", {**ours("disc-2"), **CPU}, small)
+    assert answer["outcome"] == "failed" and answer["error_message"].startswith("it has 22")
+    unknown = {**counted, "model": "nothing"}
+    answer = rows.prepare("unknown", {**ours("nothing"), **CPU}, unknown)
+    assert answer["outcome"] == "failed" and "has no network 'nothing'" in answer["error_message"]
+    assert rows.describe()["version"] == torch.__version__
+    assert rows.describe()["flush_to_zero"] in (True, False)
+
+
 def test_channels_last_is_what_is_computed():
     task = Task("alexnet-r", 2, 2, Optimizer("sgd", 0.05), "", 89578, 1e6)
     configuration = {**CPU, "layout": "channels-last"}
