@@ -9,8 +9,6 @@
 #endif
 
 // clang-format off
-#include <array>
-
 #include "kernels.h"
 #include "tiles-inl.h"
 // clang-format on
@@ -59,7 +57,7 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
   const Lanes d;
   Sums<features, vectors> sums;
   for_each<features, vectors>([&](int f, int v) {
-    sums[f][v] = begin == 0 ? hn::Zero(d) : hn::Load(d, dx + f * stride + v * lanes);
+    sums(f, v) = begin == 0 ? hn::Zero(d) : hn::Load(d, dx + f * stride + v * lanes);
   });
   for (std::int64_t o = begin; o < end; ++o) {
 #pragma GCC unroll 4
@@ -67,7 +65,7 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
       const Vector gradient = hn::Load(d, dy + o * stride + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
-        sums[f][v] = hn::MulAdd(hn::Set(d, weights[f * layer.ld + o]), gradient, sums[f][v]);
+        sums(f, v) = hn::MulAdd(hn::Set(d, weights[f * layer.ld + o]), gradient, sums(f, v));
       }
     }
   }
@@ -75,19 +73,19 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
   const auto y = [&](int f, int v) { return hn::Load(d, x + f * stride + v * lanes); };
   if (whole && layer.x_activation == Activation::relu) {
     for_each<features, vectors>([&](int f, int v) {
-      sums[f][v] = hn::IfThenElseZero(hn::Gt(y(f, v), hn::Zero(d)), sums[f][v]);
+      sums(f, v) = hn::IfThenElseZero(hn::Gt(y(f, v), hn::Zero(d)), sums(f, v));
     });
   } else if (whole && layer.x_activation == Activation::sigmoid) {
     for_each<features, vectors>([&](int f, int v) {
       const Vector derivative = hn::Mul(y(f, v), hn::Sub(hn::Set(d, 1.0F), y(f, v)));
-      sums[f][v] = hn::Mul(sums[f][v], derivative);
+      sums(f, v) = hn::Mul(sums(f, v), derivative);
     });
   }
   for_each<features, vectors>(
-      [&](int f, int v) { hn::Store(sums[f][v], d, dx + f * stride + v * lanes); });
+      [&](int f, int v) { hn::Store(sums(f, v), d, dx + f * stride + v * lanes); });
   if (whole && dx_rows != nullptr) {
     const std::int64_t ld = whole_lines(layer.in);
-    const auto at = [&](int f, int v) { return f < features ? sums[f][v] : hn::Zero(d); };
+    const auto at = [&](int f, int v) { return f < features ? sums(f, v) : hn::Zero(d); };
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
 #pragma GCC unroll 2
@@ -145,13 +143,11 @@ HWY_INLINE FourFloats sum_of_blocks(D /*d*/, hn::Vec<D> v) {
 }
 
 /// The sums of the lanes of four vectors.
-HWY_INLINE FourFloats sums_of_lanes(const std::array<Vector, 4>& of) {
+HWY_INLINE FourFloats sums_of_lanes(Vector a, Vector b, Vector c, Vector e) {
   const Lanes d;
   const hn::Repartition<double, Lanes> pairs;
-  const Vector ab =
-      hn::Add(hn::InterleaveLower(d, of[0], of[1]), hn::InterleaveUpper(d, of[0], of[1]));
-  const Vector cd =
-      hn::Add(hn::InterleaveLower(d, of[2], of[3]), hn::InterleaveUpper(d, of[2], of[3]));
+  const Vector ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const Vector cd = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
   const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
   const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
   return sum_of_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
@@ -168,20 +164,22 @@ void update_by_lanes(const Layer& layer, const Batch& batch, const Update& updat
     // dy has rows for a whole tile; those past the last output are zero.
     const float* dy = layer.dy + o * batch.stride;
     Sums<features, tile> sums;
-    for_each<features, tile>([&](int f, int i) { sums[f][i] = hn::Zero(d); });
+    for_each<features, tile>([&](int f, int i) { sums(f, i) = hn::Zero(d); });
     for (std::int64_t v = 0; v < vectors; ++v) {
-      std::array<Vector, tile> gradient;
-      for_each<1, tile>(
-          [&](int /*f*/, int i) { gradient[i] = hn::Load(d, dy + i * batch.stride + v * lanes); });
+      Sums<1, tile> gradient;
+      for_each<1, tile>([&](int /*f*/, int i) {
+        gradient(0, i) = hn::Load(d, dy + i * batch.stride + v * lanes);
+      });
 #pragma GCC unroll 4
       for (int f = 0; f < features; ++f) {
         const Vector sample = hn::Load(d, x + f * batch.stride + v * lanes);
         for_each<1, tile>(
-            [&](int /*f*/, int i) { sums[f][i] = hn::MulAdd(sample, gradient[i], sums[f][i]); });
+            [&](int /*f*/, int i) { sums(f, i) = hn::MulAdd(sample, gradient(0, i), sums(f, i)); });
       }
     }
     for_each<features, 1>([&](int f, int /*v*/) {
-      update_parameters(Four(), weights.from(f * layer.ld + o), sums_of_lanes(sums[f]), update.rate,
+      update_parameters(Four(), weights.from(f * layer.ld + o),
+                        sums_of_lanes(sums(f, 0), sums(f, 1), sums(f, 2), sums(f, 3)), update.rate,
                         update.of_weights);
     });
   }
@@ -194,25 +192,25 @@ void update_tile(const Layer& layer, const Batch& batch, const Update& update, c
   const Lanes d;
   const std::int64_t ld = whole_lines(layer.out);
   Sums<features, vectors> sums;
-  for_each<features, vectors>([&](int f, int v) { sums[f][v] = hn::Zero(d); });
+  for_each<features, vectors>([&](int f, int v) { sums(f, v) = hn::Zero(d); });
   for (std::int64_t row = 0; row < batch.rows; ++row) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
       const Vector gradient = hn::Load(d, dy_rows + row * ld + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
-        sums[f][v] = hn::MulAdd(hn::Set(d, x[f * batch.stride + row]), gradient, sums[f][v]);
+        sums(f, v) = hn::MulAdd(hn::Set(d, x[f * batch.stride + row]), gradient, sums(f, v));
       }
     }
   }
   for_each<features, vectors>([&](int f, int v) {
-    update_parameters(d, weights.from(f * layer.ld + v * lanes), sums[f][v], update.rate,
+    update_parameters(d, weights.from(f * layer.ld + v * lanes), sums(f, v), update.rate,
                       update.of_weights);
   });
 }
 
-void backward(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
-              std::int64_t end) {
+inline void backward(const Layer& layer, const Batch& batch, const Update& update,
+                     std::int64_t begin, std::int64_t end) {
   const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
   const auto x = [&](std::int64_t i) { return layer.x + i * batch.stride; };
   if (layer.dx != nullptr) {  // from the weights before their update
@@ -243,21 +241,23 @@ void backward(const Layer& layer, const Batch& batch, const Update& update, std:
   });
 }
 
-void bias(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
-          std::int64_t end) {
+inline void bias(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+                 std::int64_t end) {
   const Lanes d;
   const std::int64_t vectors = vectors_of(batch);
   for (std::int64_t o = begin; o < end; o += tile) {
-    std::array<Vector, tile> sums;
-    sums.fill(hn::Zero(d));
+    Sums<tile, 1> sums;
+    for_each<tile, 1>([&](int i, int /*v*/) { sums(i, 0) = hn::Zero(d); });
     for (std::int64_t v = 0; v < vectors; ++v) {
       for (int i = 0; i < tile; ++i) {
-        sums[i] = hn::Add(sums[i], hn::Load(d, layer.dy + (o + i) * batch.stride + v * lanes));
+        sums(i, 0) =
+            hn::Add(sums(i, 0), hn::Load(d, layer.dy + (o + i) * batch.stride + v * lanes));
       }
     }
     update_parameters(Four(),
                       Parameters{layer.bias, layer.dbias, layer.bias_m, layer.bias_v}.from(o),
-                      sums_of_lanes(sums), update.rate, update.of_biases);
+                      sums_of_lanes(sums(0, 0), sums(1, 0), sums(2, 0), sums(3, 0)), update.rate,
+                      update.of_biases);
   }
 }
 

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-void apply_sigmoid(float* y, std::int64_t vectors) {
+inline void apply_sigmoid(float* y, std::int64_t vectors) {
   const Lanes d;
   const Vector one = hn::Set(d, 1.0F);
   for (std::int64_t v = 0; v < vectors; ++v) {
@@ -36,7 +36,7 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   const Lanes d;
   Sums<features, vectors> sums;
   for_each<features, vectors>([&](int f, int v) {
-    sums[f][v] = begin == 0 ? hn::Set(d, bias[f]) : hn::Load(d, y + f * stride + v * lanes);
+    sums(f, v) = begin == 0 ? hn::Set(d, bias[f]) : hn::Load(d, y + f * stride + v * lanes);
   });
   for (std::int64_t i = begin; i < end; ++i) {
 #pragma GCC unroll 4
@@ -44,18 +44,18 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
       const Vector sample = hn::Load(d, x + i * stride + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
-        sums[f][v] = hn::MulAdd(hn::Set(d, weights[i * layer.ld + f]), sample, sums[f][v]);
+        sums(f, v) = hn::MulAdd(hn::Set(d, weights[i * layer.ld + f]), sample, sums(f, v));
       }
     }
   }
   const bool whole = end == layer.in;
   if (whole && layer.activation == Activation::relu) {
     for_each<features, vectors>([&](int f, int v) {  // in this way NaN passes
-      sums[f][v] = hn::IfThenElse(hn::Lt(sums[f][v], hn::Zero(d)), hn::Zero(d), sums[f][v]);
+      sums(f, v) = hn::IfThenElse(hn::Lt(sums(f, v), hn::Zero(d)), hn::Zero(d), sums(f, v));
     });
   }
   for_each<features, vectors>(
-      [&](int f, int v) { hn::Store(sums[f][v], d, y + f * stride + v * lanes); });
+      [&](int f, int v) { hn::Store(sums(f, v), d, y + f * stride + v * lanes); });
   if (whole && layer.activation == Activation::sigmoid) {
     for (int f = 0; f < features; ++f) {
       apply_sigmoid(y + f * stride, vectors);
@@ -63,7 +63,7 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   }
 }
 
-void forward(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
+inline void forward(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
   for_each_part<most_vectors>(0, vectors_of(batch), [&](auto vectors, std::int64_t v) {
     for_each_block(layer.in, [&](std::int64_t first, std::int64_t last) {
       for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t o) {

@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
+inline double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
   const Lanes d;
   const hn::RebindToSigned<Lanes> whole;
   const Vector factor = hn::Set(d, of.factor);

@@ -30,25 +30,34 @@ using Four = hn::FixedTag<float, 4>;
 using Vector = hn::Vec<Lanes>;
 using FourFloats = hn::Vec<Four>;
 
-constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Lanes()));
+inline constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Lanes()));
 
 /// Vectors of samples that are computed together with a tile of features, so that sums, factors and
 /// one sample fit in the registers: 32 of 512 bits, 16 on older processors.
-constexpr int most_vectors = lanes == 16 ? 4 : 2;
+inline constexpr int most_vectors = lanes == 16 ? 4 : 2;
 
 /// Features of a tile: with one vector of each, more sums are needed to keep the multipliers busy.
 template <int vectors>
 constexpr int most_features = vectors == 1 ? 2 * tile : tile;
 
-/// What a tile computes, vector by vector of its features.
+/// What a tile computes: `vectors` for each of `features`.
 template <int features, int vectors>
-using Sums = std::array<std::array<Vector, vectors>, features>;
+class Sums {
+ public:
+  HWY_INLINE Vector& operator()(int feature, int vector) {
+    return values_[static_cast<std::size_t>(feature) * vectors + static_cast<std::size_t>(vector)];
+  }
 
-std::int64_t vectors_of(const Batch& batch) { return (batch.rows + lanes - 1) / lanes; }
+ private:
+  std::array<Vector, static_cast<std::size_t>(features* vectors)> values_{};
+};
+
+inline std::int64_t vectors_of(const Batch& batch) { return (batch.rows + lanes - 1) / lanes; }
 
 /// Products go through so many inputs, or outputs, at once: their samples, of as many vectors as a
 /// tile has, stay in the first cache while all tiles pass by.
-constexpr std::int64_t block = 32768 / (most_vectors * lanes * static_cast<int>(sizeof(float)));
+inline constexpr std::int64_t block =
+    32768 / (most_vectors * lanes * static_cast<int>(sizeof(float)));
 
 /// Calls work(feature, vector) for each; unrolled, so that sums never leave the registers.
 template <int features, int vectors, class Work>
