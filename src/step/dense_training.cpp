@@ -34,13 +34,14 @@ class Reader {
     }
     step_.loss = *loss;
     Id dy = loss->dlogits;
-    for (auto layer = step_.layers.rbegin(); layer != step_.layers.rend(); ++layer) {
+    for (std::size_t i = step_.layers.size(); i-- > 0;) {
+      DenseLayer& layer = step_.layers[i];
       const auto* gradient = next_if<LinearGrad>();
       if (gradient == nullptr || gradient->dy != dy) {
         refuse_next();
       }
-      add_gradient(*gradient, *layer);
-      dy = layer->dx;
+      add_gradient(*gradient, layer);
+      dy = layer.dx;
     }
     if (const auto* sgd = next_if<Sgd>()) {
       step_.sgd = *sgd;

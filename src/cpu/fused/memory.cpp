@@ -17,7 +17,7 @@ std::int64_t round_up(std::int64_t count, std::int64_t to) { return (count + to 
 float* Memory::matrix(Arena& arena, Id id, std::int64_t ld) {
   const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
   const std::int64_t columns = shape.back();
-  float* at = arena.take<float>(round_up(columns, tile) * ld + floats_of_line);
+  auto* at = arena.take<float>(round_up(columns, tile) * ld + floats_of_line);
   stored_[static_cast<std::size_t>(id)] = {
       .at = reinterpret_cast<std::byte*>(at), .rows = leading(shape), .columns = columns, .ld = ld};
   return at;

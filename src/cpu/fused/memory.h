@@ -60,7 +60,7 @@ class Memory {
   void download(Id id, std::span<std::byte> to) const;
 
  private:
-  const Stored& place(Id id, std::size_t size) const;
+  [[nodiscard]] const Stored& place(Id id, std::size_t size) const;
 
   std::vector<Tensor> tensors_;
   std::vector<Stored> stored_;
