@@ -110,7 +110,7 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> N
             if row["model"] == network and row["device"] == "cuda" and row["precision"] == "f32"
         }
         assert ("graph", "pinned") not in on_gpu
-        assert len(on_gpu) == (8 if network == "disc-12" else 9), "no chip holds disc-12"
+        assert len(on_gpu) == (8 if network == "disc-12" else 9), "no cache holds disc-12"
         threads = {
             row["cpu_threads"] for row in axes if row["model"] == network and row["device"] == "cpu"
         }
