@@ -201,7 +201,8 @@ TEST(PersistentPlan, TakesOneMultiprocessorUpToDisc7AndAllUpToDisc11) {
   const auto multiprocessors = [](const char* network) {
     return cuda_multiprocessors(epoch_of(network), persistent);
   };
-  for (const char* network : {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
+  for (const char* network :
+       {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
     EXPECT_EQ(multiprocessors(network), 1) << network;
   }
   for (const char* network : {"disc-8", "disc-9", "disc-10", "disc-11"}) {

@@ -90,10 +90,10 @@ struct PersistentPlan {
   std::vector<OnChipLayer> layers;
   std::vector<OnChipStep> steps;
   OnChipPlaces places;
-  std::int64_t bytes = 0;  ///< of all places, in shared memory or in the workspace
-  int blocks = 1;          ///< several: of a cooperative launch, on a workspace
-  int threads = 0;         ///< of a block
-  std::int64_t order = 0;  ///< place of OnChipRun [runs] in the device block
+  std::int64_t bytes = 0;      ///< of all places, in shared memory or in the workspace
+  int blocks = 1;              ///< several: of a cooperative launch, on a workspace
+  int threads = 0;             ///< of a block
+  std::int64_t order = 0;      ///< place of OnChipRun [runs] in the device block
   std::int64_t workspace = 0;  ///< place in the device block; only with several blocks
 
   [[nodiscard]] bool is_on_chip() const { return blocks == 1; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block of a kernel, or all of a cooperative launch: threads take turns, and change only where they wait for each other.
+// One block of a kernel, or all of a cooperative launch: threads take turns, and change only where
+// they wait for each other.
 #pragma once
 
 #include <functional>

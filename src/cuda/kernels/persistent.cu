@@ -26,8 +26,8 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
   const OnChipLayer& first = of.layer[0].on_chip;
   const int next = leading_dimension(first.in);
   float* x = shared + first.x + buffer * of.places.inputs;
-  auto* labels = reinterpret_cast<std::int32_t*>(shared + of.places.labels +
-                                                 buffer * of.places.labels_next);
+  auto* labels =
+      reinterpret_cast<std::int32_t*>(shared + of.places.labels + buffer * of.places.labels_next);
   const int batch = of.step[run.step].batch;
   const float* rows = of.inputs + run.first_row * first.in;
   for (int i = Team::thread(); i < batch * first.in; i += Team::threads()) {

@@ -149,7 +149,8 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
   if (chip.multiprocessors < 2 || layout.bytes > chip.cache_bytes / 2) {  // data passes through it
     refuse("needs " + kilobytes(least) + " KB for this network at batch " +
            std::to_string(largest->batch) + "; a block of this GPU has " +
-           std::to_string(chip.shared_bytes >> 10) + " KB of shared memory, and all blocks half of " +
+           std::to_string(chip.shared_bytes >> 10) +
+           " KB of shared memory, and all blocks half of " +
            std::to_string(chip.cache_bytes >> 10) + " KB of cache");
   }
   plan.blocks = power_of_two_within(chip.multiprocessors);

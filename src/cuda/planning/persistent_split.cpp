@@ -53,12 +53,13 @@ double cycles_of(const Work& work, int rows, int lanes, const Team& team) {
   const double fma = work.vectors ? 16.0 * rows : 4.0 * rows;
   const double reads = work.vectors ? rows + 4 : 2;
   const double shuffles = 4 * rows * std::log2(lanes);
-  const double busy = tasks *
-                      (steps * std::max(fma / multiply_adds, reads * cycles_of_read) +
-                       shuffles * cycles_of_read) /
-                      team.multiprocessors;
-  const double waits = ceil_div(tasks, team.warps) *
-                       (latency + steps * (latency + fma) + std::log2(lanes) * latency_of_shuffle + shuffles);
+  const double busy =
+      tasks *
+      (steps * std::max(fma / multiply_adds, reads * cycles_of_read) + shuffles * cycles_of_read) /
+      team.multiprocessors;
+  const double waits =
+      ceil_div(tasks, team.warps) *
+      (latency + steps * (latency + fma) + std::log2(lanes) * latency_of_shuffle + shuffles);
   return std::max(busy, waits);
 }
 
