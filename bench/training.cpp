@@ -114,9 +114,9 @@ bool is_dense(const TrainingPlan& plan) {
   }
 }
 
-/// Whether a GPU's chip can hold such a network's training: one that has the most shared memory
-/// there is, for the row asks the device at hand.
-bool fits_on_chip(const TrainingPlan& plan) {
+/// Whether one kernel can train such a network, on a GPU that has as much as any: the row asks the
+/// device at hand.
+bool fits_one_kernel(const TrainingPlan& plan) {
   const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
   try {
     static_cast<void>(
@@ -292,7 +292,7 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
-  if (!asked_for && !fits_on_chip(plan)) {
+  if (!asked_for && !fits_one_kernel(plan)) {
     std::erase_if(modes, [](const Configuration& mode) {
       return options_of(mode).execution == Execution::persistent;
     });
@@ -331,7 +331,7 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       const Workload step = fuse(training_epoch(plan.task.model, one_batch));
       work.launches = static_cast<double>(cuda_launches(step, target.options));
       if (target.options.execution == Execution::persistent) {
-        work.multiprocessors = 1;
+        work.multiprocessors = cuda_multiprocessors(step, target.options);
       } else {
         work.launches *= rows / static_cast<double>(one_batch.rows);
       }

@@ -39,7 +39,7 @@ PersistentPlan plan_of(const std::string& network, const OnChip& chip = {}) {
 class Walk {
  public:
   explicit Walk(const PersistentPlan& plan)
-      : plan_(plan), floats_(static_cast<std::size_t>(plan.shared_bytes) / sizeof(float)) {
+      : plan_(plan), floats_(static_cast<std::size_t>(plan.bytes) / sizeof(float)) {
     for (std::size_t l = 0; l < plan.layers.size(); ++l) {
       const OnChipLayer& layer = plan.layers[l];
       const int w = (layer.out + 3) / 4 * 4 * cuda::leading_dimension(layer.in);
@@ -164,7 +164,7 @@ TEST_P(PersistentPlaces, LetNothingBeOverwrittenThatIsStillRead) {
   const auto& [network, kilobytes] = GetParam();
   const OnChip chip{.shared_bytes = kilobytes << 10U};
   const PersistentPlan plan = plan_of(network, chip);
-  EXPECT_LE(plan.shared_bytes, chip.shared_bytes);
+  EXPECT_EQ(plan.bytes <= chip.shared_bytes, plan.is_on_chip());
   Walk walk(plan);
   for (const OnChipStep& step : plan.steps) {
     walk.step(step);
@@ -178,7 +178,8 @@ INSTANTIATE_TEST_SUITE_P(Cuda, PersistentPlaces,
                          testing::Values(std::pair{"disc-2", 99}, std::pair{"disc-3", 64},
                                          std::pair{"disc-5", 99}, std::pair{"disc-6", 110},
                                          std::pair{"disc-6", 163}, std::pair{"disc-7", 227},
-                                         std::pair{"heart", 64}),
+                                         std::pair{"heart", 64}, std::pair{"disc-8", 227},
+                                         std::pair{"heart", 1}),
                          [](const auto& parameters) {
                            std::string name = parameters.param.first;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -196,13 +197,20 @@ TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
   EXPECT_EQ(barriers(plan_of("disc-7")), 7 + 1 + 2 * 7 - 1) << "too large to overlap them";
 }
 
-TEST(PersistentPlan, IsOfNetworksUpToDisc7) {
+TEST(PersistentPlan, TakesOneMultiprocessorUpToDisc7AndAllUpToDisc11) {
+  const auto multiprocessors = [](const char* network) {
+    return cuda_multiprocessors(epoch_of(network), persistent);
+  };
   for (const char* network :
        {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
+    EXPECT_EQ(multiprocessors(network), 1) << network;
+  }
+  for (const char* network : {"disc-8", "disc-9", "disc-10", "disc-11"}) {
+    EXPECT_EQ(multiprocessors(network), 0) << network;
     EXPECT_EQ(cuda_launches(epoch_of(network), persistent), 1) << network;
   }
-  for (const char* network : {"disc-8", "disc-12", "alexnet-r", "lstm"}) {
-    EXPECT_THROW(cuda_launches(epoch_of(network), persistent), Unsupported) << network;
+  for (const char* network : {"disc-12", "fcn-r", "alexnet-r", "lstm"}) {
+    EXPECT_THROW(multiprocessors(network), Unsupported) << network;
   }
 }
 

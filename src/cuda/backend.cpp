@@ -35,7 +35,9 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
 }
 
 OnChip on_chip(const cudaDeviceProp& device) {
-  OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin)};
+  OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin),
+              .multiprocessors = device.multiProcessorCount,
+              .cache_bytes = device.l2CacheSize};
   chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
   return chip;
 }

@@ -2,6 +2,7 @@
 #include "crossover/launches.h"
 
 #include "plan.h"
+#include "planning/persistent.h"
 
 namespace crossover {
 
@@ -9,6 +10,10 @@ std::int64_t cuda_launches(const Workload& workload, const CompileOptions& optio
   return cuda::count_launches(
       workload,
       cuda::make_plan(workload, options, [](const cuda::ProductForm& /*form*/) { return true; }));
+}
+
+int cuda_multiprocessors(const Workload& workload, const CompileOptions& options) {
+  return cuda::plan_persistent(workload, options, {}).is_on_chip() ? 1 : 0;
 }
 
 }  // namespace crossover

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one kernel does that trains a whole order, as data: where a block of threads keeps the
-// network in its multiprocessor's shared memory, and who of it computes what in which order. The
-// planner (planning/persistent.h) decides it, kernels/persistent.cu carries it out.
+// What one kernel does that trains a whole order, as data: where it keeps the network, and who of
+// its threads computes what in which order. One block keeps it in its multiprocessor's shared
+// memory; several blocks in a workspace that the L2 cache holds. The planner
+// (planning/persistent.h) decides it, kernels/persistent.cu carries it out.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,12 @@
 
 namespace crossover::cuda {
 
-/// What one block of threads can have.
+/// What a kernel can have: as much as any GPU has, unless it is known which one.
 struct OnChip {
-  std::int64_t shared_bytes = 227 << 10;  ///< with the kernel's consent; the most that any GPU has
-  int threads = 512;                      ///< the most that leave each 128 registers
+  std::int64_t shared_bytes = 227 << 10;  ///< of a block, with the kernel's consent
+  int threads = 512;                      ///< of a block: the most that leave each 128 registers
+  int multiprocessors = 128;              ///< blocks that can wait for each other
+  std::int64_t cache_bytes = 50 << 20;    ///< L2, which all of them see
 };
 
 /// All of it travels as the kernel's parameters, which hold 4 KB.
@@ -50,7 +53,7 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
   return static_cast<int>(((columns + 3) / 4 | 1) * 4);
 }
 
-/// Of a layer, in floats from the start of the block's shared memory. Matrices have
+/// Of a layer, in floats from the start of shared memory or workspace. Matrices have
 /// leading_dimension() and rows up to a multiple of four; what w and bias have beyond the layer is
 /// zero, so that products may run over it. The optimizer's states lie as the parameters do, one and
 /// two `states` after them.
@@ -87,9 +90,13 @@ struct PersistentPlan {
   std::vector<OnChipLayer> layers;
   std::vector<OnChipStep> steps;
   OnChipPlaces places;
-  std::int64_t shared_bytes = 0;
-  int threads = 0;
-  std::int64_t order = 0;  ///< place of OnChipRun [runs] in the device block
+  std::int64_t bytes = 0;      ///< of all places, in shared memory or in the workspace
+  int blocks = 1;              ///< several: of a cooperative launch, on a workspace
+  int threads = 0;             ///< of a block
+  std::int64_t order = 0;      ///< place of OnChipRun [runs] in the device block
+  std::int64_t workspace = 0;  ///< place in the device block; only with several blocks
+
+  [[nodiscard]] bool is_on_chip() const { return blocks == 1; }
 };
 
 }  // namespace crossover::cuda

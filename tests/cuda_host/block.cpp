@@ -48,7 +48,14 @@ Fibers& fibers() {
 
 class Running {
  public:
-  Running(const std::function<void()>& body, unsigned count) : body_(body), threads_(count) {
+  /// One block, or several of a cooperative launch.
+  Running(const std::function<void()>& body, unsigned blocks, unsigned threads_of_block,
+          bool cooperative)
+      : body_(body),
+        threads_(std::size_t{blocks} * threads_of_block),
+        threads_of_block_(threads_of_block),
+        cooperative_(cooperative) {
+    const auto count = static_cast<unsigned>(threads_.size());
     fresh_.resize(count);
     std::iota(fresh_.begin(), fresh_.end(), 0U);
     std::shuffle(fresh_.begin(), fresh_.end(), state().random);
@@ -78,7 +85,20 @@ class Running {
 
   // ---- called on fibers ----
 
-  void barrier(const std::source_location& where) { wait(At::barrier, where); }
+  void barrier(const std::source_location& where) {
+    if (cooperative_) {
+      error_ = "the barrier of a block at " + place(where) +
+               " is in a cooperative launch, where the emulation has only those of all blocks";
+    }
+    wait(At::barrier, where);
+  }
+
+  void grid_barrier(const std::source_location& where) {
+    if (!cooperative_) {
+      error_ = "the barrier of all blocks at " + place(where) + " is in no cooperative launch";
+    }
+    wait(At::barrier, where);
+  }
 
   std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
                          const std::source_location& where) {
@@ -95,7 +115,10 @@ class Running {
  private:
   void enter(unsigned number) {
     current_ = number;
-    threadIdx.x = number;
+    threadIdx.x = number % threads_of_block_;
+    if (cooperative_) {
+      blockIdx = {number / threads_of_block_, 0, 0};
+    }
     threads_[number].at = At::running;
   }
 
@@ -197,6 +220,8 @@ class Running {
 
   const std::function<void()>& body_;
   std::vector<Thread> threads_;
+  unsigned threads_of_block_;
+  bool cooperative_;
   std::vector<unsigned> fresh_;  ///< not started; the next one is the last
   std::vector<unsigned> ready_;  ///< paused, with nothing to wait for
   unsigned current_ = 0;
@@ -220,12 +245,27 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
 
 unsigned lane() { return threadIdx.x % warp; }
 
-std::string run_block(const std::function<void()>& thread, unsigned threads) {
-  Running block(thread, threads);
+void grid_barrier(const std::source_location& where) { running()->grid_barrier(where); }
+
+namespace {
+
+std::string run_all(const std::function<void()>& thread, unsigned blocks, unsigned threads,
+                    bool cooperative) {
+  Running block(thread, blocks, threads, cooperative);
   running() = &block;
   std::string error = block.run();
   running() = nullptr;
   return error;
+}
+
+}  // namespace
+
+std::string run_block(const std::function<void()>& thread, unsigned threads) {
+  return run_all(thread, 1, threads, /*cooperative=*/false);
+}
+
+std::string run_blocks(const std::function<void()>& thread, unsigned blocks, unsigned threads) {
+  return run_all(thread, blocks, threads, /*cooperative=*/true);
 }
 
 }  // namespace cuda_host

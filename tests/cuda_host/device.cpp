@@ -182,10 +182,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
   properties->major = state().device.major;
   properties->minor = 9;  // no device has it
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = state().device.multiprocessors;
   properties->asyncEngineCount = 2;
   properties->memoryBusWidth = 64;
-  properties->l2CacheSize = 1 << 20U;
+  properties->l2CacheSize = state().device.cache_bytes;
   properties->maxThreadsPerMultiProcessor = 2048;
   return cudaSuccess;
 }

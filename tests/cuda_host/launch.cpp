@@ -19,6 +19,15 @@ void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& m
   std::shuffle(blocks.begin(), blocks.end(), state().random);
   gridDim = dim3(size.blocks);
   blockDim = dim3(size.threads);
+  if (size.cooperative) {
+    spoil_shared_memory(size.shared_bytes);
+    if (const std::string error = run_blocks(kernel.thread, size.blocks, size.threads);
+        !error.empty()) {
+      violation("in a kernel, " + error);
+      fail_context(cudaErrorLaunchFailure);
+    }
+    return;
+  }
   const auto run = [&](unsigned block) {
     spoil_shared_memory(size.shared_bytes);
     forget_async_copies();
@@ -68,6 +77,9 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
   if (size.blocks == 0 || size.threads == 0 || size.threads > most_threads ||
       size.blocks > 2147483647U) {
     return result(cudaErrorInvalidConfiguration);
+  }
+  if (size.cooperative && size.blocks > static_cast<unsigned>(state().device.multiprocessors)) {
+    return result(cudaErrorCooperativeLaunchTooLarge);
   }
   const auto allowed = state().allowed_shared_bytes.find(kernel.function);
   if (size.shared_bytes > (allowed == state().allowed_shared_bytes.end()

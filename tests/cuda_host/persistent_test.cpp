@@ -3,6 +3,8 @@
 // each operation against the reference, and what does not fit.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/dense_training.h"
@@ -45,7 +47,11 @@ Training odd_training(const Optimizer& optimizer, bool update_fused = false) {
 // ---- against the reference
 // -----------------------------------------------------------------------------------
 
-/// The case, its form, and the threads that a block may have at most.
+/// So that no network fits on one multiprocessor: all of them train it.
+void leave_no_shared_memory() { cuda_host::device().shared_bytes = 0; }
+
+/// The case, its form, and the threads that a block may have at most: less than 0 of each of
+/// several.
 class EmulatedPersistent : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(EmulatedPersistent, Trajectory) {
@@ -54,7 +60,10 @@ TEST_P(EmulatedPersistent, Trajectory) {
   if (flops(golden, training.workload) > 3e8) {
     GTEST_SKIP() << "too slow on the emulation";
   }
-  cuda_host::device().threads = threads;
+  cuda_host::device().threads = std::abs(threads);
+  if (threads < 0) {
+    leave_no_shared_memory();
+  }
   try {
     expect_golden(golden, training, *started(*gpu(), training, persistent));
   } catch (const Unsupported& error) {
@@ -62,11 +71,17 @@ TEST_P(EmulatedPersistent, Trajectory) {
   }
 }
 
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Golden, Form, int>>& info) {
+  const auto& [golden, form, threads] = info.param;
+  return label(golden) + "_" + label(form) + (threads < 0 ? "_blocks_of_" : "_one_block_of_") +
+         std::to_string(std::abs(threads));
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistent,
                          testing::Combine(testing::ValuesIn(golden_mlps()),
                                           testing::Values(Form::fused, Form::update_fused),
-                                          testing::Values(32, 128, 512)),
-                         labelled);
+                                          testing::Values(32, 128, 512, -64)),
+                         name_of_case);
 
 /// The largest that fits, a few steps: the products' large tiles.
 TEST(EmulatedPersistentTraining, OfDisc7IsVerified) {
@@ -76,6 +91,18 @@ TEST(EmulatedPersistentTraining, OfDisc7IsVerified) {
   const auto program = started(*gpu(), training, persistent);
   EXPECT_NO_THROW(verify(*program, training.workload,
                          reference_trajectory(training.workload, training.data, 3)));
+}
+
+/// Larger than a multiprocessor's shared memory.
+TEST(EmulatedPersistentTraining, OfDisc8OnAllMultiprocessorsIsVerified) {
+  const Task task = find_model("disc-8");
+  const TrainingOptions options{.rows = 130, .batch = 100, .optimizer = task.optimizer};
+  const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
+  cuda_host::device().cache_bytes = 2 << 20U;
+  const auto program = started(*gpu(), training, persistent);
+  EXPECT_EQ(program->launches(), 1);
+  EXPECT_NO_THROW(verify(*program, training.workload,
+                         reference_trajectory(training.workload, training.data, 2)));
 }
 
 class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
@@ -90,9 +117,12 @@ class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
 TEST_P(EmulatedPersistentOptimizer, IsVerifiedInWhateverPieces) {
   const Training odd = training();
   const Trajectory expected = reference_trajectory(odd.workload, odd.data, 3);
-  for (const int threads : {32, 64, 256, 512}) {
-    cuda_host::reset(static_cast<std::uint64_t>(threads));
-    cuda_host::device().threads = threads;
+  for (const int threads : {32, 64, 256, 512, -32, -64}) {
+    cuda_host::reset(static_cast<std::uint64_t>(std::abs(threads)));
+    cuda_host::device().threads = std::abs(threads);
+    if (threads < 0) {
+      leave_no_shared_memory();
+    }
     const auto program = started(*gpu(), odd, persistent);
     program->enqueue(0, 3);
     EXPECT_NO_THROW(verify_state(*program, odd.workload, expected)) << threads;
@@ -107,21 +137,30 @@ TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
   const Training odd = training();
   CompileOptions options = persistent;
   options.keep_activations = true;
-  const auto program = gpu()->compile(odd.workload, options);
-  set_data(*program, odd.workload, odd.data);
-  Reference reference(odd.workload);
-  set_data(reference, odd.data);
-  const OperationVerification result = verify_operations(*program, reference, 3, Precision::f32);
-  EXPECT_GE(result.operations, 3 + 1 + 3);
-  EXPECT_GT(result.error, 0);
+  for (const bool on_chip : {true, false}) {
+    cuda_host::reset();
+    if (!on_chip) {
+      leave_no_shared_memory();
+    }
+    const auto program = gpu()->compile(odd.workload, options);
+    set_data(*program, odd.workload, odd.data);
+    Reference reference(odd.workload);
+    set_data(reference, odd.data);
+    const OperationVerification result = verify_operations(*program, reference, 3, Precision::f32);
+    EXPECT_GE(result.operations, 3 + 1 + 3);
+    EXPECT_GT(result.error, 0);
+  }
 }
 
 /// What threads do first, and when copies come in, changes no bit.
 TEST_P(EmulatedPersistentOptimizer, RepeatsToTheBit) {
   const Training odd = training();
   std::vector<std::vector<double>> results;
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
     cuda_host::reset(seed);
+    if (seed > 2) {
+      leave_no_shared_memory();
+    }
     const auto program = started(*gpu(), odd, persistent);
     program->enqueue(0, 3);
     std::vector<double> all = download(*program, odd.workload, find(odd.workload, "loss"));
@@ -132,7 +171,7 @@ TEST_P(EmulatedPersistentOptimizer, RepeatsToTheBit) {
     results.push_back(all);
   }
   EXPECT_EQ(results[0], results[1]);
-  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[2], results[3]) << "on all multiprocessors";
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Values(0, 1, 2),
@@ -184,10 +223,11 @@ TEST(EmulatedPersistentLimit, IsToldInKilobytes) {
   const Task task = find_model("disc-8");
   const Workload workload =
       fuse(training_epoch(task.model, {.rows = 100, .batch = 100, .optimizer = task.optimizer}));
+  cuda_host::device().cache_bytes = 512 << 10U;
   EXPECT_THAT(refusal(workload),
-              testing::MatchesRegex("one kernel for the whole order needs [0-9]+ KB of shared "
-                                    "memory for this network at batch 100; a block of this GPU "
-                                    "has 227"));
+              testing::MatchesRegex("one kernel for the whole order needs [0-9]+ KB for this "
+                                    "network at batch 100; a block of this GPU has 227 KB of "
+                                    "shared memory, and all blocks half of 512 KB of cache"));
 }
 
 /// With less shared memory the phases of a step overlap less, and then it does not fit.
@@ -199,6 +239,7 @@ TEST(EmulatedPersistentLimit, TakesTheOtherOrderOfPhasesBeforeItRefuses) {
   for (std::size_t bytes = std::size_t{16} << 10U; bytes > 1024 && !refused; bytes -= 256) {
     cuda_host::reset(bytes);
     cuda_host::device().shared_bytes = bytes;
+    cuda_host::device().cache_bytes = 0;
     refused = !refusal(odd.workload).empty();
     if (!refused && ran++ % 8 == 0) {
       const auto program = started(*gpu(), odd, persistent);

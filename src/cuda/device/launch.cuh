@@ -3,6 +3,7 @@
 // that another launcher can stand in for it.
 #pragma once
 
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <array>
@@ -45,6 +46,24 @@ void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
       },
       values);
 }
+
+/// The same with blocks that wait for each other (grid_barrier()): at most as many as run at once.
+template <class... P, class... A>
+void launch_cooperative(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+  static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
+  std::tuple<P...> values(std::forward<A>(args)...);
+  std::apply(
+      [&](auto&... value) {
+        std::array<void*, sizeof...(P)> pointers{&value...};
+        CROSSOVER_CUDA_CHECK(cudaLaunchCooperativeKernel(
+            reinterpret_cast<const void*>(kernel), dim3(grid.blocks), dim3(grid.threads),
+            pointers.data(), grid.shared_bytes, stream));
+      },
+      values);
+}
+
+/// Of all threads of a cooperative launch, which then see what any of them wrote.
+__device__ inline void grid_barrier() { cooperative_groups::this_grid().sync(); }
 
 /// cudaSuccess where the program holds the kernel's code for the current device.
 template <class... P>

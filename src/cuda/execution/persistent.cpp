@@ -19,6 +19,9 @@ class Arguments {
     const DenseStep& first = persistent_.dense.front();
     of.layers = static_cast<int>(first.layers.size());
     of.places = persistent_.places;
+    if (!persistent_.is_on_chip()) {
+      of.workspace = running_.binding.address<float>(persistent_.workspace);
+    }
     for (std::size_t l = 0; l < first.layers.size(); ++l) {
       of.layer[l] = {.on_chip = persistent_.layers[l],
                      .w = at<float>(first.layers[l].w),
@@ -102,9 +105,15 @@ class Arguments {
 }  // namespace
 
 Persistent::Persistent(const Running& running)
-    : running_(running), arguments_(Arguments(running).made()) {
+    : running_(running),
+      arguments_(Arguments(running).made()),
+      shape_{.blocks = running.plan.persistent->blocks,
+             .threads = running.plan.persistent->threads,
+             .shared_bytes =
+                 running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
+             .keep = running.plan.mode.activations == Activations::kept} {
   const PersistentPlan& plan = *running.plan.persistent;
-  prepare_training(plan.shared_bytes);
+  prepare_training(shape_);
   std::vector<OnChipRun> order;
   for (const Run& run : running.workload.order) {
     order.push_back({.first_row = run.first_row, .step = run.step});
@@ -120,12 +129,10 @@ void Persistent::enqueue(std::int64_t first, std::int64_t count) { train(first, 
 void Persistent::issue(std::int64_t run, const Position& /*position*/) const { train(run, 1); }
 
 void Persistent::train(std::int64_t first, std::int64_t count) const {
-  const PersistentPlan& plan = *running_.plan.persistent;
   PersistentArguments arguments = arguments_;
   arguments.first = first;
   arguments.end = first + count;
-  cuda::train(running_.stream(), arguments, plan.threads, plan.shared_bytes,
-              running_.plan.mode.activations == Activations::kept);
+  cuda::train(running_.stream(), arguments, shape_);
 }
 
 }  // namespace crossover::cuda

@@ -20,6 +20,7 @@ class Persistent : public Executor {
 
   const Running& running_;
   PersistentArguments arguments_;
+  TrainingShape shape_;
 };
 
 }  // namespace crossover::cuda

@@ -4,51 +4,56 @@
 // block works off, and what lies between two barriers is all that its warps wait for: twice the
 // layers and one more to a step where memory allows it. Batches come in a step ahead, by
 // asynchronous copies that no thread waits for until the step's end.
+//
+// The same jobs can be done by all multiprocessors, on a workspace in the device's memory that the
+// L2 cache holds, with barriers of the whole grid: each takes a microsecond or so, which a larger
+// network's products outweigh.
 #include "persistent.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 #include "persistent_block.cuh"
 #include "persistent_loss.cuh"
 #include "persistent_products.cuh"
+#include "persistent_team.cuh"
 
 namespace crossover::cuda {
 namespace persistent {
 namespace {
 
 /// Into a buffer; the caller waits for it.
+template <class Team>
 __device__ void load_batch(const PersistentArguments& of, float* shared, const OnChipRun& run,
                            int buffer) {
   const OnChipLayer& first = of.layer[0].on_chip;
   const int next = leading_dimension(first.in);
   float* x = shared + first.x + buffer * of.places.inputs;
-  float* labels = shared + of.places.labels + buffer * of.places.labels_next;
+  auto* labels =
+      reinterpret_cast<std::int32_t*>(shared + of.places.labels + buffer * of.places.labels_next);
   const int batch = of.step[run.step].batch;
   const float* rows = of.inputs + run.first_row * first.in;
-  for (int i = static_cast<int>(threadIdx.x); i < batch * first.in;
-       i += static_cast<int>(blockDim.x)) {
-    __pipeline_memcpy_async(x + i / first.in * next + i % first.in, rows + i, sizeof(float));
+  for (int i = Team::thread(); i < batch * first.in; i += Team::threads()) {
+    Team::copy(x + i / first.in * next + i % first.in, rows + i);
   }
-  for (int b = static_cast<int>(threadIdx.x); b < batch; b += static_cast<int>(blockDim.x)) {
-    __pipeline_memcpy_async(labels + b, of.labels + run.first_row + b, sizeof(std::int32_t));
+  for (int b = Team::thread(); b < batch; b += Team::threads()) {
+    Team::copy(labels + b, of.labels + run.first_row + b);
   }
-  __pipeline_commit();
+  Team::commit_copies();
 }
 
 /// A matrix in the device's memory, and its place on the chip, in the one direction or the other.
 /// The way there also makes zeros of what it is filled up with to `room` rows of vectors.
+template <class Team>
 __device__ void bring(float* on_chip, const float* from, int rows, int room, int columns) {
   const int next = leading_dimension(columns);
-  for (int i = static_cast<int>(threadIdx.x); i < room * next; i += static_cast<int>(blockDim.x)) {
+  for (int i = Team::thread(); i < room * next; i += Team::threads()) {
     const int row = i / next;
     const int column = i % next;
     on_chip[i] = row < rows && column < columns ? from[row * columns + column] : 0.0F;
   }
 }
+template <class Team>
 __device__ void take(float* to, const float* on_chip, int rows, int columns) {
   const int next = leading_dimension(columns);
-  for (int i = static_cast<int>(threadIdx.x); i < rows * columns;
-       i += static_cast<int>(blockDim.x)) {
+  for (int i = Team::thread(); i < rows * columns; i += Team::threads()) {
     to[i] = on_chip[i / columns * next + i % columns];
   }
 }
@@ -125,24 +130,23 @@ __device__ int do_job(const Block& block, const Job& job, int taken) {
 
 /// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers:
 /// without the one, ptxas spills for generations before 90 to leave room for two.
-template <bool keep>
+template <class Team, bool keep>
 __global__ void __launch_bounds__(512, 1)
     train_kernel(const __grid_constant__ PersistentArguments of) {
-  float* shared = dynamic_shared();
+  float* shared = Team::memory(of);
   for_each_parameter(of, shared,
                      [](const float* from, float* on_chip, int rows, int room, int columns) {
-                       bring(on_chip, from, rows, room, columns);
+                       bring<Team>(on_chip, from, rows, room, columns);
                      });
   // What the batches' rows are filled up with is never written again.
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * of.places.inputs;
-       i += static_cast<int>(blockDim.x)) {
+  for (int i = Team::thread(); i < 2 * of.places.inputs; i += Team::threads()) {
     shared[of.layer[0].on_chip.x + i] = 0;
   }
-  __syncthreads();
+  Team::barrier();
   OnChipRun now = of.order[of.first];
-  load_batch(of, shared, now, 0);
-  __pipeline_wait_prior(0);
-  __syncthreads();
+  load_batch<Team>(of, shared, now, 0);
+  Team::wait_for_copies();
+  Team::barrier();
   int buffer = 0;
   for (std::int64_t run = of.first; run < of.end; ++run) {
     const bool another = run + 1 < of.end;
@@ -150,9 +154,9 @@ __global__ void __launch_bounds__(512, 1)
     const int step = static_cast<int>(now.step);
     const Block block{of,
                       shared,
-                      static_cast<int>(blockDim.x) / warp_threads,
-                      static_cast<int>(threadIdx.x) / warp_threads,
-                      static_cast<int>(threadIdx.x) % warp_threads,
+                      Team::threads() / warp_threads,
+                      Team::thread() / warp_threads,
+                      Team::thread() % warp_threads,
                       run,
                       step,
                       of.step[step].batch,
@@ -162,13 +166,13 @@ __global__ void __launch_bounds__(512, 1)
       const Job job = of.step[step].job[j];
       if (job.kind == Job::Kind::barrier) {
         if (j + 1 == of.step[step].jobs) {
-          __pipeline_wait_prior(0);  // each thread for its own copies, before all go on
+          Team::wait_for_copies();  // each thread for its own, before all go on
         }
-        __syncthreads();
+        Team::barrier();
         taken = 0;
       } else if (job.kind == Job::Kind::load) {
         if (another) {
-          load_batch(of, shared, next, 1 - buffer);
+          load_batch<Team>(of, shared, next, 1 - buffer);
         }
       } else {
         taken += do_job<keep>(block, job, taken);
@@ -179,30 +183,42 @@ __global__ void __launch_bounds__(512, 1)
   }
   for_each_parameter(of, shared,
                      [](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
-                       take(to, on_chip, rows, columns);
+                       take<Team>(to, on_chip, rows, columns);
                      });
-  if (of.places.states > 0 && threadIdx.x == 0) {
+  if (of.places.states > 0 && Team::thread() == 0) {
     *of.time += static_cast<std::int32_t>(of.end - of.first);
+  }
+}
+
+/// Calls part(the kernel of that shape, whether it is launched cooperatively).
+template <class Part>
+void with_kernel(const TrainingShape& shape, const Part& part) {
+  if (shape.blocks > 1) {
+    part(shape.keep ? train_kernel<WholeGrid, true> : train_kernel<WholeGrid, false>, true);
+  } else {
+    part(shape.keep ? train_kernel<OneBlock, true> : train_kernel<OneBlock, false>, false);
   }
 }
 
 }  // namespace
 }  // namespace persistent
 
-void prepare_training(std::int64_t shared_bytes) {
-  const auto bytes = static_cast<unsigned>(shared_bytes);
-  allow_shared_bytes(persistent::train_kernel<false>, bytes);
-  allow_shared_bytes(persistent::train_kernel<true>, bytes);
+void prepare_training(const TrainingShape& shape) {
+  persistent::with_kernel(shape, [&](auto* kernel, bool /*cooperative*/) {
+    allow_shared_bytes(kernel, static_cast<unsigned>(shape.shared_bytes));
+  });
 }
 
-void train(cudaStream_t stream, const PersistentArguments& arguments, int threads,
-           std::int64_t shared_bytes, bool keep) {
-  const Grid grid{1, static_cast<unsigned>(threads), static_cast<unsigned>(shared_bytes)};
-  if (keep) {
-    launch(persistent::train_kernel<true>, grid, stream, arguments);
-  } else {
-    launch(persistent::train_kernel<false>, grid, stream, arguments);
-  }
+void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape) {
+  const Grid grid{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads),
+                  static_cast<unsigned>(shape.shared_bytes)};
+  persistent::with_kernel(shape, [&](auto* kernel, bool cooperative) {
+    if (cooperative) {
+      launch_cooperative(kernel, grid, stream, arguments);
+    } else {
+      launch(kernel, grid, stream, arguments);
+    }
+  });
 }
 
 }  // namespace crossover::cuda

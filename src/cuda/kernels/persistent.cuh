@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kernel that trains a small network for many runs: one block of threads, with parameters,
-// optimizer states, activations and gradients in shared memory from the first run to the last.
+// optimizer states, activations and gradients in shared memory from the first run to the last; or
+// as many blocks as there are multiprocessors, with all of it in a workspace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -39,6 +40,7 @@ struct PersistentArguments {
   OnChipStep step[most_on_chip_steps];
   float loss_factor[most_on_chip_steps] = {};  // scale / batch
   OnChipPlaces places;
+  float* workspace = nullptr;  // null: in shared memory
   int layers = 0;
   const OnChipRun* order = nullptr;
   std::int64_t first = 0, end = 0;       // positions of the order
@@ -52,12 +54,18 @@ struct PersistentArguments {
 };
 static_assert(sizeof(PersistentArguments) <= 4096, "what a kernel's parameters hold");
 
-/// Must have been called before train() with as much shared memory.
-void prepare_training(std::int64_t shared_bytes);
+/// How a kernel is launched.
+struct TrainingShape {
+  int blocks = 1, threads = 0;
+  std::int64_t shared_bytes = 0;
+  bool keep = false;  ///< another kernel from the same source, which also writes what
+                      ///< PersistentArguments::kept says
+};
 
-/// `keep`: another kernel from the same source, which also writes what PersistentArguments::kept
-/// says.
-void train(cudaStream_t stream, const PersistentArguments& arguments, int threads,
-           std::int64_t shared_bytes, bool keep);
+/// Must have been called before train() with the same shape.
+void prepare_training(const TrainingShape& shape);
+
+/// Several blocks need a workspace.
+void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape);
 
 }  // namespace crossover::cuda

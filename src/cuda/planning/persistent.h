@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits the training of a small network onto one multiprocessor.
+// Fits the training of a small network into one kernel: onto one multiprocessor or, where it is too
+// large for that, onto several that share the L2 cache.
 #pragma once
 
 #include "../persistent_plan.h"
@@ -17,8 +18,17 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
 /// layer before, for which three of those lie in memory at once; else two.
 std::vector<std::vector<Job>> phases_of(std::size_t layers, bool adamw, bool overlapped);
 
-/// Chooses how a block of so many warps splits the jobs of a phase, and returns an estimate of the
-/// phase's time in clock cycles. It decides nothing but speed.
-double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch, int warps);
+/// The threads that work off a phase.
+struct Team {
+  int warps = 1;
+  int multiprocessors = 1;
+
+  [[nodiscard]] bool is_on_chip() const { return multiprocessors == 1; }
+};
+
+/// Chooses how a team splits the jobs of a phase, and returns an estimate of the phase's time in
+/// clock cycles. It decides nothing but speed.
+double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
+             const Team& team);
 
 }  // namespace crossover::cuda

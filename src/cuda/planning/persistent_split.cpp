@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a block shares out a product: tiles of 1, 2 or 4 times 4 results for a thread, and several
+// How a team shares out a product: tiles of 1, 2 or 4 times 4 results for a thread, and several
 // lanes to a tile where there are fewer tiles than threads. Large tiles read less shared memory for
 // each multiply-add (a 4 x 4 tile one float for two of them, a 1 x 4 tile five floats for four);
 // many lanes shorten the sums that a thread waits for. Estimates from published latencies; no GPU
@@ -40,29 +40,33 @@ Work work_of(const Job& job, const OnChipLayer& layer, int batch) {
   }
 }
 
-/// Of a product on a block: the most of what its multiply-adds, its reads of shared memory and the
+/// Of a product: the most of what its multiply-adds, its reads of shared memory and the
 /// waits of one warp take.
-double cycles_of(const Work& work, int rows, int lanes, int warps) {
+double cycles_of(const Work& work, int rows, int lanes, const Team& team) {
   constexpr double multiply_adds = 128 / warp;  // warps' that a multiprocessor starts each cycle
   constexpr double cycles_of_read = 2;          // of vectors by a warp: many lanes read the same
-  constexpr double latency = 30;                // of a read, and of a shuffle
+  constexpr double latency_of_shuffle = 30;
+  const double latency = team.is_on_chip() ? 30 : 250;  // of a read
   const int tiles = ceil_div(work.rows, rows) * ceil_div(work.columns, tile_columns);
   const int tasks = ceil_div(tiles * lanes, warp);
   const int steps = ceil_div(ceil_div(work.sum, work.step), lanes);
   const double fma = work.vectors ? 16.0 * rows : 4.0 * rows;
   const double reads = work.vectors ? rows + 4 : 2;
   const double shuffles = 4 * rows * std::log2(lanes);
-  const double busy = tasks * (steps * std::max(fma / multiply_adds, reads * cycles_of_read) +
-                               shuffles * cycles_of_read);
-  const double waits = ceil_div(tasks, warps) *
-                       (latency + steps * (latency + fma) + std::log2(lanes) * latency + shuffles);
+  const double busy =
+      tasks *
+      (steps * std::max(fma / multiply_adds, reads * cycles_of_read) + shuffles * cycles_of_read) /
+      team.multiprocessors;
+  const double waits =
+      ceil_div(tasks, team.warps) *
+      (latency + steps * (latency + fma) + std::log2(lanes) * latency_of_shuffle + shuffles);
   return std::max(busy, waits);
 }
 
 }  // namespace
 
 double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
-             int warps) {
+             const Team& team) {
   double sum = 0;
   for (Job& job : phase) {
     const Work work = work_of(job, layers[job.layer], batch);
@@ -75,7 +79,7 @@ double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, in
         break;
       }
       for (int lanes = 1; lanes <= warp; lanes *= 2) {
-        const double cycles = cycles_of(work, rows, lanes, warps);
+        const double cycles = cycles_of(work, rows, lanes, team);
         if (least == 0 || cycles < least) {
           least = cycles;
           job.rows = static_cast<std::uint8_t>(rows);

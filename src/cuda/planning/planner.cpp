@@ -44,7 +44,7 @@ bool is_gradient_of_a_line(const ProductForm& form) {
   return of_gradient && std::min({form.m, form.n, form.k}) == 1;
 }
 
-/// Activations stay on the chip: they have no place in the device's memory, unless they are kept.
+/// Activations stay with the kernel: they have no place of their own, unless they are kept.
 /// So do gradients, whose place is only what a start sets to zero, as of any Program.
 LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
                                 const OnChip& chip) {
@@ -59,6 +59,9 @@ LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& 
   }
   plan.persistent->order =
       places.reserve(std::ssize(workload.order) * static_cast<std::int64_t>(sizeof(OnChipRun)));
+  if (!plan.persistent->is_on_chip()) {
+    plan.persistent->workspace = places.reserve(plan.persistent->bytes);
+  }
   plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
   plan.steps.resize(workload.steps.size());
   return plan;

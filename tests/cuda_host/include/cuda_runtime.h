@@ -32,6 +32,7 @@ enum cudaError_t {
   cudaErrorAssert = 710,
   cudaErrorMisalignedAddress = 716,
   cudaErrorLaunchFailure = 719,
+  cudaErrorCooperativeLaunchTooLarge = 720,
   cudaErrorNotPermitted = 800,
   cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
@@ -194,6 +195,7 @@ namespace cuda_host {
 struct Size {
   unsigned blocks = 1, threads = 1;
   unsigned shared_bytes = 0;
+  bool cooperative = false;  ///< all blocks run at once, and can wait for each other
 };
 
 /// Lets the kernel's launches ask for so many bytes of dynamic shared memory, which without it may

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <source_location>
 #include <tuple>
 #include <utility>
 
@@ -29,6 +30,20 @@ void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
   CROSSOVER_CUDA_CHECK(cuda_host::launch(
       {.blocks = grid.blocks, .threads = grid.threads, .shared_bytes = grid.shared_bytes},
       cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+}
+
+template <class... P, class... A>
+void launch_cooperative(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+  CROSSOVER_CUDA_CHECK(cuda_host::launch(
+      {.blocks = grid.blocks,
+       .threads = grid.threads,
+       .shared_bytes = grid.shared_bytes,
+       .cooperative = true},
+      cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+}
+
+inline void grid_barrier(std::source_location where = std::source_location::current()) {
+  cuda_host::grid_barrier(where);
 }
 
 template <class... P>

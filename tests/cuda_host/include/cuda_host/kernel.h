@@ -81,6 +81,8 @@ Kernel bind(Function function, Arguments arguments) {
 /// Waits for the block; `where` tells barriers apart, so that threads that wait at different ones
 /// are found.
 void barrier(const std::source_location& where);
+/// The same for all blocks of a cooperative launch.
+void grid_barrier(const std::source_location& where);
 
 /// Waits for the warp and returns lane `source`'s value.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
