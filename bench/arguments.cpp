@@ -52,6 +52,17 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to, contests](const std::string& text) {
          to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));
        }},
+      {"--take-turns", "READ,WRITE",
+       "let another program have its turn after each repetition, over these two pipes, as "
+       "./run --with-peers does; rows of the same work alternate",
+       [&to](const std::string& text) {
+         const std::vector<int> pipes =
+             parse_numbers<int>("--take-turns", text, 0, std::numeric_limits<int>::max());
+         if (pipes.size() != 2) {
+           throw UsageError("--take-turns=" + text + " must be two file descriptors");
+         }
+         to.companion = {.from = pipes[0], .to = pipes[1]};
+       }},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
@@ -61,6 +72,8 @@ std::vector<Flag> run_flags(Arguments& to) {
        "print the rows in the order they would be measured, with estimated seconds, and exit; "
        "lists GPU rows even without a GPU",
        [&to](const std::string&) { to.action = Action::plan; }},
+      {"--context", "", "print what result files record beside their rows as JSON and exit",
+       [&to](const std::string&) { to.action = Action::context; }},
       {"--models", "", "list the networks and exit",
        [&to](const std::string&) { to.action = Action::models; }},
       {"--cost", "",
@@ -218,8 +231,13 @@ Arguments parse(const std::vector<std::string>& arguments) {
   }
   resolve_choices(result);
   result.data = networks.data;
+  if (result.companion && result.budget_seconds) {
+    throw UsageError(
+        "--budget plans the time of bench alone, and --take-turns lends it to another program; "
+        "drop one of them");
+  }
   if (result.action == Action::measure || result.action == Action::plan ||
-      result.action == Action::cost) {
+      result.action == Action::context || result.action == Action::cost) {
     const std::vector<std::string> named = result.choices.of("model");
     result.tasks = tasks_for(networks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);

@@ -9,13 +9,14 @@
 
 #include "axes.h"
 #include "choices.h"
+#include "companion.h"
 #include "crossover/catalogue.h"
 #include "flag.h"
 #include "sweeps.h"
 
 namespace crossover::bench {
 
-enum class Action { measure, plan, help, machine, commit, version, models, cost };
+enum class Action { measure, plan, context, help, machine, commit, version, models, cost };
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
@@ -42,6 +43,7 @@ struct Arguments {
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
+  std::optional<CompanionPipes> companion;  ///< takes turns with the rows
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name

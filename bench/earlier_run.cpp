@@ -160,6 +160,7 @@ std::vector<std::string> words_of(const Json& context) {
                                "--benchmark_out_format",
                                "--resume",
                                "--budget",
+                               "--take-turns",
                                "--memory-limit",
                                "--benchmark_format",
                                "--benchmark_color",

@@ -24,9 +24,14 @@ constexpr Rates gpu{.flops_per_second = 5e12,
                     .seconds_per_launch = 5e-6,
                     .seconds_per_iteration = 2e-5};
 
+constexpr double flops_per_second_of_multiprocessor = 1e11;
+
 double iteration_seconds(const Rates& rates, double speed, const ExpectedWork& work) {
+  const double flops_per_second = work.multiprocessors > 0
+                                      ? work.multiprocessors * flops_per_second_of_multiprocessor
+                                      : rates.flops_per_second * speed;
   return rates.seconds_per_iteration + work.launches * rates.seconds_per_launch +
-         work.flops / (rates.flops_per_second * speed) + work.bytes_copied / rates.bytes_per_second;
+         work.flops / flops_per_second + work.bytes_copied / rates.bytes_per_second;
 }
 
 /// Google Benchmark looks for a number of iterations, each time up to ten times the last, before

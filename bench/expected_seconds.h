@@ -18,6 +18,7 @@ struct ExpectedWork {
   double flops = 0;
   double bytes_copied = 0;  ///< between host and device
   double launches = 0;      ///< on a GPU
+  int multiprocessors = 0;  ///< of a GPU that compute; 0: all
   // After each run of the timed loop:
   double bytes_checked = 0;
   // Once:

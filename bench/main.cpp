@@ -69,6 +69,10 @@ int measure(Arguments arguments, const std::vector<std::string>& command, Spent&
     return 0;
   }
   flags.initialize();
+  if (arguments.action == Action::context) {
+    std::cout << context_json(arguments, command, flags, devices).dump(1) << std::endl;
+    return 0;
+  }
   if (flags.lists_only()) {
     for (const PlannedRow& row : plan) {
       std::cout << row.name << "\n";
@@ -109,6 +113,7 @@ int run(const std::vector<std::string>& command, Spent& spent) {
       return 0;
     case Action::measure:
     case Action::plan:
+    case Action::context:
       return measure(arguments, command, spent);
   }
   return exit_usage;

@@ -178,6 +178,10 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   }
   spent_.timed += taken.back().real_accumulated_time;
   spent_.warm_up -= taken.back().real_accumulated_time;
+  if (companion_ != nullptr && !row.is_quiet) {
+    companion_->repeated(name, turn.min_time_seconds);
+    last_.clear();
+  }
   return seconds_of(taken.back());
 }
 
@@ -211,6 +215,9 @@ void Sampler::finish(const std::string& name) {
     runs[i].repetition_index = static_cast<std::int64_t>(i);
   }
   reporter_.add(name, runs);
+  if (companion_ != nullptr && !row.is_quiet) {
+    companion_->finished(name);
+  }
 }
 
 }  // namespace crossover::bench

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "companion.h"
 #include "reporter.h"
 #include "row.h"
 #include "spent.h"
@@ -18,9 +19,15 @@ namespace crossover::bench {
 
 class Sampler {
  public:
-  /// `min_time_seconds`: of one repetition of rows that have none of their own.
-  Sampler(Rows& rows, Reporter& reporter, Spent& spent, double min_time_seconds)
-      : rows_(rows), reporter_(reporter), spent_(spent), min_time_seconds_(min_time_seconds) {}
+  /// `min_time_seconds`: of one repetition of rows that have none of their own. `companion`, where
+  /// there is one, has a turn after each repetition, but of quiet rows.
+  Sampler(Rows& rows, Reporter& reporter, Spent& spent, double min_time_seconds,
+          const Companion* companion = nullptr)
+      : rows_(rows),
+        reporter_(reporter),
+        spent_(spent),
+        min_time_seconds_(min_time_seconds),
+        companion_(companion) {}
 
   /// One more repetition; before its first the row is made and verified. Its seconds per iteration;
   /// none where the row failed or was skipped, now or before (the row's result says why). The first
@@ -51,6 +58,7 @@ class Sampler {
   Reporter& reporter_;
   Spent& spent_;
   double min_time_seconds_;
+  const Companion* companion_;
   std::map<std::string, std::vector<Run>> taken_;
   std::map<std::string, Reported> reported_;
   std::string last_;  ///< whose turn it was

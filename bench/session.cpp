@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "budget.h"
+#include "companion.h"
 #include "context.h"
 #include "refine/earlier.h"
 #include "refine/refine.h"
@@ -155,7 +156,12 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .end = end,
        .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
            flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
-  Sampler sampler(rows, reporter, spent, flags.min_time_seconds());
+  std::optional<Companion> companion;
+  if (arguments.companion) {
+    companion.emplace(*arguments.companion);
+  }
+  Sampler sampler(rows, reporter, spent, flags.min_time_seconds(),
+                  companion ? &*companion : nullptr);
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
@@ -165,7 +171,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     budget.measure(plan, with_networks, closer);
     open = budget.left_open();
   } else {
-    measure_all(plan, rows, sampler, flags.repetitions(), flags.shuffles());
+    measure_all(plan, rows, sampler, flags.repetitions(),
+                flags.shuffles() ? Order::shuffled
+                : companion      ? Order::together
+                                 : Order::planned);
     closer(std::numeric_limits<double>::infinity());
   }
   reporter.finish();
@@ -187,7 +196,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                             {"left_open", open}});
     }
     const bool complete = open.empty();
-    say("results in " + file->finish(complete, complete && unmeasured == 0).string());
+    const std::filesystem::path written = file->finish(complete, complete && unmeasured == 0);
+    if (!companion) {  // which says where its rows and ours are together
+      say("results in " + written.string());
+    }
   }
   return unmeasured == 0;
 }

@@ -8,6 +8,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/benchmark_flags.cpp
   ${CMAKE_CURRENT_LIST_DIR}/budget.cpp
   ${CMAKE_CURRENT_LIST_DIR}/choices.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/companion.cpp
   ${CMAKE_CURRENT_LIST_DIR}/context.cpp
   ${CMAKE_CURRENT_LIST_DIR}/copy.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cost.cpp

@@ -114,6 +114,22 @@ bool is_dense(const TrainingPlan& plan) {
   }
 }
 
+/// Whether a GPU's chip can hold such a network's training: one that has the most shared memory
+/// there is, for the row asks the device at hand.
+bool fits_on_chip(const TrainingPlan& plan) {
+  const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
+  try {
+    static_cast<void>(
+        cuda_launches(fuse(training_epoch(plan.task.model, step)),
+                      {.precision = plan.options.precision, .execution = Execution::persistent}));
+    return plan.options.accumulate == 1;
+  } catch (const Unsupported&) {
+    return false;
+  } catch (const std::overflow_error&) {
+    return false;
+  }
+}
+
 /// The same for programs that run as one of the row was chosen to.
 Target as_chosen(Target target, const Configuration& chosen) {
   if (!chosen.empty()) {
@@ -248,7 +264,7 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
-  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes());
+  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes(plan));
 }
 
 /// Of the sweep's executions a network with other layers than linear ones has none but eager; those
@@ -271,15 +287,24 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
   return eager;
 }
 
-std::vector<Configuration> Training::gpu_modes() const {
+/// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
+std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  const bool asked_for =
+      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
+  if (!asked_for && !fits_on_chip(plan)) {
+    std::erase_if(modes, [](const Configuration& mode) {
+      return options_of(mode).execution == Execution::persistent;
+    });
+  }
   if (iteration_ == Iteration::step) {
-    // A graph is that of the step. A large step hides how its batch is copied, so that the best and
-    // no copy do, unless others are asked for.
+    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
+    // that the best and no copy do, unless others are asked for.
     const bool every_placement = arguments_.sweep.name == "full" || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);
       return options.execution == Execution::graph_epoch ||
+             options.execution == Execution::persistent ||
              (!every_placement &&
               (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
@@ -304,8 +329,12 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     try {
       const Workload step = fuse(training_epoch(plan.task.model, one_batch));
-      work.launches = rows / static_cast<double>(one_batch.rows) *
-                      static_cast<double>(cuda_launches(step, target.options));
+      work.launches = static_cast<double>(cuda_launches(step, target.options));
+      if (target.options.execution == Execution::persistent) {
+        work.multiprocessors = 1;
+      } else {
+        work.launches *= rows / static_cast<double>(one_batch.rows);
+      }
     } catch (const std::overflow_error&) {
       work.launches = 0;  // no memory holds it: the row itself will say so
     } catch (const Unsupported&) {

@@ -87,9 +87,10 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
 }
 
 void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
-                 bool shuffled) {
+                 Order order) {
+  const bool shuffled = order == Order::shuffled;
   std::mt19937 random(std::random_device{}());
-  std::vector<std::vector<std::string>> groups = turns(plan, rows, shuffled);
+  std::vector<std::vector<std::string>> groups = turns(plan, rows, order != Order::planned);
   if (shuffled) {
     std::shuffle(groups.begin(), groups.end(), random);
   }

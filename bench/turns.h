@@ -30,9 +30,14 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
                 const std::function<bool(const std::string& name)>& may_go_on,
                 std::mt19937* random = nullptr);
 
-/// The rows of a plan, in its order. `shuffled`: all that do the same work take turns, each round
-/// in another order, and what does different work is measured in random order.
+enum class Order {
+  planned,   ///< neighbours of the plan on several devices take turns
+  together,  ///< all neighbours that do the same work do
+  shuffled,  ///< so do they, each round in another order, and the work comes in random order
+};
+
+/// The rows of a plan, in that order.
 void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
-                 bool shuffled);
+                 Order order);
 
 }  // namespace crossover::bench

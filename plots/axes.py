@@ -166,6 +166,14 @@ class Axes:
         )
 
 
+PEERS = {"torch-cpu": "cpu", "torch-cuda": "cuda"}  # device → where it computes
+
+
+def is_of_peer(configuration: Configuration) -> bool:
+    """Whether another framework than bench measured that row."""
+    return configuration.get(_DEVICE, "") in PEERS
+
+
 # The order is that of labels. Keys, roles and values are bench's; a test holds them equal.
 BUILT_IN = Axes(
     [
@@ -194,10 +202,15 @@ BUILT_IN = Axes(
         Axis(
             "device",
             "how",
-            ("cpu", "cuda"),
+            ("cpu", "cuda", "torch-cpu", "torch-cuda"),
             "device that computes",
             BARE,
-            {"cpu": "CPU", "cuda": "GPU"},
+            {
+                "cpu": "CPU",
+                "cuda": "GPU",
+                "torch-cpu": "PyTorch on the CPU",
+                "torch-cuda": "PyTorch on the GPU",
+            },
             is_common=True,
             ladder=(),
         ),
@@ -266,6 +279,28 @@ BUILT_IN = Axes(
             "how a GPU's convolutions choose their algorithm",
             phrase="{} convolutions",
             words={"benchmark": "cudnn.benchmark"},
+        ),
+        Axis(
+            "layout",
+            "how",
+            ("default", "channels-last"),
+            "memory format of PyTorch's images",
+            phrase="{} layout",
+            words={"channels-last": "channels last"},
+        ),
+        Axis(
+            "compiler",
+            "how",
+            ("none", "inductor"),
+            "what torch.compile compiles the network with",
+            words={"inductor": "torch.compile"},
+        ),
+        Axis(
+            "pages",
+            "how",
+            ("default", "huge"),
+            "pages of PyTorch's memory on the CPU",
+            phrase="{} pages",
         ),
     ]
 )

@@ -23,7 +23,8 @@ _SEVEN_FAMILIES = ("Peak", "Minibatch")
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
 _ALLOWED = re.compile(
-    r"--(sweep|cuda|out|memory-limit|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?", re.DOTALL
+    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    re.DOTALL,
 )
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
@@ -36,7 +37,7 @@ def faults(file: File) -> list[str]:
 
 def praise(file: File) -> str:
     """What makes `file` fit, in a phrase that names every row that failed."""
-    rows = file.rows
+    rows = (*file.rows, *file.peers)
     failed = [row for row in rows if row.failure and row.failure.outcome == "failed"]
     skipped = sum(row.failure is not None for row in rows) - len(failed)
     flagged = sum(bool(row.warnings) for row in rows)
@@ -104,7 +105,9 @@ def _row_faults(file: File) -> Iterator[str]:
             f"{len(few)} {family} rows have fewer than {fewest} repetitions, such as "
             f"{printable(few[0].name)}: measure again"
         )
-    unnamed = [row for row in file.rows if row.failure and not row.failure.message.strip()]
+    unnamed = [
+        row for row in (*file.rows, *file.peers) if row.failure and not row.failure.message.strip()
+    ]
     if unnamed:
         yield (
             f"{len(unnamed)} rows failed without a reason, such as {printable(unnamed[0].name)}: "

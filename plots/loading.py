@@ -14,7 +14,7 @@ from typing import Any
 # jsonschema says the same but needs 25 times as long: 150 s for 200 files of 500 samples.
 import fastjsonschema
 
-from plots.axes import BUILT_IN
+from plots.axes import BUILT_IN, is_of_peer
 from plots.entries import rows_of
 from plots.parallel import Map, in_process
 from plots.refinements import refinement_of
@@ -102,6 +102,7 @@ def file_of(path: Path, document: dict[str, Any]) -> File:
     context = document["context"]
     crossover = context["crossover"]
     _check_parts(path, document)
+    rows = rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ())))
     return File(
         path=path,
         date=_date(path, context["date"]),
@@ -109,8 +110,9 @@ def file_of(path: Path, document: dict[str, Any]) -> File:
         machine=_machine(crossover["machine"]),
         software=_software(crossover["software"]),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
-        rows=rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ()))),
+        rows=tuple(row for row in rows if not is_of_peer(row.configuration)),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
+        peers=tuple(row for row in rows if is_of_peer(row.configuration)),
     )
 
 

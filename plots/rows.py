@@ -219,7 +219,8 @@ class Refinement:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One valid result file; `complete` is False where the run ended before its last row."""
+    """One valid result file; `complete` is False where the run ended before its last row. `rows`
+    are bench's, `peers` those that other frameworks measured of the same work."""
 
     path: Path
     date: datetime
@@ -229,6 +230,7 @@ class File:
     run: Run
     rows: tuple[Row, ...]
     refinements: tuple[Refinement, ...] = ()
+    peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
 
     @property
     def ended(self) -> str:

@@ -48,6 +48,12 @@ TEST(CudaRunMode, MakesOneGraphOfAnOrderOnlyWhereNothingComesBetween) {
   }
 }
 
+TEST(CudaRunMode, StagesNothingForAKernelThatReadsTheDataSet) {
+  const RunMode mode = choose_run_mode({.execution = Execution::persistent});
+  EXPECT_TRUE(mode.in_place);
+  EXPECT_EQ(mode.buffers, 0);
+}
+
 TEST(CudaRunMode, IsNoneOfTheCpusExecutions) {
   EXPECT_THROW(choose_run_mode({.execution = Execution::fused}), Unsupported);
   EXPECT_THROW(choose_run_mode({.execution = Execution::automatic}), Unsupported);

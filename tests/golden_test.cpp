@@ -93,6 +93,24 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuGolden,
                                           testing::ValuesIn(gpu_modes())),
                          labelled);
 
+/// One kernel for the epoch, of networks that fit on a multiprocessor of the GPU at hand.
+class GpuPersistent : public testing::TestWithParam<Golden> {};
+
+TEST_P(GpuPersistent, Trajectory) {
+  on_gpu([](const Backend& gpu, Form form) {
+    if (form == Form::plain) {
+      return;  // it takes what fuse() made
+    }
+    try {
+      expect_trajectory(GetParam(), form, gpu, {.execution = Execution::persistent});
+    } catch (const Unsupported& missing) {
+      GTEST_SKIP() << missing.what();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuPersistent, testing::ValuesIn(golden_mlps()), labelled);
+
 class CpuBf16 : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuBf16, IsVerified) {

@@ -193,6 +193,7 @@ def test_cost_of_a_small_network() -> None:
         **dict.fromkeys(("pageable", "pinned", "pinned-async"), 3 * 9),
     }
     assert launches["cuda"]["graph-epoch"] == {"resident": 3 * 7}
+    assert launches["cuda"]["persistent"] == {"resident": 1}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
     }
     placements = {"resident", "pageable", "pinned", "pinned-async"}
     assert ways == {(e, p) for e in ("eager", "graph") for p in placements} | {
-        ("graph-epoch", "resident")
+        ("graph-epoch", "resident"),
+        ("persistent", "resident"),
     }
     gpu = epochs["context"]["crossover"]["machine"]["gpu"]
     assert gpu.pop("start_seconds") > 0

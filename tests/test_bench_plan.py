@@ -88,7 +88,7 @@ def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
     first = [row for row in rows if row.phase in ("ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
-    ways = {"eager", "graph", "graph-epoch"}
+    ways = {"eager", "graph", "graph-epoch", "persistent"}
     assert {value for f, _, axis, value in shown if (f, axis) == ("Epoch", "execution")} == ways
     for family in ("Epoch", "Gemm", "Layer"):
         precisions = {value for f, _, axis, value in shown if (f, axis) == (family, "precision")}
@@ -109,7 +109,7 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> N
             for row in axes
             if row["model"] == network and row["device"] == "cuda" and row["precision"] == "f32"
         }
-        assert len(on_gpu) == 9
+        assert len(on_gpu) == (9 if network == "disc-12" else 10), "no chip holds disc-12"
         threads = {
             row["cpu_threads"] for row in axes if row["model"] == network and row["device"] == "cpu"
         }

@@ -18,12 +18,10 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     folder = tmp_path / ".venv"
     for name in ("requirements.txt", "requirements-test.txt"):
         (tmp_path / name).write_text("numpy==1\n", encoding="utf-8")
-    monkeypatch.setattr(environment, "VENV", folder)
-    monkeypatch.setattr(environment, "PYTHON", folder / "bin" / "python")
+    monkeypatch.setattr(environment, "MAIN", environment.Environment(folder))
     monkeypatch.setattr(environment, "FOR_RUN", (tmp_path / "requirements.txt",))
     both = (*environment.FOR_RUN, tmp_path / "requirements-test.txt")
     monkeypatch.setattr(environment, "FOR_TEST", both)
-    monkeypatch.setattr(environment, "STAMP", folder / "complete.json")
     done: list[str] = []
 
     def run_logged(what: str, *_: object) -> list[str]:
@@ -66,35 +64,35 @@ def test_the_tests_packages_are_added_once_and_stay(venv: list[str]) -> None:
 
 
 def _lose_stamp() -> None:
-    environment.STAMP.unlink()
+    environment.MAIN.stamp.unlink()
 
 
 def _break_stamp() -> None:
-    environment.STAMP.write_text("{", encoding="utf-8")
+    environment.MAIN.stamp.write_text("{", encoding="utf-8")
 
 
 def _lose_interpreter() -> None:
-    environment.PYTHON.unlink()
+    environment.MAIN.python.unlink()
 
 
 def _change_interpreter() -> None:
-    script(environment.PYTHON, f"print('3.12\\n{environment.VENV}')")
+    script(environment.MAIN.python, f"print('3.12\\n{environment.MAIN.folder}')")
 
 
 def _move_repository() -> None:
-    content = json.loads(environment.STAMP.read_text(encoding="utf-8"))
+    content = json.loads(environment.MAIN.stamp.read_text(encoding="utf-8"))
     content["prefix"] = "/elsewhere/.venv"
-    environment.STAMP.write_text(json.dumps(content), encoding="utf-8")
+    environment.MAIN.stamp.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _replace_by_file() -> None:
-    environment._remove()
-    environment.VENV.write_text("", encoding="utf-8")
+    environment.MAIN.remove()
+    environment.MAIN.folder.write_text("", encoding="utf-8")
 
 
 def _replace_by_dangling_link() -> None:
-    environment._remove()
-    environment.VENV.symlink_to("/nowhere/at/all")
+    environment.MAIN.remove()
+    environment.MAIN.folder.symlink_to("/nowhere/at/all")
 
 
 @pytest.mark.parametrize(
@@ -121,11 +119,11 @@ def test_an_unsound_environment_is_made_anew(venv: list[str], damage: Callable[[
 def test_an_interrupted_installation_is_not_taken_for_whole(
     venv: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise console.Stopped(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(environment, "_pip_install", interrupted)
+        patch.setattr(environment.Environment, "_pip_install", interrupted)
         with pytest.raises(console.Stopped):
             environment.ensure(environment.FOR_RUN)
     environment.ensure(environment.FOR_RUN)
@@ -139,11 +137,11 @@ def test_a_failed_addition_leaves_the_environment_sound(
     more = tmp_path / "requirements-cuda.txt"
     more.write_text("nvidia-cublas==13\n", encoding="utf-8")
 
-    def no_network(_: object) -> None:
+    def no_network(*_: object) -> None:
         raise console.CommandFailed("pip install", 1, ["no network"], tmp_path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(environment, "_pip_install", no_network)
+        patch.setattr(environment.Environment, "_pip_install", no_network)
         with pytest.raises(console.CommandFailed):
             environment.ensure((more,))
     environment.ensure(environment.FOR_RUN)
@@ -153,7 +151,7 @@ def test_a_failed_addition_leaves_the_environment_sound(
 
 
 def test_requirements_are_pinned() -> None:
-    for path in (*environment.FOR_TEST, *environment.FOR_CUDA):
+    for path in (*environment.FOR_TEST, *environment.FOR_CUDA, *environment.FOR_PEERS):
         lines = path.read_text(encoding="utf-8").splitlines()
         pins = [line for line in lines if line and not line.startswith("#")]
         assert pins

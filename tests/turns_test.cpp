@@ -2,9 +2,14 @@
 // Whose turn it is among rows of the same work, on devices that compute nothing.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <array>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,7 +59,7 @@ class Turns : public testing::Test {
     shown_[plan_.back().name] = shown;
   }
 
-  Names measured(bool shuffled = false) {
+  Names measured(Order order = Order::planned, const Companion* companion = nullptr) {
     Spent spent;
     Names names;
     for (const PlannedRow& planned : plan_) {
@@ -63,8 +68,8 @@ class Turns : public testing::Test {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
-    Sampler sampler(rows_, reporter, spent, min_time_seconds);
-    measure_all(plan_, rows_, sampler, repetitions, shuffled);
+    Sampler sampler(rows_, reporter, spent, min_time_seconds, companion);
+    measure_all(plan_, rows_, sampler, repetitions, order);
     testing::internal::GetCapturedStdout();
     testing::internal::GetCapturedStderr();
     unmeasured_ = reporter.unmeasured();
@@ -146,7 +151,91 @@ TEST_F(Turns, FollowEachOtherOnOneDevice) {
 TEST_F(Turns, AlternateOnOneDeviceWhereTheyAreShuffled) {
   add("cpu", "disc-2", 1);
   add("cpu", "disc-2", 2);
-  EXPECT_GE(without_repeats(measured(true)).size(), 4U);  // each round has both
+  EXPECT_GE(without_repeats(measured(Order::shuffled)).size(), 4U);  // each round has both
+}
+
+TEST_F(Turns, AlternateOnOneDeviceWhereTheyGoTogether) {
+  add("cpu", "disc-2", 1);
+  add("cpu", "disc-2", 2);
+  add("cpu", "disc-3");
+  EXPECT_EQ(without_repeats(measured(Order::together)),
+            (Names{"cpu disc-2", "cpu disc-2 2", "cpu disc-2", "cpu disc-2 2", "cpu disc-2",
+                   "cpu disc-2 2", "cpu disc-3"}));
+}
+
+/// A program at the other end of two pipes, which answers so many lines and then ends.
+class Other {
+ public:
+  explicit Other(int answers) {
+    EXPECT_EQ(pipe(to_it_.data()), 0);
+    EXPECT_EQ(pipe(from_it_.data()), 0);
+    thread_ = std::thread([this, answers] { serve(answers); });
+  }
+  ~Other() { end(); }
+  Other(const Other&) = delete;
+  Other& operator=(const Other&) = delete;
+
+  [[nodiscard]] CompanionPipes pipes() const { return {.from = from_it_[0], .to = to_it_[1]}; }
+
+  /// What it was told, when it has ended.
+  Names end() {
+    if (thread_.joinable()) {
+      close(to_it_[1]);
+      thread_.join();
+      close(from_it_[0]);
+    }
+    return told_;
+  }
+
+ private:
+  void serve(int answers) {
+    std::string line;
+    for (char got = 0; answers > 0 && read(to_it_[0], &got, 1) == 1;) {
+      if (got != '\n') {
+        line += got;
+        continue;
+      }
+      told_.push_back(std::exchange(line, {}));
+      --answers;
+      EXPECT_EQ(write(from_it_[1], "go on\n", 6), 6);
+    }
+    close(from_it_[1]);
+    close(to_it_[0]);
+  }
+
+  std::array<int, 2> to_it_{}, from_it_{};
+  Names told_;
+  std::thread thread_;
+};
+
+std::string repeated(const std::string& row) {
+  return R"({"min_time_seconds":1e-06,"repeated":")" + row + R"("})";
+}
+
+std::string finished(const std::string& row) { return R"({"finished":")" + row + R"("})"; }
+
+TEST_F(Turns, AreACompanionsAfterEachRepetitionOfARow) {
+  add("cpu", "disc-2");
+  add("cpu", "disc-3");
+  add("cpu", "disc-4");
+  failing_ = "cpu disc-3";
+  rows_[plan_[2].name].is_quiet = true;
+  Other other(100);
+  const Companion companion(other.pipes());
+  measured(Order::together, &companion);
+  const std::string first = plan_[0].name;
+  const std::string second = plan_[1].name;
+  EXPECT_EQ(other.end(), (Names{repeated(first), repeated(first), repeated(first), finished(first),
+                                finished(second)}));
+}
+
+TEST_F(Turns, EndWithTheCompanion) {
+  add("cpu", "disc-2");
+  Other other(2);
+  const Companion companion(other.pipes());
+  EXPECT_THROW(measured(Order::together, &companion), std::runtime_error);
+  testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
 }
 
 TEST_F(Turns, AreLeftByARowThatFails) {

@@ -49,6 +49,19 @@ def for_run(mode: str) -> cuda.Choice:
     return cuda.choose(mode)
 
 
+def for_peers() -> Path:
+    """The interpreter of an environment with PyTorch."""
+    try:
+        environment.PEERS.ensure(environment.FOR_PEERS)
+    except CommandFailed as failure:
+        raise Failure(
+            f"{failure}\nPyTorch could not be installed: check that the Python package index can "
+            "be reached and that 6 GB are free, or name an interpreter that has torch: "
+            "--with-peers=PYTHON"
+        ) from None
+    return environment.PEERS.python
+
+
 def for_test(mode: str) -> cuda.Choice:
     packages.ensure(packages.FOR_TEST)
     _python_packages(environment.FOR_TEST)

@@ -26,7 +26,8 @@ GPU_COLOURS = {
 }
 DASHES: tuple[Dash, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-_EXECUTIONS = {"graph": 0, "eager": 1, "graph-epoch": 3, "async": 0, "sync": 1}  # places in DASHES
+# Places in DASHES:
+_EXECUTIONS = {"graph": 0, "eager": 1, "persistent": 2, "graph-epoch": 3, "async": 0, "sync": 1}
 _OWN = {"device", "cpu_threads", "data", "memory", "execution", "mode"}  # said by colour and dash
 
 

@@ -16,6 +16,7 @@ from plots.commands import (
     compare,
     convert,
     crossover,
+    peers,
     predict,
     report,
     shi,
@@ -33,4 +34,5 @@ COMMANDS: tuple[ModuleType, ...] = (
     predict,
     compare,
     shi,
+    peers,
 )

@@ -19,7 +19,7 @@ import numpy as np
 
 REPETITIONS = 9
 # An axis that only a file knows.
-LAYOUT = {"key": "layout", "role": "how", "values": ["plain", "blocked"], "description": "of data"}
+TILING = {"key": "tiling", "role": "how", "values": ["plain", "blocked"], "description": "of data"}
 ROWS = {"disc": 1000, "heart": 709, "fcn": 4096, "mlp": 1000}
 MODELS = {  # model: (parameters, batch size)
     **{

@@ -131,7 +131,7 @@ def test_of_many_batches_those_that_differ_most_are_named(told):
 
 @pytest.mark.slow
 def test_long_names_make_no_long_answer(write):
-    way = {"layout": "y" * 10_000}
+    way = {"tiling": "y" * 10_000}
     configurations = [
         {**each, **(way if each["device"] == "cuda" else {})}
         for batch in (10, 20, 50, 100, 200)
@@ -140,7 +140,7 @@ def test_long_names_make_no_long_answer(write):
     entries = epochs(
         configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
     )
-    axes = ({**synthetic.LAYOUT, "values": ["plain", "y" * 10_000]},)
+    axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
     document = synthetic.document(entries, gpu="synthetic GPU", axes=axes)
     file = loading.load_file(write(document))
     said = sentences(file, comparisons(file))

@@ -246,7 +246,7 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
     entries = []
     for model in ("disc-3", "disc-12"):
         for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
-            changed = {**side, "precision": HOSTILE, "layout": "y" * 10_000}
+            changed = {**side, "precision": HOSTILE, "tiling": "y" * 10_000}
             if side["device"] == "cuda":
                 changed |= {"execution": HOSTILE, "data": HOSTILE}
             for batch in ("10", HOSTILE):
@@ -260,7 +260,7 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
                     }
                     for entry in synthetic.samples(side, quality=[HOSTILE])
                 ]
-    axes = ({**synthetic.LAYOUT, "values": [HOSTILE], "description": HOSTILE},)
+    axes = ({**synthetic.TILING, "values": [HOSTILE], "description": HOSTILE},)
     document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)
     file = loading.load_file(write(document))
     found = comparisons(file)

@@ -68,7 +68,7 @@ def whole() -> dict[str, Any]:
     entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.030, 0.010, 0.020])
     entries.append(synthetic.aggregate(entries[-3:]))
     entries.append(synthetic.failure(synthetic.gpu_configuration("heart"), "no memory", "skipped"))
-    return synthetic.document(entries, gpu="synthetic GPU", axes=(synthetic.LAYOUT,))
+    return synthetic.document(entries, gpu="synthetic GPU", axes=(synthetic.TILING,))
 
 
 @cache

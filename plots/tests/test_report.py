@@ -473,13 +473,13 @@ def test_labels_say_what_differs(sweep):
 def test_labels_name_precision_and_execution_where_they_differ(write):
     base = synthetic.cpu_configuration("disc-3", 1)
     entries = []
-    for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"layout": "blocked"}):
+    for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"tiling": "blocked"}):
         entries += synthetic.samples({**base, **changes})
-    file = loading.load_file(write(synthetic.document(entries, axes=(synthetic.LAYOUT,))))
+    file = loading.load_file(write(synthetic.document(entries, axes=(synthetic.TILING,))))
     assert sorted(series_labels(file.rows).values()) == [
         "CPU, bf16, eager, 1 thread",
         "CPU, f32, eager, 1 thread",
-        "CPU, f32, eager, 1 thread, layout blocked",
+        "CPU, f32, eager, 1 thread, tiling blocked",
         "CPU, f32, fused, 1 thread",
     ]
 

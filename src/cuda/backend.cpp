@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -31,6 +32,12 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
   std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", device.pciDomainID, device.pciBusID,
                 device.pciDeviceID);
   return text.data();
+}
+
+OnChip on_chip(const cudaDeviceProp& device) {
+  OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin)};
+  chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
+  return chip;
 }
 
 class GpuPlan : public Plan {
@@ -73,7 +80,8 @@ class GpuPlan : public Plan {
   void make(Products& products, Convolutions& convolutions) {
     plan_ = make_plan(
         workload_, options_, [&](const ProductForm& form) { return products.supports(form); },
-        [&](const ConvolutionForm& form) { return convolutions.supports(form); });
+        [&](const ConvolutionForm& form) { return convolutions.supports(form); },
+        on_chip(device_.properties));
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
   }

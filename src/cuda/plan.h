@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "crossover/backend.h"
 #include "crossover/step.h"
 #include "launches/launch.h"
+#include "persistent_plan.h"
 #include "planning/layouts.h"
 #include "product_form.h"
 #include "run_mode.h"
@@ -46,9 +48,10 @@ struct LaunchPlan {
   std::int64_t run = 0;           ///< place of the i64 counter of runs
   std::int64_t workspace = 0;     ///< place of the libraries'
   std::int64_t workspace_bytes = 0;
-  std::int64_t bytes = 0;  ///< of the whole device block
-  Id loss = none;          ///< the tensor that loss_every_step reads
-  std::vector<StepPlan> steps;
+  std::int64_t bytes = 0;       ///< of the whole device block
+  Id loss = none;               ///< the tensor that loss_every_step reads
+  std::vector<StepPlan> steps;  ///< without launches where one kernel runs all of them:
+  std::optional<PersistentPlan> persistent;
 
   const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
@@ -79,10 +82,11 @@ constexpr std::int64_t factors_bytes = 256;
 
 /// The Workload must have been check()ed. A product or a convolution that the library refuses with
 /// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
-/// refuses the plain one.
+/// refuses the plain one, and as plan_persistent() does, to which the device is `chip`.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports,
-                     const SupportsConvolution& convolutions = any_convolution);
+                     const SupportsConvolution& convolutions = any_convolution,
+                     const OnChip& chip = {});
 
 /// What the device starts one by one in a pass over the whole order: see Program::launches().
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);

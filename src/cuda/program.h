@@ -39,6 +39,7 @@ class CudaProgram : public Program {
 
  private:
   StepSeconds profile_step(int index, double between_events);
+  StepSeconds profile_order(double between_events);
 
   const Workload workload_;
   const LaunchPlan plan_;

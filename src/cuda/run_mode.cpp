@@ -11,9 +11,8 @@ void require_of_gpu(Execution execution) {
     case Execution::eager:
     case Execution::graph:
     case Execution::graph_epoch:
-      return;
     case Execution::persistent:
-      throw Unsupported("the GPU backend has no persistent kernels yet");
+      return;
     case Execution::fused:
     case Execution::automatic:
       break;
@@ -38,7 +37,8 @@ RunMode choose_run_mode(const CompileOptions& options) {
   mode.in_place = mode.is_resident() && mode.execution != Execution::graph;
   if (mode.placement == Placement::pinned_async) {
     mode.buffers = 2;
-  } else if (!mode.is_resident() || mode.execution != Execution::eager) {
+  } else if (!mode.is_resident() || mode.execution == Execution::graph ||
+             mode.execution == Execution::graph_epoch) {
     mode.buffers = 1;
   }
   return mode;

@@ -20,8 +20,10 @@ struct Device {
   int count = 1;
   int driver_version = 13000;  ///< 0: no driver
   int runtime_version = 13000;
-  int major = 9;         ///< of the compute capability
-  bool has_code = true;  ///< the program holds kernels for it
+  int major = 9;                                       ///< of the compute capability
+  bool has_code = true;                                ///< the program holds kernels for it
+  int threads = 1024;                                  ///< of a block
+  std::size_t shared_bytes = std::size_t{227} << 10U;  ///< of a block, with the kernel's consent
   std::size_t bytes = std::size_t{1} << 30U;
   std::size_t bytes_of_others = 0;  ///< taken by other processes
   std::size_t library_bytes = 0;    ///< that cublasLtCreate must find free

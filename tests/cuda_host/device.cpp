@@ -171,11 +171,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   static_cast<void>(std::snprintf(properties->name, sizeof(properties->name), "Emulated GPU"));
   properties->totalGlobalMem = state().device.bytes;
-  properties->sharedMemPerBlock = 48U << 10U;
+  properties->sharedMemPerBlock = static_cast<std::size_t>(shared_bytes_without_consent);
+  properties->sharedMemPerBlockOptin = state().device.shared_bytes;
   properties->regsPerBlock = 65536;
   properties->warpSize = warpSize;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
+  properties->maxThreadsPerBlock = state().device.threads;
+  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = state().device.threads;
   properties->maxThreadsDim[2] = 64;
   properties->maxGridSize[0] = 2147483647;
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;

@@ -181,6 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
             Mode{Placement::resident, Execution::eager, false, "resident_eager"},
             Mode{Placement::resident, Execution::graph, true, "resident_graph_each_loss"},
             Mode{Placement::resident, Execution::graph_epoch, false, "resident_graph_epoch"},
+            Mode{Placement::resident, Execution::persistent, false, "resident_persistent"},
             Mode{Placement::pageable, Execution::eager, true, "pageable_eager_each_loss"},
             Mode{Placement::pinned, Execution::graph, false, "pinned_graph"},
             Mode{Placement::pinned_async, Execution::eager, false, "pinned_async_eager"},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_pipeline_primitives.h>
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -98,6 +99,80 @@ TEST(EmulatedKernel, ShufflesMeet) {
   const OnDevice<double> all(std::vector<double>(32));
   ASSERT_EQ(run(sum_across, {1, 32}, nullptr, all.data), cudaSuccess);
   EXPECT_THAT(all.values(), Each(496));
+}
+
+/// What a block finds in the last of its launch's shared memory, which it then writes to.
+__global__ void take_over_last(float* to, unsigned count) {
+  auto* values = static_cast<float*>(dynamic_shared());
+  to[blockIdx.x] = values[count - 1];
+  values[count - 1] = 1;
+}
+
+TEST(EmulatedKernel, HasTheSharedMemoryOfItsLaunch) {
+  const OnDevice<float> found({0, 0, 0});
+  constexpr unsigned count = 1000;
+  ASSERT_EQ(run(take_over_last, {3, 1, count * 4}, nullptr, found.data, count), cudaSuccess);
+  for (const float value : found.values()) {
+    EXPECT_TRUE(std::isnan(value)) << value;
+  }
+}
+
+TEST(EmulatedKernel, MustBeAllowedMuchSharedMemory) {
+  const OnDevice<float> found({0});
+  const auto launched = [&](unsigned bytes) {
+    return run(take_over_last, {1, 1, bytes}, nullptr, found.data, bytes / 4);
+  };
+  const auto* kernel = reinterpret_cast<const void*>(take_over_last);
+  const auto most = static_cast<unsigned>(device().shared_bytes);
+  EXPECT_EQ(launched(48U << 10U), cudaSuccess);
+  EXPECT_EQ(launched(49U << 10U), cudaErrorInvalidValue);
+  EXPECT_EQ(allow_shared_bytes(kernel, 50U << 10U), cudaSuccess);
+  EXPECT_EQ(launched(49U << 10U), cudaSuccess);
+  EXPECT_EQ(launched(51U << 10U), cudaErrorInvalidValue);
+  EXPECT_EQ(allow_shared_bytes(kernel, most + 1), cudaErrorInvalidValue);
+  EXPECT_EQ(allow_shared_bytes(kernel, most), cudaSuccess);
+  EXPECT_EQ(launched(most), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+/// Each thread copies a number through shared memory, and waits for it or not.
+__global__ void copy_through(float* to, const float* from, bool waits_in_time) {
+  auto* values = static_cast<float*>(dynamic_shared());
+  __pipeline_memcpy_async(values + threadIdx.x, from + threadIdx.x, sizeof(float));
+  __pipeline_commit();
+  if (waits_in_time) {
+    __pipeline_wait_prior(0);
+  }
+  __syncthreads();
+  to[threadIdx.x] = values[blockDim.x - 1 - threadIdx.x];
+  __pipeline_wait_prior(0);
+}
+
+TEST(EmulatedKernel, AsynchronousCopiesAreThereAfterTheWait) {
+  const OnDevice<float> from(std::vector<float>(64, 2));
+  const OnDevice<float> to(std::vector<float>(64));
+  ASSERT_EQ(run(copy_through, {1, 64, 256}, nullptr, to.data, from.data, true), cudaSuccess);
+  EXPECT_THAT(to.values(), Each(2));
+  ASSERT_EQ(run(copy_through, {1, 64, 256}, nullptr, to.data, from.data, false), cudaSuccess);
+  const auto values = to.values();
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
+}
+
+__global__ void never_wait(int* from) {
+  __pipeline_memcpy_async(static_cast<int*>(dynamic_shared()) + threadIdx.x, from, sizeof(int));
+}
+
+__global__ void copy_two_bytes(int* from) { __pipeline_memcpy_async(dynamic_shared(), from, 2); }
+
+TEST(EmulatedKernel, AsynchronousCopiesHaveRules) {
+  const OnDevice<int> memory({0});
+  ASSERT_EQ(run(copy_two_bytes, {1, 1, 256}, nullptr, memory.data), cudaSuccess);
+  cudaDeviceSynchronize();
+  EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("an asynchronous copy of 2 bytes")));
+  ASSERT_EQ(run(never_wait, {1, 64, 256}, nullptr, memory.data), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  EXPECT_THAT(take_violations(),
+              ElementsAre(HasSubstr("ends without having waited for its asynchronous copies")));
 }
 
 __global__ void leave_early(int*) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "apart.h"
+#include "async_copies.h"
 #include "block.h"
 #include "memory.h"
 #include "shared_memory.h"
@@ -19,9 +20,11 @@ void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& m
   gridDim = dim3(size.blocks);
   blockDim = dim3(size.threads);
   const auto run = [&](unsigned block) {
-    spoil_shared_memory();
+    spoil_shared_memory(size.shared_bytes);
+    forget_async_copies();
     blockIdx = {block, 0, 0};
-    return run_block(kernel.thread, size.threads);
+    std::string error = run_block(kernel.thread, size.threads);
+    return error.empty() ? check_async_copies() : error;
   };
   std::string error;
   if (state().device.blocks_apart && size.blocks > 1) {
@@ -39,6 +42,17 @@ void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& m
 
 }  // namespace
 
+cudaError_t allow_shared_bytes(const void* kernel, unsigned bytes) {
+  if (const cudaError_t error = enter("cudaFuncSetAttribute")) {
+    return result(error);
+  }
+  if (bytes > state().device.shared_bytes) {
+    return result(cudaErrorInvalidValue);
+  }
+  state().allowed_shared_bytes[kernel] = bytes;
+  return cudaSuccess;
+}
+
 cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
   if (const cudaError_t error = enter("kernel")) {
     return result(error);
@@ -50,10 +64,16 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
   if (!state().device.has_code) {
     return result(cudaErrorNoKernelImageForDevice);
   }
-  constexpr unsigned most_threads = 1024;
+  const auto most_threads = static_cast<unsigned>(state().device.threads);
   if (size.blocks == 0 || size.threads == 0 || size.threads > most_threads ||
       size.blocks > 2147483647U) {
     return result(cudaErrorInvalidConfiguration);
+  }
+  const auto allowed = state().allowed_shared_bytes.find(kernel.function);
+  if (size.shared_bytes > (allowed == state().allowed_shared_bytes.end()
+                               ? shared_bytes_without_consent
+                               : std::max(allowed->second, shared_bytes_without_consent))) {
+    return result(cudaErrorInvalidValue);
   }
   for (const void* pointer : kernel.pointers) {
     if (pointer != nullptr && where_is(pointer) == Where::pageable) {

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
@@ -71,10 +73,34 @@ std::vector<Variable> find_variables() {
   return variables;
 }
 
-}  // namespace
+/// Of its own size to the byte, so that AddressSanitizer sees what goes beyond it.
+struct DynamicMemory {
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+
+  DynamicMemory() = default;
+  DynamicMemory(const DynamicMemory&) = delete;
+  DynamicMemory& operator=(const DynamicMemory&) = delete;
+  ~DynamicMemory() { std::free(begin); }
+
+  void spoil(std::size_t wanted) {
+    if (bytes != wanted) {
+      std::free(begin);
+      begin = std::malloc(wanted);  // at multiples of 16
+      bytes = wanted;
+    }
+    if (bytes > 0) {
+      std::memset(begin, 0xff, bytes);
+    }
+  }
+};
+DynamicMemory& dynamic_memory() {
+  static DynamicMemory only;
+  return only;
+}
 
 /// A sanitizer may count redzones to a variable.
-__attribute__((no_sanitize("address", "undefined"))) void spoil_shared_memory() {
+__attribute__((no_sanitize("address", "undefined"))) void spoil_variables() {
   static const std::vector<Variable> variables = find_variables();
   for (const Variable& variable : variables) {
     for (std::size_t i = 0; i < variable.bytes; ++i) {
@@ -82,5 +108,14 @@ __attribute__((no_sanitize("address", "undefined"))) void spoil_shared_memory() 
     }
   }
 }
+
+}  // namespace
+
+void spoil_shared_memory(unsigned dynamic_bytes) {
+  spoil_variables();
+  dynamic_memory().spoil(dynamic_bytes);
+}
+
+void* dynamic_shared() { return dynamic_memory().begin; }
 
 }  // namespace cuda_host

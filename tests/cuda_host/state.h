@@ -26,11 +26,15 @@ struct State {
   cudaError_t sticky = cudaSuccess;  ///< the context's end
   std::vector<std::string> violations;
   Live live;
+  std::map<const void*, unsigned> allowed_shared_bytes;  ///< by kernel
 
   /// A number in [0, count).
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random() % count); }
 };
 State& state();
+
+/// Dynamic shared memory that any kernel's launch may ask for.
+inline constexpr unsigned shared_bytes_without_consent = 48U << 10U;
 
 /// At the start of every call: counts it, and gives the error that it must return: an injected one,
 /// or the one that ended the context.

@@ -15,7 +15,22 @@ namespace crossover::cuda {
 
 struct Grid {
   unsigned blocks = 1, threads = 1;
+  unsigned shared_bytes = 0;  // of dynamic_shared(); beyond 48 KB, see allow_shared_bytes()
 };
+
+/// What a launch's shared_bytes give to each block, at multiples of 16 bytes.
+__device__ inline float* dynamic_shared() {
+  extern __shared__ float4 memory_of_the_launch[];
+  return reinterpret_cast<float*>(memory_of_the_launch);
+}
+
+/// Lets a kernel's blocks have so much shared memory.
+template <class... P>
+void allow_shared_bytes(void (*kernel)(P...), unsigned bytes) {
+  CROSSOVER_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(bytes)));
+}
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
@@ -26,7 +41,7 @@ void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
         std::array<void*, sizeof...(P)> pointers{&value...};
         CROSSOVER_CUDA_CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(kernel),
                                               dim3(grid.blocks), dim3(grid.threads),
-                                              pointers.data(), 0, stream));
+                                              pointers.data(), grid.shared_bytes, stream));
       },
       values);
 }

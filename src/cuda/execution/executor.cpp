@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "graphs.h"
+#include "persistent.h"
 
 namespace crossover::cuda {
 namespace {
@@ -34,14 +35,15 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
 std::unique_ptr<Executor> make_executor(const Running& running) {
   switch (running.plan.mode.execution) {
     case Execution::eager:
-    case Execution::fused:       // these three are no RunMode's
-    case Execution::automatic:   //
-    case Execution::persistent:  //
+    case Execution::fused:      // these two are no RunMode's
+    case Execution::automatic:  //
       break;
     case Execution::graph:
       return std::make_unique<StepGraphs>(running);
     case Execution::graph_epoch:
       return std::make_unique<OrderGraph>(running);
+    case Execution::persistent:
+      return std::make_unique<Persistent>(running);
   }
   return std::make_unique<Eager>(running);
 }

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "../plan.h"
+#include "persistent.h"
 #include "step_planner.h"
 #include "tensor_places.h"
 
@@ -43,10 +44,34 @@ bool is_gradient_of_a_line(const ProductForm& form) {
   return of_gradient && std::min({form.m, form.n, form.k}) == 1;
 }
 
+/// Activations stay on the chip: they have no place in the device's memory, unless they are kept.
+/// So do gradients, whose place is only what a start sets to zero, as of any Program.
+LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
+                                const OnChip& chip) {
+  LaunchPlan plan{.mode = choose_run_mode(options)};
+  plan.persistent = plan_persistent(workload, options, chip);
+  TensorPlaces places(workload, plan);
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (plan.mode.activations != Activations::kept &&
+        workload.tensors[i].role == Role::activation) {
+      plan.tensors[i].offset = -1;
+    }
+  }
+  plan.persistent->order =
+      places.reserve(std::ssize(workload.order) * static_cast<std::int64_t>(sizeof(OnChipRun)));
+  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
+  plan.steps.resize(workload.steps.size());
+  return plan;
+}
+
 }  // namespace
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
-                     const Supports& supports, const SupportsConvolution& convolutions) {
+                     const Supports& supports, const SupportsConvolution& convolutions,
+                     const OnChip& chip) {
+  if (options.execution == Execution::persistent) {
+    return make_persistent_plan(workload, options, chip);
+  }
   const Supports allowed = [&](const ProductForm& form) {
     return !is_gradient_of_a_line(form) && supports(form);
   };
@@ -71,6 +96,9 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
 }
 
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
+  if (plan.persistent) {
+    return 1;
+  }
   std::int64_t sum = 0;
   for (const Run& run : workload.order) {
     const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];

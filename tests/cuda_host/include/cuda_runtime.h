@@ -104,6 +104,7 @@ struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
   std::size_t sharedMemPerBlock;
+  std::size_t sharedMemPerBlockOptin;
   int regsPerBlock;
   int warpSize;
   int maxThreadsPerBlock;
@@ -192,7 +193,15 @@ namespace cuda_host {
 
 struct Size {
   unsigned blocks = 1, threads = 1;
+  unsigned shared_bytes = 0;
 };
+
+/// Lets the kernel's launches ask for so many bytes of dynamic shared memory, which without it may
+/// be 48 KB: cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize).
+cudaError_t allow_shared_bytes(const void* kernel, unsigned bytes);
+
+/// Of the block that runs: as many bytes as its launch asked for, full of garbage.
+void* dynamic_shared();
 
 /// Launches a kernel: what `kernel<<<blocks, threads, 0, stream>>>(arguments...)` does, with the
 /// error as its result.

@@ -17,6 +17,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 // One block runs at a time, so a variable in static storage is the block's own. shared_memory.cpp
 // fills it with garbage before each block.
 #define __shared__ static
@@ -52,6 +53,7 @@ struct Kernel {
   std::function<void()> thread;
   std::vector<const void*> words;
   std::vector<const void*> pointers;  ///< of arguments that are pointers: never the host's
+  const void* function = nullptr;
 };
 
 template <class T>
@@ -72,6 +74,7 @@ Kernel bind(Function function, Arguments arguments) {
   Kernel kernel;
   std::apply([&](const auto&... argument) { (add_words(kernel, argument), ...); }, arguments);
   kernel.thread = [=] { std::apply(function, arguments); };
+  kernel.function = reinterpret_cast<const void*>(function);
   return kernel;
 }
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's side of the comparison: `python -m peers.pytorch --help`."""

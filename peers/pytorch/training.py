@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training as a user of PyTorch would write it: eagerly, compiled, or as a CUDA graph of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from peers.names import Configuration
+from peers.pytorch.networks import Dropout, fill, network_of
+from peers.tasks import Task, data_of
+
+Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class Training:
+    """A network, its optimizer and its batches on a device; `dtype` is of parameters and inputs.
+
+    What a loop would make on the way is made here: batches, compiled code and graphs for each
+    batch size, and, once run() has run, the optimizer's state.
+    """
+
+    def __init__(
+        self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
+    ) -> None:
+        self.task = task
+        on_gpu = configuration["device"] == "torch-cuda"
+        self.device = torch.device("cuda" if on_gpu else "cpu")
+        self._autocast = configuration["precision"] == "bf16"
+        layout = configuration.get("layout", "default")
+        self._layout = torch.channels_last if layout == "channels-last" else torch.preserve_format
+        is_graph = configuration["execution"] == "graph"
+        self.network = network_of(task.model).to(dtype)
+        fill(self.network)
+        self.network.to(device=self.device, memory_format=self._layout)
+        self._start = [parameter.detach().clone() for parameter in self.network.parameters()]
+        self._dropouts = [m for m in self.network.modules() if isinstance(m, Dropout)]
+        self.batches = self._batches(dtype)
+        self.optimizer = _optimizer(self.network, task, capturable=is_graph)
+        self.losses: list[torch.Tensor] = []
+        self._forward = self._plain_forward
+        if configuration.get("compiler") == "inductor":
+            self._forward = torch.compile(self._plain_forward, dynamic=False)
+        self._step: Step = self._eager_step
+        if is_graph:
+            self._step = _Graphs(self._eager_step, self.optimizer, self.batches)
+
+    def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        inputs, labels = (torch.from_numpy(array) for array in data_of(*self._size()))
+        by_time = inputs.dtype == torch.int64  # tokens [time, rows]
+        if not by_time:
+            inputs = inputs.to(dtype)
+        axis = 1 if by_time else 0
+        pairs = zip(
+            inputs.split(self.task.batch, dim=axis),
+            labels.split(self.task.batch, dim=axis),
+            strict=True,
+        )
+        return [
+            (
+                x.contiguous().to(device=self.device, memory_format=self._layout),
+                y.flatten().to(self.device),
+            )
+            for x, y in pairs
+        ]
+
+    def _size(self) -> tuple[str, int]:
+        return self.task.model, self.task.rows
+
+    def restart(self) -> None:
+        """Parameters at their start, the optimizer's state at zero."""
+        with torch.no_grad():
+            for parameter, start in zip(self.network.parameters(), self._start, strict=True):
+                parameter.copy_(start)
+            for state in self.optimizer.state.values():
+                for value in state.values():
+                    if isinstance(value, torch.Tensor):
+                        value.zero_()
+
+    def run(self) -> None:
+        """One iteration, whose losses are kept on the device: returns when it is done."""
+        step = self._step
+        losses = []
+        for x, y in self.batches:
+            losses.append(step(x, y))
+        self.losses = losses
+        self.wait()
+
+    def run_steps(self, count: int) -> list[float]:
+        """So many steps from the start, with the reference's dropout; returns their losses."""
+        self.restart()
+        losses = []
+        for step in range(count):
+            x, y = self.batches[step % len(self.batches)]
+            self._take_masks(step + 1, y.shape[0])
+            losses.append(float(self._step(x, y)))
+        for dropout in self._dropouts:
+            dropout.mask = None
+        return losses
+
+    def loss(self) -> float:
+        """Of the first batch at the start, without its gradients."""
+        self.restart()
+        x, y = self.batches[0]
+        self._take_masks(1, y.shape[0])
+        with torch.no_grad():
+            loss = float(self._plain_forward(x, y))
+        for dropout in self._dropouts:
+            dropout.mask = None
+        return loss
+
+    def parameters(self) -> list[torch.Tensor]:
+        return [p.detach().double().cpu() for p in self.network.parameters()]
+
+    def is_normalized(self) -> bool:
+        return any(isinstance(module, nn.BatchNorm2d) for module in self.network.modules())
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _take_masks(self, step: int, rows: int) -> None:
+        for dropout in self._dropouts:
+            dropout.take_mask(step, rows, self.device)
+
+    def _plain_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if self._autocast:
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+                return cross_entropy(self.network(x), y)
+        return cross_entropy(self.network(x), y)
+
+    def _eager_step(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        loss = self._forward(x, y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:
+    stated = task.optimizer
+    if stated.kind == "sgd":
+        return torch.optim.SGD(network.parameters(), lr=stated.learning_rate)
+    parameters = list(network.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": stated.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=stated.learning_rate, capturable=capturable)
+
+
+class _Graphs:
+    """A CUDA graph of a step for each batch size, with the batch copied to where it reads."""
+
+    def __init__(
+        self,
+        step: Step,
+        optimizer: torch.optim.Optimizer,
+        batches: list[tuple[torch.Tensor, torch.Tensor]],
+    ) -> None:
+        self._made: dict[int, tuple[torch.cuda.CUDAGraph, torch.Tensor, torch.Tensor, Step]] = {}
+        by_rows = {y.shape[0]: (x, y) for x, y in batches}
+        for rows, (x, y) in by_rows.items():
+            self._made[rows] = self._graph(step, optimizer, x.clone(), y.clone())
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        graph, own_x, own_y, loss = self._made[y.shape[0]]
+        own_x.copy_(x)
+        own_y.copy_(y)
+        graph.replay()
+        return loss.clone()
+
+    @staticmethod
+    def _graph(step: Step, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step(x, y)
+        torch.cuda.current_stream().wait_stream(stream)
+        optimizer.zero_grad(set_to_none=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = step(x, y)
+        return graph, x, y, loss

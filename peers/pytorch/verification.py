@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a training is the one that float64 gives, within bench's tolerances
+(docs/method/verification.md)."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from peers.names import Configuration
+from peers.pytorch.training import Training
+from peers.tasks import Task
+
+REFERENCE = "PyTorch in float64"
+_MORE_STEPS_SECONDS = 2.0  # beyond the second, where they are cheap
+_MOST_STEPS = 256
+_FEWEST_STEPS = 2
+_AFFORDABLE_FLOPS = 1.5e11  # of two steps in float64; larger batches stand for themselves in part
+_LEAST_BATCH = 2
+_SMALL_LOSS = 0.1  # a difference of large logits: relative to this
+
+
+class Mismatch(Exception):  # noqa: N818 - what was found, not what went wrong
+    """In what a training differs from its reference."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    loss: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Of the reference: losses of the first steps, parameters after them. `batch` is a smaller one
+    than the row's, whose first loss is then `first_loss`; None where it is the row's own."""
+
+    losses: list[float]
+    parameters: list[torch.Tensor]
+    batch: int | None = None
+    first_loss: float | None = None
+
+    @property
+    def mean_loss(self) -> float:
+        """Of the first iteration, if its steps are all there."""
+        return sum(self.losses) / len(self.losses)
+
+
+def tolerance_of(task: Task, precision: str, normalized: bool) -> Tolerance:
+    magnified = 5 if task.optimizer.kind == "adamw" else 1
+    if precision == "f32":
+        tolerance = Tolerance(loss=1e-5 * magnified, parameters=1e-4)
+        return replace(tolerance, loss=1e-3) if normalized else tolerance
+    two_roundings = 2 * 2.0**-8 * magnified
+    return Tolerance(2e-2 if normalized else two_roundings, two_roundings)
+
+
+class References:
+    """Trajectories in float64 on the CPU, made once for all rows of a network."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._made: dict[Task, Trajectory] = {}
+
+    def of(self, task: Task) -> Trajectory:
+        if task not in self._made:
+            self._made.clear()  # rows of one network come one behind the other
+            threads = torch.get_num_threads()
+            torch.set_num_threads(self._threads)
+            try:
+                self._made[task] = _trajectory(task)
+            finally:
+                torch.set_num_threads(threads)
+        return self._made[task]
+
+
+def _trajectory(task: Task) -> Trajectory:
+    own = min(task.batch, task.rows)
+    flops = task.flops / task.rows * own
+    batch = own
+    while _FEWEST_STEPS * flops * batch / own > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
+        batch = 1 << ((batch - 1).bit_length() - 1)
+    if batch == own:
+        training = _in_float64(task)
+        losses = _losses(training, task.steps)
+        return Trajectory(losses, training.parameters())
+    first_loss = _in_float64(replace(task, rows=own)).loss()
+    training = _in_float64(of_batch(task, batch))
+    return Trajectory(training.run_steps(_FEWEST_STEPS), training.parameters(), batch, first_loss)
+
+
+def of_batch(task: Task, batch: int) -> Task:
+    """One step of so many rows."""
+    return replace(task, batch=batch, rows=batch, flops=task.flops / task.rows * batch)
+
+
+def _in_float64(task: Task) -> Training:
+    plain = {"device": "torch-cpu", "execution": "eager", "precision": "f32"}
+    return Training(task, plain, torch.float64)
+
+
+def _losses(training: Training, steps: int) -> list[float]:
+    """Of two steps; of as many more of the iteration as take little time."""
+    start = time.perf_counter()
+    losses = training.run_steps(_FEWEST_STEPS)
+    each = (time.perf_counter() - start) / _FEWEST_STEPS
+    affordable = min(steps, _MOST_STEPS, int(_MORE_STEPS_SECONDS / max(each, 1e-9)))
+    if affordable <= _FEWEST_STEPS:
+        return losses
+    return training.run_steps(affordable)
+
+
+def verified(
+    training: Training, configuration: Configuration, references: References
+) -> tuple[dict[str, Any], float]:
+    """`verification` of a result file's row, and the mean loss of the first iteration. Mismatch
+    where something differs by more than the tolerance."""
+    task = training.task
+    trajectory = references.of(task)
+    tolerance = tolerance_of(task, configuration["precision"], training.is_normalized())
+    compared = training
+    if trajectory.batch is not None:
+        compared = Training(of_batch(task, trajectory.batch), configuration)
+    losses = compared.run_steps(len(trajectory.losses))
+    error = _worst_loss(losses, trajectory.losses, tolerance.loss)
+    parameter_error = _parameter_error(
+        compared.parameters(), trajectory.parameters, training.is_normalized()
+    )
+    if not parameter_error <= tolerance.parameters:
+        raise Mismatch(
+            f"after {len(losses)} steps the parameters differ from {REFERENCE} by "
+            f"{parameter_error:.3g} of their norm, and the tolerance is {tolerance.parameters:g}"
+        )
+    if compared is training and len(losses) >= task.steps:
+        first = losses[: task.steps]
+    else:
+        first = training.run_steps(task.steps)
+    if trajectory.first_loss is not None:
+        error = max(error, _worst_loss(first[:1], [trajectory.first_loss], tolerance.loss))
+    checked = {
+        "reference": REFERENCE,
+        "steps": len(losses),
+        "steps_of": max(len(losses), 2 if trajectory.batch is not None else task.steps),
+        "tolerance": tolerance.loss,
+        "relative_error": error,
+        "parameter_tolerance": tolerance.parameters,
+        "parameter_error": parameter_error,
+    }
+    if trajectory.batch is not None:
+        checked["batch"] = trajectory.batch
+    return checked, sum(first) / len(first)
+
+
+def _worst_loss(got: list[float], expected: list[float], tolerance: float) -> float:
+    worst = 0.0
+    for step, (here, there) in enumerate(zip(got, expected, strict=True), 1):
+        error = abs(here - there) / max(abs(there), _SMALL_LOSS)
+        if not error <= tolerance:
+            raise Mismatch(
+                f"the loss of step {step} is {here:.9g}, and {there:.9g} in float64: they differ "
+                f"by {error:.3g} of it, and the tolerance is {tolerance:g}"
+            )
+        worst = max(worst, error)
+    return worst
+
+
+def _parameter_error(
+    got: list[torch.Tensor], expected: list[torch.Tensor], together: bool
+) -> float:
+    """The largest of any tensor, or with `together` that of the vector of all: Euclidean norm of
+    the difference over the norm."""
+    differences = [float((a - b).pow(2).sum()) for a, b in zip(got, expected, strict=True)]
+    norms = [float(b.pow(2).sum()) for b in expected]
+    if together:
+        differences, norms = [sum(differences)], [sum(norms)]
+    errors = [
+        math.sqrt(d) / max(math.sqrt(n), 1e-30) for d, n in zip(differences, norms, strict=True)
+    ]
+    return math.nan if any(math.isnan(error) for error in errors) else max(errors)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deterministic start, beside docs/golden.md computed number by number."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from peers.generator import INPUTS, LABELS, PARAMETERS, kept_by_dropout, uniform
+from peers.tasks import TOKENS, Optimizer, Task, data_of, mlp_of
+
+_LIMIT = 2**64
+
+
+def _finalized(z: int) -> int:
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % _LIMIT
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % _LIMIT
+    return z ^ (z >> 31)
+
+
+def one(stream: int, k: int) -> float:
+    place = ((stream << 32) + k + 1) * 0x9E3779B97F4A7C15 % _LIMIT
+    return (_finalized(place) >> 40) / 2**24
+
+
+@pytest.mark.parametrize("stream", [PARAMETERS, INPUTS, LABELS])
+def test_numbers_are_those_of_the_definition(stream):
+    got = uniform(stream, 7, 50)
+    assert got.tolist() == [one(stream, 7 + k) for k in range(50)]
+    assert (got.astype(np.float32) == got).all()
+
+
+def test_dropout_starts_from_a_hash_of_layer_and_step():
+    seed, step, kept = 16, 3, kept_by_dropout(16, 3, 200, 0.5)
+    start = _finalized((0xD1B54A32D192ED03 * (seed + 1) + step) % _LIMIT)
+    expected = [
+        (_finalized((start + k + 1) * 0x9E3779B97F4A7C15 % _LIMIT) >> 40) / 2**24 >= 0.5
+        for k in range(200)
+    ]
+    assert kept.tolist() == expected
+    assert 60 < kept.sum() < 140
+
+
+def test_disc_points_are_standardized_over_all_numbers():
+    inputs, labels = data_of("disc-8x1.5", 1000)
+    assert inputs.shape == (1000, 2) and abs(inputs.mean()) < 1e-12
+    assert math.isclose(inputs.std(ddof=1), 1)
+    raw = uniform(INPUTS, 0, 4)
+    assert labels[0] == (raw[0] ** 2 + raw[1] ** 2 < 1 / (2 * math.pi))
+
+
+def test_tokens_stand_by_time():
+    inputs, labels = data_of("lstm", 4)
+    assert inputs.shape == labels.shape == (TOKENS, 4)
+    assert inputs[3, 2] == math.floor(one(INPUTS, 3 * 4 + 2) * 10000)
+    assert labels[3, 2] == math.floor(one(LABELS, 3 * 4 + 2) * 10000)
+
+
+@pytest.mark.parametrize(
+    ("model", "widths"),
+    [
+        ("disc-2", [2, 4, 2]),
+        ("disc-4", [2, 4, 8, 16, 2]),
+        ("disc-3x1.5", [2, 6, 12, 2]),
+        ("disc-3x1.0625", [2, 4, 9, 2]),
+        ("heart", [29, 32, 16, 2]),
+        ("mlp-784-512-10", [784, 512, 10]),
+        ("mlp-20-33-7-sigmoid", [20, 33, 7]),
+    ],
+)
+def test_widths_follow_from_names(model, widths):
+    known = mlp_of(model)
+    assert known is not None
+    assert known == (widths, "sigmoid" if model.endswith("sigmoid") else "relu")
+
+
+def test_an_unknown_network_is_refused():
+    assert mlp_of("alexnet-r") is None
+    with pytest.raises(ValueError, match="has no network 'nothing'"):
+        data_of("nothing", 1)
+
+
+def test_a_task_is_what_bench_counts():
+    counted = {
+        "model": "heart",
+        "params": 1522,
+        "batch": 10,
+        "rows": 709,
+        "optimizer": "adamw lr=0.001 weight_decay=0.0001",
+        "epoch": {"flops": 7.0},
+        "step": {"flops": 1.0},
+    }
+    task = Task.of("Epoch", counted)
+    assert (task.rows, task.steps, task.flops) == (709, 71, 7.0)
+    assert task.optimizer == Optimizer("adamw", 1e-3, 1e-4)
+    step = Task.of("Minibatch", counted)
+    assert (step.rows, step.steps, step.flops) == (10, 1, 1.0)
+    with pytest.raises(ValueError, match="no optimizer is called 'adam'"):
+        Optimizer.of("adam lr=1")

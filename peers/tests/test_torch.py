@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's side itself, where torch is installed: the networks, their start, verification."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed here")
+
+from peers.names import Wanted, configuration_of, counterparts  # noqa: E402
+from peers.pytorch import networks  # noqa: E402
+from peers.pytorch.rows import prepare, repetition  # noqa: E402
+from peers.pytorch.training import Training  # noqa: E402
+from peers.pytorch.verification import Mismatch, References, tolerance_of, verified  # noqa: E402
+from peers.tasks import Optimizer, Task  # noqa: E402
+from peers.tests.fakes import ours  # noqa: E402
+
+FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
+CASES = [
+    case
+    for name in ("golden_mlp.json", "golden_networks.json")
+    for case in json.loads((FIXTURES / name).read_text("utf-8"))["cases"]
+]
+EXACT = 1e-9
+CPU = {"device": "torch-cpu", "execution": "eager", "precision": "f32"}
+SGD = Optimizer("sgd", 0.1)
+DISC = Task("disc-4", 100, 1000, SGD, "sgd lr=0.1", 230, 1e6)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """More would wait for each other where tests run beside tests."""
+    torch.set_num_threads(1)
+
+
+def task_of(case: dict[str, Any]) -> Task | None:
+    """Of a golden case that is a network with its own data; None of others."""
+    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56")
+    if name == "sigmoid-small":
+        name = "mlp-20-33-65-7-sigmoid"
+    elif not name.startswith(known) and name != "lstm":
+        return None
+    optimizer = Optimizer(case["optimizer"], case["lr"], 1e-4)
+    return Task(name, case["batch"], case["rows"], optimizer, "", case["params"], 1.0)
+
+
+GOLDEN = [(case, task) for case in CASES if (task := task_of(case))]
+
+
+@pytest.mark.parametrize(
+    ("case", "task"), [pytest.param(case, task, id=case["name"]) for case, task in GOLDEN]
+)
+def test_float64_is_the_golden_run(case, task):
+    training = Training(task, CPU, torch.float64)
+    losses = training.run_steps(case["steps"])
+    assert losses == pytest.approx(case["losses"], rel=EXACT)
+    flat = torch.cat([values.flatten() for values in training.parameters()])
+    assert float(flat.sum()) == pytest.approx(case["params_sum_after"], rel=1e-7)
+    assert float(flat.norm()) == pytest.approx(case["params_norm_after"], rel=EXACT)
+    assert flat.numel() == case["params"]
+
+
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (networks.alexnet_s, 62_378_344),
+        (networks.resnet_50, 25_557_032),
+        (lambda: networks.resnet_cifar(3), 272_474),
+    ],
+)
+def test_networks_have_their_parameters(make, count):
+    with torch.device("meta"):
+        assert sum(parameter.numel() for parameter in make().parameters()) == count
+
+
+def test_dropout_layers_are_numbered_as_in_bench():
+    with torch.device("meta"):
+        network = networks.alexnet_s()
+    numbers = [place for place, m in enumerate(network) if isinstance(m, networks.Dropout)]
+    assert numbers == [16, 19] == [network[place].number for place in numbers]
+
+
+def test_a_mask_replaces_dropout_and_goes():
+    dropout = networks.Dropout(0.5, 3, 8)
+    x = torch.ones(4, 8)
+    dropout.take_mask(1, 4, torch.device("cpu"))
+    first = dropout(x)
+    assert (first == dropout(x)).all() and set(first.flatten().tolist()) == {0.0, 2.0}
+    dropout.take_mask(2, 4, torch.device("cpu"))
+    assert (first != dropout(x)).any()
+    dropout.mask = None
+    dropout.eval()
+    assert (dropout(x) == x).all()
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_training_is_verified(precision):
+    configuration = {**CPU, "precision": precision}
+    checked, loss = verified(Training(DISC, configuration), configuration, References(1))
+    assert checked["steps"] == checked["steps_of"] == 10
+    assert 0 < checked["relative_error"] <= checked["tolerance"]
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    exact = sum(Training(DISC, CPU, torch.float64).run_steps(10)) / 10
+    assert loss == pytest.approx(exact, rel=checked["tolerance"])
+
+
+def _other_rate(training: Training) -> None:
+    training.optimizer.param_groups[0]["lr"] *= 1.01
+
+
+def _frozen_bias(training: Training) -> None:
+    next(p for p in training.network.parameters() if p.ndim == 1).requires_grad_(False)
+
+
+def _other_start(training: Training) -> None:
+    training._start[0] *= 1.001
+
+
+def _no_activation(training: Training) -> None:
+    training.network[1] = torch.nn.Identity()
+
+
+@pytest.mark.parametrize("wrong", [_other_rate, _frozen_bias, _other_start, _no_activation])
+def test_a_training_that_differs_is_refused(wrong):
+    training = Training(DISC, CPU)
+    wrong(training)
+    with pytest.raises(Mismatch):
+        verified(training, CPU, References(1))
+
+
+def test_large_batches_are_verified_in_part_and_their_first_loss_whole():
+    large = replace(DISC, rows=100, flops=1e11)
+    checked, loss = verified(Training(large, CPU), CPU, References(1))
+    assert checked["batch"] == 64 and checked["steps"] == checked["steps_of"] == 2
+    assert loss == pytest.approx(Training(large, CPU, torch.float64).loss(), rel=1e-5)
+
+
+def test_tolerances_are_those_of_bench():
+    adamw = replace(DISC, optimizer=Optimizer("adamw", 1e-3))
+    assert tolerance_of(DISC, "f32", False).loss == 1e-5
+    assert tolerance_of(adamw, "f32", False).loss == pytest.approx(5e-5)
+    assert tolerance_of(DISC, "f32", True).loss == 1e-3
+    assert tolerance_of(DISC, "bf16", False).loss == 2.0**-7
+    assert tolerance_of(adamw, "bf16", False).parameters == 5 * 2.0**-7
+    assert tolerance_of(DISC, "bf16", True).loss == 2e-2
+
+
+def test_repetitions_begin_at_the_start_and_keep_their_iterations():
+    counted = {
+        "model": "heart",
+        "params": 1522,
+        "batch": 10,
+        "rows": 40,
+        "optimizer": "adamw lr=0.001 weight_decay=0.0001",
+        "epoch": {"flops": 1e5},
+    }
+    (configuration,) = counterparts(ours("heart", batch="10"), Wanted())
+    made = prepare(configuration, counted, References(1), 0)
+    first = repetition(made, 0.001)
+    losses = [float(loss) for loss in made.work.losses]
+    second = repetition(made, 0.001)
+    assert first["iterations"] == second["iterations"] and first["time_unit"] == "ms"
+    assert losses == [float(loss) for loss in made.work.losses]
+    assert made.facts["steps"] == 4 and made.once["first_call_seconds"] > 0
+    with pytest.raises(Mismatch, match="has 1522 parameters, and bench's has 7"):
+        prepare(configuration, {**counted, "params": 7}, References(1), 0)
+
+
+def test_a_training_that_diverges_is_refused_behind_its_repetition():
+    counted = {
+        "model": "disc-2",
+        "params": 22,
+        "batch": 100,
+        "rows": 100,
+        "optimizer": "sgd lr=0.1",
+        "epoch": {"flops": 1e5},
+    }
+    (configuration,) = counterparts(ours("disc-2"), Wanted())
+    made = prepare(configuration, counted, References(1), 0)
+    made.work.optimizer.param_groups[0]["lr"] = float("inf")
+    with pytest.raises(Mismatch, match="not finite after the timed steps"):
+        repetition(made, 0.001)
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("transpose", ["nn", "nt", "tn"])
+def test_products_are_verified(precision, transpose):
+    name = f"Gemm/m:17/n:33/k:65/transpose:{transpose}/precision:{precision}/cache:warm/"
+    (configuration,) = counterparts(
+        configuration_of(name + "device:cpu/execution:eager/cpu_threads:1"), Wanted()
+    )
+    made = prepare(configuration, None, References(1), 0)
+    assert made.facts["count"] == 100 and made.facts["flops"] == 2 * 17 * 33 * 65
+    assert made.facts["verification"]["entries"] == 17 * 33
+    made.work.a = made.work.a * 1.1
+    with pytest.raises(Mismatch):
+        wrong = made.work.c.clone()
+        made.work.run()
+        made.work.a = made.work.a / 1.1
+        assert not torch.equal(wrong, made.work.c)
+        made.work.run = lambda: None
+        made.work.verify()
+
+
+def test_copies_are_compared_byte_by_byte():
+    name = "Copy/direction:h2h/bytes:4096/device:cpu/memory:pageable/mode:sync/cpu_threads:1"
+    (configuration,) = counterparts(configuration_of(name), Wanted())
+    made = prepare(configuration, None, References(1), 0)
+    assert (made.facts["bytes"], made.facts["count"]) == (4096, 1)
+    repetition(made, 0.0001)
+    with pytest.raises(Mismatch, match="not what was copied"):
+        made.check()  # nothing was copied since the last one
+
+
+def test_channels_last_is_what_is_computed():
+    task = Task("alexnet-r", 2, 2, Optimizer("sgd", 0.05), "", 89578, 1e6)
+    configuration = {**CPU, "layout": "channels-last"}
+    training = Training(task, configuration)
+    x, _ = training.batches[0]
+    assert x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+    checked, _ = verified(training, configuration, References(1))
+    assert checked["steps"] == 2

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another framework takes for the same work, and the crossover that its curves give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.page.columns import on_page
+from plots.page.section import Block, Context, Fold, Section
+from plots.rows import File
+from plots.tables.peers import missing_table, peer_tables
+
+_FIRST = ("network", "params", "what", "on", "seconds", "peer_seconds", "ratio", "low", "high")
+_NOTES = (
+    "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
+    "the ratio is the median over the pairs, its interval exact by order statistics. Of several "
+    "ways to do the same the fastest of each side is shown. docs/method/peers.md says what is "
+    "alike in both and what is not.",
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where none has rows of a peer."""
+    found = [file for file in files[: context.detailed] if file.peers]
+    if not found:
+        return None
+    return Section(
+        title="What you would get from PyTorch",
+        anchor="pytorch",
+        lead="The same networks from the same start on the same data, trained with PyTorch as its "
+        "users write it, and verified in the same way.",
+        blocks=tuple(_block(file) for file in found),
+        notes=_NOTES,
+    )
+
+
+def _block(file: File) -> Block:
+    version = file.software.libraries.get("PyTorch", "of an unknown version")
+    tables = [on_page(table, _FIRST) for table in peer_tables(file)]
+    missing = missing_table(file)
+    folds = [Fold("Every row of PyTorch", tuple(peer_tables(file, every=True)))]
+    if missing.lines:
+        folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
+    return Block(
+        machine=file.machine.id,
+        lead=f"PyTorch {version}.",
+        tables=tuple(tables),
+        folds=tuple(folds),
+    )

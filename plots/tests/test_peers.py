@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ours beside another framework: pairs, intervals, crossovers, tables, and nothing elsewhere."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from math import comb
+from pathlib import Path
+
+import pytest
+
+from plots import loading
+from plots.analysis.crossover import comparisons
+from plots.analysis.peers import crossovers_of, order_statistics, pairs
+from plots.axes import BUILT_IN, PEERS, is_of_peer
+from plots.cli import main
+from plots.page import report
+from plots.page.commandline import command
+from plots.page.section import Context
+from plots.page.sections import peers as section
+from plots.rows import File
+from plots.tables.peers import missing_table, peer_tables
+from plots.tests import synthetic, synthetic_peers
+from plots.tests.synthetic_peers import CROSSOVER, RATIO, on_both, on_cpu, theirs
+from plots.tests.synthetic_sweep import DISC_MODELS
+
+
+@pytest.fixture
+def load(write):
+    def loaded(entries, gpu: bool = False) -> File:
+        return loading.load_file(write(synthetic_peers.document(entries, gpu)))
+
+    return loaded
+
+
+def lines(table) -> list[dict[str, str]]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, (cell.text for cell in line), strict=True)) for line in table.lines]
+
+
+@pytest.mark.parametrize("count", [*range(1, 16), 30])
+def test_order_statistics_cover_the_median(count):
+    """By counting all ways in which `count` numbers can lie on either side of their median."""
+    k = order_statistics(count)
+    covered = [
+        sum(comb(count, below) for below in range(one, count - one + 1)) / 2**count
+        for one in range(1, count // 2 + 1)
+    ]
+    enough = [one for one, share in enumerate(covered, 1) if share >= 0.95]
+    assert k == (max(enough) if enough else None)
+    assert (k is None) == (count < 6)
+    if count == 6:  # and by listing them
+        sides = [sum(way) for way in product((0, 1), repeat=6)]
+        assert sum(1 <= below <= 5 for below in sides) / 64 >= 0.95
+
+
+def test_pairs_share_their_noise(load):
+    file = load(on_cpu())
+    found = pairs(file)
+    assert [pair.ours.configuration["model"] for pair in found] == list(DISC_MODELS)
+    for pair in found:
+        assert pair.in_turn and pair.ratio == pytest.approx(RATIO, rel=1e-4)
+        assert pair.low == pytest.approx(RATIO, rel=1e-4)
+        assert pair.high == pytest.approx(RATIO, rel=1e-4)
+        spread = pair.ours.maximum / pair.ours.minimum
+        assert spread > 1.05  # the medians alone would not tell so well
+
+
+def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    ratios = [9.0, 2.0, 4.0, 8.0, 5.0, 3.0, 6.0, 1.0, 7.0]
+    entries = [*synthetic.samples(own, [1e-3] * 9)]
+    entries += synthetic.samples(theirs(own), [1e-3 * ratio for ratio in ratios])
+    (pair,) = pairs(load(entries))
+    assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
+
+
+def test_too_few_and_unequal_repetitions_give_no_interval(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    few = load([*synthetic.samples(own, [1e-3] * 5), *synthetic.samples(theirs(own), [2e-3] * 5)])
+    (pair,) = pairs(few)
+    assert pair.in_turn and (pair.ratio, pair.low, pair.high) == (pytest.approx(2), None, None)
+    (table,) = peer_tables(few)
+    assert "needs 6" in table.notes[0] and lines(table)[0]["low"] == "–"
+    apart = load([*synthetic.samples(own, [1e-3] * 9), *synthetic.samples(theirs(own), [3e-3] * 7)])
+    (pair,) = pairs(apart)
+    assert not pair.in_turn and (pair.ratio, pair.low) == (pytest.approx(3), None)
+    (table,) = peer_tables(apart)
+    assert table.notes[0].startswith("Not measured in turn")
+
+
+def test_the_fastest_of_each_side_counts_and_all_are_there(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    entries = [
+        *synthetic.samples(own, [2e-3] * 9),
+        *synthetic.samples({**own, "execution": "fused"}, [1e-3] * 9),
+        *synthetic.samples(theirs(own), [4e-3] * 9),
+        *synthetic.samples({**theirs(own), "compiler": "inductor"}, [3e-3] * 9),
+    ]
+    file = load(entries)
+    ((line,),) = [lines(table) for table in peer_tables(file)]
+    assert (line["how"], line["peer_how"], line["ratio"]) == (
+        "fused",
+        "eager, torch.compile",
+        "3.00",
+    )
+    (table,) = peer_tables(file, every=True)
+    assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
+
+
+def test_other_work_makes_no_pair(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    entries = [
+        *synthetic.samples(own, [1e-3] * 9),
+        *synthetic.samples(theirs(own), [2e-3] * 9, label="sgd lr=0.5"),
+    ]
+    entries[0:9] = [{**entry, "label": "sgd lr=0.1"} for entry in entries[0:9]]
+    assert pairs(load(entries)) == []
+    other_threads = [
+        *synthetic.samples(own, [1e-3] * 9),
+        *synthetic.samples(theirs(own, cpu_threads="2"), [2e-3] * 9),
+    ]
+    assert pairs(load(other_threads)) == []
+
+
+def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
+    file = load(on_both(), gpu=True)
+    ours, others = crossovers_of(file)
+    assert ours is not None and others is not None
+    assert ours.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
+    assert others.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
+    table = peer_tables(file)[-1]
+    assert [line["whose"] for line in lines(table)] == ["ours", "PyTorch"]
+    assert crossovers_of(load(on_cpu()))[1] is None
+    assert len(peer_tables(load(on_cpu()))) == 1
+
+
+def test_ours_are_as_if_there_were_no_peer(load, write):
+    entries = on_both()
+    alone = [entry for entry in entries if not is_of_peer(entry["configuration"])]
+    plain = loading.load_file(write(synthetic.document(alone, gpu="synthetic GPU"), "plain.json"))
+    both = load(entries, gpu=True)
+    assert [row.name for row in both.rows] == [row.name for row in plain.rows]
+    assert [one.crossover for one in comparisons(both)] == [
+        one.crossover for one in comparisons(plain)
+    ]
+    assert {row.configuration["device"] for row in both.peers} == set(PEERS)
+
+
+def test_the_page_has_a_section_where_there_are_rows(load, undrawn, write):
+    file = load(on_both(), gpu=True)
+    built = section.build([file], Context())
+    assert built is not None and built.title == "What you would get from PyTorch"
+    page = report.build_report([file], [])[report.PAGE].decode()
+    assert "What you would get from PyTorch" in page and "0.0+synthetic" in page
+    small = [row for row in on_both() if not is_of_peer(row["configuration"])]
+    alone = loading.load_file(write(synthetic.document(small, gpu="synthetic GPU"), "alone.json"))
+    assert section.build([alone], Context()) is None
+
+
+def test_a_row_without_a_result_is_listed(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    entries = [
+        *synthetic.samples(own, [1e-3] * 9),
+        synthetic.failure(theirs(own), "the loss of step 2 is off"),
+    ]
+    file = load(entries)
+    ((name, outcome, reason),) = missing_table(file).lines
+    assert name.text.count("torch-cpu") == 1
+    assert (outcome.text, reason.text) == ("failed", "the loss of step 2 is off")
+    built = section.build([file], Context())
+    assert built is not None
+    assert built.blocks[0].folds[-1].summary == "Rows without a result (1)"
+
+
+def test_the_command_prints_the_tables(write, capsys):
+    path = write(synthetic_peers.document(on_cpu()))
+    assert main(["peers", str(path), "--format=json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert [line["ratio"] for line in table["rows"]] == pytest.approx(
+        [RATIO] * len(DISC_MODELS), rel=1e-4
+    )
+    assert main(["peers", str(path)]) == 0
+    assert "PyTorch / ours" in capsys.readouterr().out
+
+
+def test_a_file_without_peers_is_said_so(write, capsys):
+    path = write(synthetic.sweep())
+    assert main(["peers", str(path)]) == 2
+    assert "has no rows of PyTorch; ./run --with-peers measures both" in capsys.readouterr().err
+
+
+def test_commands_to_measure_again_are_bench_alone(load):
+    assert command(load(on_cpu()).run).endswith("./build/bench --sweep=default")
+
+
+def test_a_devices_words_say_whose_it_is():
+    assert BUILT_IN.label({"device": "torch-cpu", "cpu_threads": "2"}) == (
+        "PyTorch on the CPU, 2 threads"
+    )
+    assert Path(section.__file__).exists() and not is_of_peer({"family": "Peak"})

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "persistent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace crossover::cuda {
+namespace {
+
+/// From tensors to the kernel's arguments.
+class Arguments {
+ public:
+  explicit Arguments(const Running& running)
+      : running_(running), persistent_(*running.plan.persistent) {}
+
+  [[nodiscard]] PersistentArguments made() const {
+    PersistentArguments of;
+    const DenseStep& first = persistent_.dense.front();
+    of.layers = static_cast<int>(first.layers.size());
+    of.places = persistent_.places;
+    for (std::size_t l = 0; l < first.layers.size(); ++l) {
+      of.layer[l] = {.on_chip = persistent_.layers[l],
+                     .w = at<float>(first.layers[l].w),
+                     .bias = at<float>(first.layers[l].bias)};
+    }
+    for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
+      const DenseStep& step = persistent_.dense[s];
+      of.step[s] = persistent_.steps[s];
+      of.loss_factor[s] = static_cast<float>(step.loss.scale / static_cast<double>(step.batch));
+      for (std::size_t l = 0; l < step.layers.size() && is_kept(); ++l) {
+        of.kept[s][l] = kept(step, step.layers[l]);
+      }
+    }
+    of.order = running_.binding.address<const OnChipRun>(persistent_.order);
+    of.inputs = at<float>(source(first.inputs()));
+    of.labels = at<std::int32_t>(source(first.loss.labels));
+    of.loss = at<float>(first.loss.loss);
+    set_optimizer(of, first);
+    return of;
+  }
+
+ private:
+  [[nodiscard]] bool is_kept() const { return running_.plan.mode.activations == Activations::kept; }
+  [[nodiscard]] Id source(Id view) const { return running_.workload[view].source; }
+  template <class T>
+  [[nodiscard]] T* at(Id id) const {
+    return running_.binding.address<T>(running_.plan[id].offset);
+  }
+
+  [[nodiscard]] KeptLayer kept(const DenseStep& step, const DenseLayer& layer) const {
+    KeptLayer kept{.y = at<float>(layer.y), .dy = at<float>(layer.dy)};
+    if (!step.updates_in_place()) {
+      kept.dw = at<float>(layer.dw);
+      kept.dbias = at<float>(layer.dbias);
+    }
+    return kept;
+  }
+
+  void set_optimizer(PersistentArguments& of, const DenseStep& step) const {
+    if (step.updates_in_place()) {
+      of.learning_rate = -1;  // gradients are the updates
+    } else if (step.sgd) {
+      of.learning_rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor);
+    } else {
+      set_adamw(of, step);
+    }
+  }
+
+  void set_adamw(PersistentArguments& of, const DenseStep& step) const {
+    const AdamW& adamw = *step.adamw;
+    of.time = at<std::int32_t>(adamw.step);
+    of.adamw = adamw_factors<float>(adamw, 0.0, 1);
+    of.clock = {.learning_rate = static_cast<float>(adamw.learning_rate),
+                .log_beta1 = static_cast<float>(std::log(adamw.beta1)),
+                .log_beta2 = static_cast<float>(std::log(adamw.beta2))};
+    const auto index = [&](Id parameter) {
+      return static_cast<std::size_t>(
+          std::find(adamw.parameters.begin(), adamw.parameters.end(), parameter) -
+          adamw.parameters.begin());
+    };
+    const auto keep = [&](std::size_t i) {
+      return static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[i]);
+    };
+    for (std::size_t l = 0; l < step.layers.size(); ++l) {
+      PersistentLayer& layer = of.layer[l];
+      const std::size_t w = index(step.layers[l].w);
+      const std::size_t bias = index(step.layers[l].bias);
+      layer.keep_w = keep(w);
+      layer.w_m = at<float>(adamw.m[w]);
+      layer.w_v = at<float>(adamw.v[w]);
+      layer.keep_bias = keep(bias);
+      layer.bias_m = at<float>(adamw.m[bias]);
+      layer.bias_v = at<float>(adamw.v[bias]);
+    }
+  }
+
+  const Running& running_;
+  const PersistentPlan& persistent_;
+};
+
+}  // namespace
+
+Persistent::Persistent(const Running& running)
+    : running_(running), arguments_(Arguments(running).made()) {
+  const PersistentPlan& plan = *running.plan.persistent;
+  prepare_training(plan.shared_bytes);
+  std::vector<OnChipRun> order;
+  for (const Run& run : running.workload.order) {
+    order.push_back({.first_row = run.first_row, .step = run.step});
+  }
+  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(running.binding.address(plan.order), order.data(),
+                                       order.size() * sizeof(OnChipRun), cudaMemcpyHostToDevice,
+                                       running.stream()));
+  running.wait();
+}
+
+void Persistent::enqueue(std::int64_t first, std::int64_t count) { train(first, count); }
+
+void Persistent::issue(std::int64_t run, const Position& /*position*/) const { train(run, 1); }
+
+void Persistent::train(std::int64_t first, std::int64_t count) const {
+  const PersistentPlan& plan = *running_.plan.persistent;
+  PersistentArguments arguments = arguments_;
+  arguments.first = first;
+  arguments.end = first + count;
+  cuda::train(running_.stream(), arguments, plan.threads, plan.shared_bytes,
+              running_.plan.mode.activations == Activations::kept);
+}
+
+}  // namespace crossover::cuda

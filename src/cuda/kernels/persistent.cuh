@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kernel that trains a small network for many runs: one block of threads, with parameters,
+// optimizer states, activations and gradients in shared memory from the first run to the last.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "../persistent_plan.h"
+#include "crossover/elementwise.h"
+
+namespace crossover::cuda {
+
+/// A layer's place on the chip, and its parameters and states in the device's memory.
+struct PersistentLayer {
+  OnChipLayer on_chip;
+  float keep_w = 1, keep_bias = 1;  // AdamW's 1 - learning rate * weight decay
+  float* w = nullptr;
+  float* bias = nullptr;
+  float* w_m = nullptr;
+  float* w_v = nullptr;
+  float* bias_m = nullptr;
+  float* bias_v = nullptr;
+};
+
+/// Where a step's tensors go in the device's memory, where they are kept. No gradients of the
+/// parameters where the step updates in place.
+struct KeptLayer {
+  float* y = nullptr;
+  float* dy = nullptr;
+  float* dw = nullptr;
+  float* dbias = nullptr;
+};
+
+struct PersistentArguments {
+  PersistentLayer layer[most_on_chip_layers];
+  KeptLayer kept[most_on_chip_steps][most_on_chip_layers];
+  OnChipStep step[most_on_chip_steps];
+  float loss_factor[most_on_chip_steps] = {};  // scale / batch
+  OnChipPlaces places;
+  int layers = 0;
+  const OnChipRun* order = nullptr;
+  std::int64_t first = 0, end = 0;       // positions of the order
+  const float* inputs = nullptr;         // [rows, in]
+  const std::int32_t* labels = nullptr;  // [rows]
+  float* loss = nullptr;                 // [runs]
+  float learning_rate = 0;               // of SGD, times the gradient factor
+  std::int32_t* time = nullptr;          // AdamW's; null: SGD
+  AdamWFactors<float> adamw{};
+  AdamWClock<float> clock{};
+};
+static_assert(sizeof(PersistentArguments) <= 4096, "what a kernel's parameters hold");
+
+/// Must have been called before train() with as much shared memory.
+void prepare_training(std::int64_t shared_bytes);
+
+/// `keep`: another kernel from the same source, which also writes what PersistentArguments::kept
+/// says.
+void train(cudaStream_t stream, const PersistentArguments& arguments, int threads,
+           std::int64_t shared_bytes, bool keep);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the jobs of the training kernel share: who computes what, vectors in shared memory, sums
+// over lanes.
+#pragma once
+
+#include "../grid.cuh"
+#include "persistent.cuh"
+
+// Loops over a tile must be unrolled, or its sums would lie in memory.
+#ifdef __CUDACC__
+#define CROSSOVER_UNROLL _Pragma("unroll")
+#else
+#define CROSSOVER_UNROLL
+#endif
+
+namespace crossover::cuda::persistent {
+
+constexpr unsigned all_lanes = 0xffffffffU;
+constexpr int tile_columns = 4;
+
+inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+/// A step as one warp sees it.
+struct Block {
+  const PersistentArguments& of;
+  float* shared;
+  int warps, warp, lane;
+  std::int64_t run;
+  int step, batch;
+  int buffer;  // of the two that batches come in by turns
+
+  /// A layer's input. The first layer's is the batch.
+  __device__ const float* x(const OnChipLayer& layer, int number) const {
+    return shared + layer.x + (number == 0 ? buffer * of.places.inputs : 0);
+  }
+  __device__ const std::int32_t* labels() const {
+    return reinterpret_cast<const std::int32_t*>(shared + of.places.labels +
+                                                 buffer * of.places.labels_next);
+  }
+  /// Of the warp in a job before which `taken` warp tasks were handed out since the barrier: so
+  /// small jobs between two barriers meet different warps.
+  __device__ int first_task(int taken) const { return (warp - taken) & (warps - 1); }
+};
+
+/// The part of a tile of results that a lane has in a task: with `lanes` to a tile, the terms
+/// part, part + lanes, ... of its sums. Lanes beyond the last tile compute that one again, for
+/// shuffles are of whole warps, and store nothing.
+struct Share {
+  int tile, part;
+  bool exists;
+};
+inline __device__ Share share_of(int task, int lane, int lanes, int tiles) {
+  const int thread = task * warp_threads + lane;
+  const int tile = thread / lanes;
+  return {tile < tiles ? tile : tiles - 1, thread & (lanes - 1), tile < tiles};
+}
+
+inline __device__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
+inline __device__ void store4(float* to, const float4& v) { *reinterpret_cast<float4*>(to) = v; }
+
+inline __device__ void add_product(float4& sum, float a, const float4& b) {
+  sum.x = std::fma(a, b.x, sum.x);
+  sum.y = std::fma(a, b.y, sum.y);
+  sum.z = std::fma(a, b.z, sum.z);
+  sum.w = std::fma(a, b.w, sum.w);
+}
+
+inline __device__ float dot(const float4& a, const float4& b, float sum) {
+  sum = std::fma(a.x, b.x, sum);
+  sum = std::fma(a.y, b.y, sum);
+  sum = std::fma(a.z, b.z, sum);
+  return std::fma(a.w, b.w, sum);
+}
+
+/// The lanes' parts of a tile's sums put together, in every one of them to the same bits: in a
+/// fixed order, so that a run repeats.
+template <int rows>
+__device__ void sum_over_lanes(float4 (&sum)[rows], int lanes) {
+  for (int apart = 1; apart < lanes; apart *= 2) {
+    CROSSOVER_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      sum[r].x += __shfl_xor_sync(all_lanes, sum[r].x, apart);
+      sum[r].y += __shfl_xor_sync(all_lanes, sum[r].y, apart);
+      sum[r].z += __shfl_xor_sync(all_lanes, sum[r].z, apart);
+      sum[r].w += __shfl_xor_sync(all_lanes, sum[r].w, apart);
+    }
+  }
+}
+
+/// Whether the lane is the one that ends with row r of its tile. r is known to the compiler, so
+/// that sums stay in registers.
+inline __device__ bool ends_with(int r, int part, int lanes) { return (r & (lanes - 1)) == part; }
+
+/// The first `columns - column` of a vector to a dense matrix in the device's memory.
+inline __device__ void keep4(float* row, int column, int columns, const float4& v) {
+  const float values[tile_columns] = {v.x, v.y, v.z, v.w};
+  CROSSOVER_UNROLL
+  for (int c = 0; c < tile_columns; ++c) {
+    if (column + c < columns) {
+      row[column + c] = values[c];
+    }
+  }
+}
+
+}  // namespace crossover::cuda::persistent

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss of a batch in shared memory: see kernels/loss.cu for how it is computed and why so.
+#pragma once
+
+#include <cmath>
+
+#include "persistent_block.cuh"
+
+namespace crossover::cuda::persistent {
+
+/// Each row's loss, and the gradient of its logits, by one thread.
+template <bool keep>
+__device__ int loss(const Block& block, int taken) {
+  const PersistentArguments& of = block.of;
+  const OnChipLayer& last = of.layer[of.layers - 1].on_chip;
+  const int classes = last.out;
+  const int next = leading_dimension(classes);
+  const float factor = of.loss_factor[block.step];
+  const int tasks = ceil_div(block.batch, warp_threads);
+  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+    const int row = task * warp_threads + block.lane;
+    if (row >= block.batch) {
+      continue;
+    }
+    const float* logits = block.shared + last.y + row * next;
+    float* gradient = block.shared + last.dy + row * next;
+    const std::int32_t label = block.labels()[row];
+    const float at_label = logits[label];
+    float largest = logits[0];
+    for (int c = 1; c < classes; ++c) {
+      largest = std::fmax(largest, logits[c]);
+    }
+    float others = 0;
+    for (int c = 0; c < classes; ++c) {
+      const float e = std::exp(logits[c] - largest);
+      gradient[c] = e;
+      others += c == label ? 0.0F : e;
+    }
+    const float normalized = factor / (others + std::exp(at_label - largest));
+    for (int c = 0; c < classes; ++c) {
+      gradient[c] = gradient[c] * normalized - (c == label ? factor : 0.0F);
+    }
+    for (int c = classes; c < ceil_div(classes, tile_columns) * tile_columns; ++c) {
+      gradient[c] = 0;  // products run over it
+    }
+    if (keep) {
+      float* kept =
+          of.kept[block.step][of.layers - 1].dy + static_cast<std::int64_t>(row) * classes;
+      for (int c = 0; c < classes; ++c) {
+        kept[c] = gradient[c];
+      }
+    }
+    block.shared[of.places.row_losses + row] =
+        at_label == largest
+            ? std::log1p(others)
+            : (largest - at_label) + std::log(others + std::exp(at_label - largest));
+  }
+  return tasks;
+}
+
+/// By one warp, in double.
+inline __device__ int mean_loss(const Block& block, int taken) {
+  if (block.first_task(taken) == 0) {
+    double sum = 0;
+    for (int row = block.lane; row < block.batch; row += warp_threads) {
+      sum += static_cast<double>(block.shared[block.of.places.row_losses + row]);
+    }
+    for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+      sum += __shfl_down_sync(all_lanes, sum, apart);
+    }
+    if (block.lane == 0) {
+      block.of.loss[block.run] = static_cast<float>(sum / static_cast<double>(block.batch));
+    }
+  }
+  return 1;
+}
+
+}  // namespace crossover::cuda::persistent

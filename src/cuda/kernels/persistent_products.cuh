@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products in shared memory, for the training kernel. All return how many warp tasks they
+// were.
+#pragma once
+
+#include "persistent_block.cuh"
+#include "persistent_update.cuh"
+
+namespace crossover::cuda::persistent {
+
+/// A layer forward, y = activation(x wT + bias), or the gradient of its input, dx = (dy w) times
+/// the derivative of the activation that made x. Both sum along the rows of their first factor.
+/// A thread's rows lie row_tiles apart, so that its neighbours read neighbouring rows, from
+/// different banks; the lanes of a warp that share columns read the same vectors of w at once.
+template <int rows, bool backward, bool keep>
+__device__ int row_product(const Block& block, const PersistentLayer& of, const Job& job,
+                           int taken) {
+  const OnChipLayer& layer = of.on_chip;
+  const int columns = backward ? layer.in : layer.out;
+  const int terms = backward ? layer.out : layer.in;
+  const float* x = block.x(layer, job.layer);
+  const float* a = backward ? block.shared + layer.dy : x;
+  const float* w = block.shared + layer.w;
+  float* result = block.shared + (backward ? layer.dx : layer.y);
+  const int a_next = leading_dimension(terms);
+  const int w_next = leading_dimension(layer.in);
+  const int result_next = leading_dimension(columns);
+  const int lanes = job.lanes;
+  const int row_tiles = ceil_div(block.batch, rows);
+  const int tiles = row_tiles * ceil_div(columns, tile_columns);
+  const int tasks = ceil_div(tiles * lanes, warp_threads);
+  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+    const Share share = share_of(task, block.lane, lanes, tiles);
+    const int column = share.tile / row_tiles * tile_columns;
+    const int row = share.tile % row_tiles;
+    float4 sum[rows] = {};
+    for (int k = share.part * 4; k < terms; k += lanes * 4) {
+      float4 factors[4];  // of dx four rows of w, of y four columns of wT
+      CROSSOVER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        factors[i] = load4(w + (backward ? (k + i) * w_next + column : (column + i) * w_next + k));
+      }
+      CROSSOVER_UNROLL
+      for (int r = 0; r < rows; ++r) {
+        const float4 left = load4(a + (row + r * row_tiles) * a_next + k);
+        if (backward) {
+          add_product(sum[r], left.x, factors[0]);
+          add_product(sum[r], left.y, factors[1]);
+          add_product(sum[r], left.z, factors[2]);
+          add_product(sum[r], left.w, factors[3]);
+        } else {
+          sum[r].x = dot(left, factors[0], sum[r].x);
+          sum[r].y = dot(left, factors[1], sum[r].y);
+          sum[r].z = dot(left, factors[2], sum[r].z);
+          sum[r].w = dot(left, factors[3], sum[r].w);
+        }
+      }
+    }
+    sum_over_lanes(sum, lanes);
+    CROSSOVER_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      const int at = row + r * row_tiles;
+      if (!share.exists || at >= block.batch || !ends_with(r, share.part, lanes)) {
+        continue;
+      }
+      float4 v = sum[r];
+      if (backward) {
+        const float4 y = load4(x + at * result_next + column);
+        v.x *= derivative_from_result(layer.x_activation, y.x);
+        v.y *= derivative_from_result(layer.x_activation, y.y);
+        v.z *= derivative_from_result(layer.x_activation, y.z);
+        v.w *= derivative_from_result(layer.x_activation, y.w);
+      } else {
+        const float4 bias = load4(block.shared + layer.bias + column);
+        v.x = activate(layer.activation, v.x + bias.x);
+        v.y = activate(layer.activation, v.y + bias.y);
+        v.z = activate(layer.activation, v.z + bias.z);
+        v.w = activate(layer.activation, v.w + bias.w);
+      }
+      store4(result + at * result_next + column, v);
+      if (keep) {
+        float* kept = backward ? block.of.kept[block.step][job.layer - 1].dy
+                               : block.of.kept[block.step][job.layer].y;
+        keep4(kept + static_cast<std::int64_t>(at) * columns, column, columns, v);
+      }
+    }
+  }
+  return tasks;
+}
+
+/// The gradient of a layer's weights, dyT x, and their update. Sums over the rows of both factors.
+template <int rows, bool keep>
+__device__ int weight_gradient(const Block& block, const PersistentLayer& of, const Job& job,
+                               int taken) {
+  const OnChipLayer& layer = of.on_chip;
+  const float* x = block.x(layer, job.layer);
+  const float* dy = block.shared + layer.dy;
+  const int x_next = leading_dimension(layer.in);
+  const int dy_next = leading_dimension(layer.out);
+  const int lanes = job.lanes;
+  const int column_tiles = ceil_div(layer.in, tile_columns);
+  const int tiles = ceil_div(layer.out, rows) * column_tiles;
+  const int tasks = ceil_div(tiles * lanes, warp_threads);
+  const Updater updater(block, of.keep_w);
+  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+    const Share share = share_of(task, block.lane, lanes, tiles);
+    const int out = share.tile / column_tiles * rows;
+    const int in = share.tile % column_tiles * tile_columns;
+    float4 sum[rows] = {};
+    for (int b = share.part; b < block.batch; b += lanes) {
+      const float4 right = load4(x + b * x_next + in);
+      const float* left = dy + b * dy_next + out;
+      if constexpr (rows == 4) {
+        const float4 four = load4(left);
+        add_product(sum[0], four.x, right);
+        add_product(sum[1], four.y, right);
+        add_product(sum[2], four.z, right);
+        add_product(sum[3], four.w, right);
+      } else {
+        CROSSOVER_UNROLL
+        for (int r = 0; r < rows; ++r) {
+          add_product(sum[r], left[r], right);
+        }
+      }
+    }
+    sum_over_lanes(sum, lanes);
+    CROSSOVER_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      if (share.exists && out + r < layer.out && ends_with(r, share.part, lanes)) {
+        updater.update(layer.w + (out + r) * x_next + in, sum[r], layer.in - in);
+        if (keep && block.of.kept[block.step][job.layer].dw != nullptr) {
+          keep4(block.of.kept[block.step][job.layer].dw +
+                    static_cast<std::int64_t>(out + r) * layer.in,
+                in, layer.in, sum[r]);
+        }
+      }
+    }
+  }
+  return tasks;
+}
+
+/// The gradient of a layer's bias, the column sums of dy, and the bias's update.
+template <bool keep>
+__device__ int bias_gradient(const Block& block, const PersistentLayer& of, const Job& job,
+                             int taken) {
+  const OnChipLayer& layer = of.on_chip;
+  const float* dy = block.shared + layer.dy;
+  const int dy_next = leading_dimension(layer.out);
+  const int lanes = job.lanes;
+  const int tiles = ceil_div(layer.out, tile_columns);
+  const int tasks = ceil_div(tiles * lanes, warp_threads);
+  const Updater updater(block, of.keep_bias);
+  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+    const Share share = share_of(task, block.lane, lanes, tiles);
+    const int column = share.tile * tile_columns;
+    float4 sum[1] = {};
+    for (int b = share.part; b < block.batch; b += lanes) {
+      add_product(sum[0], 1.0F, load4(dy + b * dy_next + column));
+    }
+    sum_over_lanes(sum, lanes);
+    if (share.exists && share.part == 0) {
+      updater.update(layer.bias + column, sum[0], layer.out - column);
+      if (keep && block.of.kept[block.step][job.layer].dbias != nullptr) {
+        keep4(block.of.kept[block.step][job.layer].dbias, column, layer.out, sum[0]);
+      }
+    }
+  }
+  return tasks;
+}
+
+}  // namespace crossover::cuda::persistent

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one kernel does that trains a whole order, as data: where a block of threads keeps the
+// network in its multiprocessor's shared memory, and who of it computes what in which order. The
+// planner (planning/persistent.h) decides it, kernels/persistent.cu carries it out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crossover/dense_training.h"
+#include "crossover/host_device.h"
+
+namespace crossover::cuda {
+
+/// What one block of threads can have.
+struct OnChip {
+  std::int64_t shared_bytes = 227 << 10;  ///< with the kernel's consent; the most that any GPU has
+  int threads = 512;                      ///< the most that leave each 128 registers
+};
+
+/// All of it travels as the kernel's parameters, which hold 4 KB.
+constexpr std::size_t most_on_chip_layers = 12;
+constexpr std::size_t most_on_chip_steps = 2;
+constexpr std::size_t most_jobs = 96;
+
+/// What the warps of a block do until the next barrier, each job in warp tasks that they take in
+/// turn. Of a product, a thread, or `lanes` of them, computes a tile of `rows` times 4 results.
+struct Job {
+  enum class Kind : std::uint8_t {
+    barrier,
+    load,       ///< the next run's rows and labels come in meanwhile
+    factors,    ///< AdamW's at this step's time
+    forward,    ///< y = activation(x wT + bias)
+    loss,       ///< of each row, and its gradient
+    mean_loss,  ///< of the rows
+    dx,         ///< times the derivative of x_activation
+    dw,         ///< and the weights' update
+    dbias,      ///< and the bias's
+  };
+  Kind kind = Kind::barrier;
+  std::uint8_t layer = 0;
+  std::uint8_t rows = 1;   ///< of a tile: 1, 2 or 4
+  std::uint8_t lanes = 1;  ///< that share a sum: a power of two, at most a warp
+};
+
+/// Floats from one row to the next of a matrix in shared memory: whole vectors of four, an odd
+/// number of them. So eight threads that read vectors at the same place of neighbouring rows, which
+/// is what shared memory serves at once, meet all of its 32 banks.
+CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
+  return static_cast<int>(((columns + 3) / 4 | 1) * 4);
+}
+
+/// Of a layer, in floats from the start of the block's shared memory. Matrices have
+/// leading_dimension() and rows up to a multiple of four; what w and bias have beyond the layer is
+/// zero, so that products may run over it. The optimizer's states lie as the parameters do, one and
+/// two `states` after them.
+struct OnChipLayer {
+  int in = 0, out = 0;
+  Activation activation = Activation::identity, x_activation = Activation::identity;
+  int w = 0, bias = 0;
+  int x = 0, y = 0, dy = 0, dx = 0;
+};
+
+struct OnChipStep {
+  int batch = 0;
+  int jobs = 0;
+  Job job[most_jobs] = {};
+};
+
+struct OnChipPlaces {
+  int states = 0;  ///< floats of all parameters; 0: there are no states
+  int inputs = 0;  ///< from one batch's buffer to the other's; the first is the first layer's x
+  int labels = 0;  ///< i32 [largest batch]
+  int labels_next = 0;  ///< from one batch's labels to the other's
+  int row_losses = 0;   ///< [largest batch]
+  int factors = 0;      ///< the two of AdamW's factors that depend on time
+};
+
+/// A run of the order as the kernel reads it.
+struct OnChipRun {
+  std::int64_t first_row = 0;
+  std::int64_t step = 0;
+};
+
+struct PersistentPlan {
+  std::vector<DenseStep> dense;  ///< the tensors
+  std::vector<OnChipLayer> layers;
+  std::vector<OnChipStep> steps;
+  OnChipPlaces places;
+  std::int64_t shared_bytes = 0;
+  int threads = 0;
+  std::int64_t order = 0;  ///< place of OnChipRun [runs] in the device block
+};
+
+}  // namespace crossover::cuda

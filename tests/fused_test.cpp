@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused execution: shapes that fit no tile, each operation against the reference, golden runs.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "crossover/catalogue.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
+#include "golden.h"
+
+namespace crossover::test {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<std::int64_t> widths;
+  std::int64_t rows, batch;
+  Activation activation;
+};
+
+std::vector<Case> cases() {
+  return {
+      {"one_feature", {1, 1, 2}, 3, 1, Activation::relu},
+      {"odd", {3, 5, 7, 3}, 37, 17, Activation::sigmoid},
+      {"lines", {16, 32, 16, 4}, 48, 16, Activation::relu},
+      {"past_lines", {17, 33, 18, 5}, 70, 33, Activation::sigmoid},
+      {"one_row", {20, 19, 2}, 4, 1, Activation::relu},
+      {"many_classes", {6, 40}, 30, 30, Activation::identity},
+      {"one_layer", {29, 2}, 25, 10, Activation::identity},
+      {"shared", {70, 130, 66, 3}, 250, 129, Activation::relu},  // by all threads
+      {"blocks", {9, 300, 290, 2}, 40, 20, Activation::sigmoid},
+      {"rows_past_lines", {4, 24, 2}, 230, 200, Activation::relu},
+  };
+}
+
+class Fused : public testing::TestWithParam<std::tuple<Case, bool, int>> {
+ protected:
+  [[nodiscard]] static Training training() {
+    const auto& [shape, adamw, threads] = GetParam();
+    const Model model = mlp("m", shape.widths, shape.activation);
+    TrainingOptions options{.rows = shape.rows, .batch = shape.batch};
+    if (adamw) {
+      options.optimizer = AdamWOptions{.learning_rate = 0.01, .weight_decay = 0.1};
+    } else {
+      options.optimizer = SgdOptions{.learning_rate = 0.1};
+    }
+    return {training_epoch(model, options),
+            uniform_rows({shape.widths.front()}, shape.rows, shape.widths.back())};
+  }
+  [[nodiscard]] static CompileOptions options() {
+    return {.threads = std::get<2>(GetParam()), .execution = Execution::fused};
+  }
+};
+
+TEST_P(Fused, TrainsAsTheReferenceDoes) {
+  const Training plain = training();
+  const Trajectory expected = reference_trajectory(
+      plain.workload, plain.data, 2 * std::ssize(plain.workload.order));  // two epochs
+  const auto backend = make_cpu_backend();
+  for (const Workload& workload : {fuse(plain.workload), backend->optimize(plain.workload)}) {
+    const auto program = backend->compile(workload, options());
+    set_data(*program, workload, plain.data);
+    EXPECT_NO_THROW(verify(*program, workload, expected));
+  }
+}
+
+TEST_P(Fused, DoesEachOperationRight) {
+  const Training plain = training();
+  const auto backend = make_cpu_backend();
+  for (const Workload& workload : {fuse(plain.workload), backend->optimize(plain.workload)}) {
+    CompileOptions keeping = options();
+    keeping.keep_activations = true;
+    const auto program = backend->compile(workload, keeping);
+    set_data(*program, workload, plain.data);
+    Reference reference(workload);
+    set_data(reference, plain.data);
+    OperationVerification found;
+    EXPECT_NO_THROW(found = verify_operations(*program, reference, 3, Precision::f32));
+    EXPECT_EQ(found.operations, std::ssize(workload.steps.front().ops));
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Fused::ParamType>& parameters) {
+  const auto& [shape, adamw, threads] = parameters.param;
+  return shape.name + (adamw ? "_adamw_" : "_sgd_") + std::to_string(threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Fused,
+                         testing::Combine(testing::ValuesIn(cases()), testing::Bool(),
+                                          testing::Values(1, 3)),
+                         name_of);
+
+/// Those with an update after each batch.
+std::vector<Golden> golden_chains() {
+  std::vector<Golden> all = golden_mlps();
+  std::erase_if(all, [](const Golden& golden) { return golden.options.accumulate != 1; });
+  return all;
+}
+
+class FusedGolden : public testing::TestWithParam<std::tuple<Golden, int>> {};
+
+TEST_P(FusedGolden, Trajectory) {
+  const auto& [golden, threads] = GetParam();
+  if (CROSSOVER_SANITIZED && !test_all() && golden.large) {
+    GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
+  }
+  for (const Form form : {Form::fused, Form::update_fused}) {
+    const Training training = golden.training(form);
+    expect_golden(golden, training,
+                  *started(*make_cpu_backend(), training,
+                           {.threads = threads, .execution = Execution::fused}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mlp, FusedGolden,
+                         testing::Combine(testing::ValuesIn(golden_chains()),
+                                          testing::Values(1, 2)),
+                         labelled);
+
+TEST(FusedPlan, CountsWhatItTakes) {
+  const Task task = find_model("disc-8");
+  const Workload workload =
+      fuse(training_epoch(task.model, {.rows = task.rows, .batch = task.batch}));
+  const auto plan = make_cpu_backend()->plan(workload, {.execution = Execution::fused});
+  EXPECT_EQ(plan->launches(), 1);
+  std::int64_t least = 0;  // parameters and data
+  std::int64_t all = 0;
+  for (const Tensor& tensor : workload.tensors) {
+    all += bytes(tensor);
+    least += tensor.role == Role::parameter || tensor.role == Role::data ? bytes(tensor) : 0;
+  }
+  EXPECT_GT(plan->bytes(), least);
+  EXPECT_LT(plan->bytes(), 2 * all);
+}
+
+TEST(FusedPlan, RefusesOtherPrecisions) {
+  const Task task = find_model("disc-2");
+  const Workload workload =
+      fuse(training_epoch(task.model, {.rows = 4, .batch = 2, .precision = Precision::bf16}));
+  EXPECT_THROW(static_cast<void>(make_cpu_backend()->plan(
+                   workload, {.precision = Precision::bf16, .execution = Execution::fused})),
+               Unsupported);
+}
+
+TEST(FusedProgram, RefusesCopiesOfTheWrongSize) {
+  const Task task = find_model("disc-2");
+  const Workload workload = fuse(training_epoch(task.model, {.rows = 4, .batch = 2}));
+  const auto program = make_cpu_backend()->compile(workload, {.execution = Execution::fused});
+  std::vector<std::byte> few(3);
+  const Id weight = tensors_of(workload, Role::parameter).front();
+  EXPECT_THROW(program->upload(weight, few), std::invalid_argument);
+  EXPECT_THROW(program->download(weight, few), std::invalid_argument);
+  std::vector<std::byte> gradient(
+      static_cast<std::size_t>(bytes(workload[tensors_of(workload, Role::gradient).front()])));
+  EXPECT_THROW(program->download(tensors_of(workload, Role::gradient).front(), gradient),
+               std::invalid_argument);  // it never leaves the registers
+}
+
+}  // namespace
+}  // namespace crossover::test

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel whose sums must stay in registers, as the assembler says for each GPU of the build."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench_runs import BENCH, ROOT
+
+KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
+# Those that cmake/cuda.cmake lists: the assembler gives each other registers.
+GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
+KERNELS = 2  # the one that is timed, and the one that keeps activations
+
+pytestmark = pytest.mark.program
+
+
+def compiler() -> str | None:
+    """The build's, or that of the PATH."""
+    cache = BENCH.parent / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.is_file() else ""
+    found = re.search(r"^CMAKE_CUDA_COMPILER:[A-Z]+=(.+)$", text, re.MULTILINE)
+    return shutil.which(found.group(1) if found else "nvcc")
+
+
+@pytest.mark.parametrize(
+    "generation",
+    [pytest.param(one, marks=[] if one == "90" else pytest.mark.slow) for one in GENERATIONS],
+)
+def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generation: str) -> None:
+    nvcc = compiler()
+    if nvcc is None:
+        pytest.skip("no CUDA toolkit: nothing assembles kernels")
+    told = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, check=True)
+    if f"sm_{generation}" not in told.stdout.split():
+        pytest.skip(f"this toolkit does not know sm_{generation}")
+    done = subprocess.run(
+        [
+            *(nvcc, "-std=c++20", "-O3", f"-arch=sm_{generation}", "-Xptxas=-v", "--cubin"),
+            *(f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'device'}"),
+            *("-o", tmp_path / "persistent.cubin", KERNEL),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    used = re.findall(
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
+    )
+    assert used == [("0", "0", "0")] * KERNELS, done.stderr
