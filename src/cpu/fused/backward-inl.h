@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer's gradients and its update: what is read once is used for both.
+// Compiled once for each target (Highway), so the guard opens again for each.
+#if defined(CROSSOVER_CPU_FUSED_BACKWARD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CROSSOVER_CPU_FUSED_BACKWARD_INL_H
+#undef CROSSOVER_CPU_FUSED_BACKWARD_INL_H
+#else
+#define CROSSOVER_CPU_FUSED_BACKWARD_INL_H
+#endif
+
+// clang-format off
+#include <array>
+
+#include "kernels.h"
+#include "tiles-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace crossover::cpu::fused::HWY_NAMESPACE {
+namespace {
+
+/// Stores four features of some samples, [4][samples], sample by sample: [samples][ld].
+template <class D>
+HWY_INLINE void store_blocks(D /*d*/, hn::Vec<D> v, std::int64_t ld, float* to) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), ld, to);
+    store_blocks(half, hn::UpperHalf(half, v), ld,
+                 to + static_cast<std::int64_t>(hn::MaxLanes(half)) * ld);
+  } else {
+    hn::Store(v, D(), to);
+  }
+}
+
+HWY_INLINE void store_transposed(Vector a, Vector b, Vector c, Vector e, std::int64_t ld,
+                                 float* to) {
+  const Lanes d;
+  const hn::Repartition<double, Lanes> pairs;
+  const auto low = [&](Vector one, Vector other) {
+    return hn::BitCast(pairs, hn::InterleaveLower(d, one, other));
+  };
+  const auto high = [&](Vector one, Vector other) {
+    return hn::BitCast(pairs, hn::InterleaveUpper(d, one, other));
+  };
+  const auto store = [&](auto four, int row) {
+    store_blocks(d, hn::BitCast(d, four), ld, to + row * ld);
+  };
+  store(hn::InterleaveLower(pairs, low(a, b), low(c, e)), 0);
+  store(hn::InterleaveUpper(pairs, low(a, b), low(c, e)), 1);
+  store(hn::InterleaveLower(pairs, high(a, b), high(c, e)), 2);
+  store(hn::InterleaveUpper(pairs, high(a, b), high(c, e)), 3);
+}
+
+/// What outputs [begin, end) add to dx of `features` inputs of `vectors` times `lanes` samples.
+template <int features, int vectors>
+void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, std::int64_t end,
+                   const float* weights, const float* dy, const float* x, float* dx,
+                   float* dx_rows) {
+  const Lanes d;
+  Sums<features, vectors> sums;
+  for_each<features, vectors>([&](int f, int v) {
+    sums[f][v] = begin == 0 ? hn::Zero(d) : hn::Load(d, dx + f * stride + v * lanes);
+  });
+  for (std::int64_t o = begin; o < end; ++o) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const Vector gradient = hn::Load(d, dy + o * stride + v * lanes);
+#pragma GCC unroll 8
+      for (int f = 0; f < features; ++f) {
+        sums[f][v] = hn::MulAdd(hn::Set(d, weights[f * layer.ld + o]), gradient, sums[f][v]);
+      }
+    }
+  }
+  const bool whole = end == layer.out;
+  const auto y = [&](int f, int v) { return hn::Load(d, x + f * stride + v * lanes); };
+  if (whole && layer.x_activation == Activation::relu) {
+    for_each<features, vectors>([&](int f, int v) {
+      sums[f][v] = hn::IfThenElseZero(hn::Gt(y(f, v), hn::Zero(d)), sums[f][v]);
+    });
+  } else if (whole && layer.x_activation == Activation::sigmoid) {
+    for_each<features, vectors>([&](int f, int v) {
+      const Vector derivative = hn::Mul(y(f, v), hn::Sub(hn::Set(d, 1.0F), y(f, v)));
+      sums[f][v] = hn::Mul(sums[f][v], derivative);
+    });
+  }
+  for_each<features, vectors>(
+      [&](int f, int v) { hn::Store(sums[f][v], d, dx + f * stride + v * lanes); });
+  if (whole && dx_rows != nullptr) {
+    const std::int64_t ld = whole_lines(layer.in);
+    const auto at = [&](int f, int v) { return f < features ? sums[f][v] : hn::Zero(d); };
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+#pragma GCC unroll 2
+      for (int f = 0; f < features; f += 4) {
+        store_transposed(at(f, v), at(f + 1, v), at(f + 2, v), at(f + 3, v), ld,
+                         dx_rows + v * lanes * ld + f);
+      }
+    }
+  }
+}
+
+/// Parameters and what belongs to them, from the first of them on.
+struct Parameters {
+  float *w, *gradient, *m, *v;
+
+  [[nodiscard]] Parameters from(std::int64_t offset) const {
+    const auto moved = [offset](float* array) { return array == nullptr ? array : array + offset; };
+    return {moved(w), moved(gradient), moved(m), moved(v)};
+  }
+};
+
+/// As many of them as D has lanes.
+template <class D>
+HWY_INLINE void update_parameters(D d, const Parameters& of, hn::Vec<D> gradient, float rate,
+                                  const AdamWFactors<float>& factors) {
+  if (of.gradient != nullptr) {
+    hn::StoreU(gradient, d, of.gradient);
+  }
+  const auto w = hn::LoadU(d, of.w);
+  if (of.m == nullptr) {
+    hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), gradient, w), d, of.w);
+    return;
+  }
+  const auto g = hn::Mul(hn::Set(d, factors.gradient_factor), gradient);
+  const auto m = hn::MulAdd(hn::Set(d, factors.beta1), hn::LoadU(d, of.m),
+                            hn::Mul(hn::Set(d, factors.one_minus_beta1), g));
+  const auto v = hn::MulAdd(hn::Set(d, factors.beta2), hn::LoadU(d, of.v),
+                            hn::Mul(hn::Mul(hn::Set(d, factors.one_minus_beta2), g), g));
+  const auto scale = hn::MulAdd(hn::Sqrt(v), hn::Set(d, factors.inverse_root_correction),
+                                hn::Set(d, factors.epsilon));
+  const auto step = hn::Div(hn::Mul(hn::Set(d, factors.step_size), m), scale);
+  hn::StoreU(m, d, of.m);
+  hn::StoreU(v, d, of.v);
+  hn::StoreU(hn::Sub(hn::Mul(hn::Set(d, factors.keep), w), step), d, of.w);
+}
+
+template <class D>
+HWY_INLINE FourFloats sum_of_blocks(D /*d*/, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    return v;
+  }
+}
+
+/// The sums of the lanes of four vectors.
+HWY_INLINE FourFloats sums_of_lanes(const std::array<Vector, 4>& of) {
+  const Lanes d;
+  const hn::Repartition<double, Lanes> pairs;
+  const Vector ab =
+      hn::Add(hn::InterleaveLower(d, of[0], of[1]), hn::InterleaveUpper(d, of[0], of[1]));
+  const Vector cd =
+      hn::Add(hn::InterleaveLower(d, of[2], of[3]), hn::InterleaveUpper(d, of[2], of[3]));
+  const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
+  const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
+  return sum_of_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
+}
+
+/// The update of the weights from `features` inputs to all outputs, with samples along the lanes: a
+/// sum over lanes for each. For few outputs. x points to the first input.
+template <int features>
+void update_by_lanes(const Layer& layer, const Batch& batch, const Update& update, const float* x,
+                     const Parameters& weights) {
+  const Lanes d;
+  const std::int64_t vectors = vectors_of(batch);
+  for (std::int64_t o = 0; o < layer.out; o += tile) {
+    // dy has rows for a whole tile; those past the last output are zero.
+    const float* dy = layer.dy + o * batch.stride;
+    Sums<features, tile> sums;
+    for_each<features, tile>([&](int f, int i) { sums[f][i] = hn::Zero(d); });
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      std::array<Vector, tile> gradient;
+      for_each<1, tile>(
+          [&](int /*f*/, int i) { gradient[i] = hn::Load(d, dy + i * batch.stride + v * lanes); });
+#pragma GCC unroll 4
+      for (int f = 0; f < features; ++f) {
+        const Vector sample = hn::Load(d, x + f * batch.stride + v * lanes);
+        for_each<1, tile>(
+            [&](int /*f*/, int i) { sums[f][i] = hn::MulAdd(sample, gradient[i], sums[f][i]); });
+      }
+    }
+    for_each<features, 1>([&](int f, int /*v*/) {
+      update_parameters(Four(), weights.from(f * layer.ld + o), sums_of_lanes(sums[f]), update.rate,
+                        update.of_weights);
+    });
+  }
+}
+
+/// The same, with `vectors` times `lanes` outputs along the lanes: sample by sample.
+template <int features, int vectors>
+void update_tile(const Layer& layer, const Batch& batch, const Update& update, const float* x,
+                 const float* dy_rows, const Parameters& weights) {
+  const Lanes d;
+  const std::int64_t ld = whole_lines(layer.out);
+  Sums<features, vectors> sums;
+  for_each<features, vectors>([&](int f, int v) { sums[f][v] = hn::Zero(d); });
+  for (std::int64_t row = 0; row < batch.rows; ++row) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const Vector gradient = hn::Load(d, dy_rows + row * ld + v * lanes);
+#pragma GCC unroll 8
+      for (int f = 0; f < features; ++f) {
+        sums[f][v] = hn::MulAdd(hn::Set(d, x[f * batch.stride + row]), gradient, sums[f][v]);
+      }
+    }
+  }
+  for_each<features, vectors>([&](int f, int v) {
+    update_parameters(d, weights.from(f * layer.ld + v * lanes), sums[f][v], update.rate,
+                      update.of_weights);
+  });
+}
+
+void backward(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+              std::int64_t end) {
+  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+  const auto x = [&](std::int64_t i) { return layer.x + i * batch.stride; };
+  if (layer.dx != nullptr) {  // from the weights before their update
+    for_each_part<most_vectors>(0, vectors_of(batch), [&](auto vectors, std::int64_t v) {
+      for_each_block(layer.out, [&](std::int64_t first, std::int64_t last) {
+        for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
+          const std::int64_t at = v * lanes;
+          gradient_tile<features, vectors>(
+              layer, batch.stride, first, last, layer.weights + i * layer.ld, layer.dy + at,
+              x(i) + at, layer.dx + i * batch.stride + at,
+              layer.dx_rows == nullptr ? nullptr : layer.dx_rows + at * whole_lines(layer.in) + i);
+        });
+      });
+    });
+  }
+  if (layer.dy_rows == nullptr) {
+    for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
+      update_by_lanes<features>(layer, batch, update, x(i), all.from(i * layer.ld));
+    });
+    return;
+  }
+  const std::int64_t vectors_of_outputs = (layer.out + lanes - 1) / lanes;
+  for_each_part<most_vectors>(0, vectors_of_outputs, [&](auto vectors, std::int64_t v) {
+    for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
+      update_tile<features, vectors>(layer, batch, update, x(i), layer.dy_rows + v * lanes,
+                                     all.from(i * layer.ld + v * lanes));
+    });
+  });
+}
+
+void bias(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+          std::int64_t end) {
+  const Lanes d;
+  const std::int64_t vectors = vectors_of(batch);
+  for (std::int64_t o = begin; o < end; o += tile) {
+    std::array<Vector, tile> sums;
+    sums.fill(hn::Zero(d));
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      for (int i = 0; i < tile; ++i) {
+        sums[i] = hn::Add(sums[i], hn::Load(d, layer.dy + (o + i) * batch.stride + v * lanes));
+      }
+    }
+    update_parameters(Four(),
+                      Parameters{layer.bias, layer.dbias, layer.bias_m, layer.bias_v}.from(o),
+                      sums_of_lanes(sums), update.rate, update.of_biases);
+  }
+}
+
+}  // namespace
+}  // namespace crossover::cpu::fused::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and cross entropy, a vector of samples at once.
+// Compiled once for each target (Highway), so the guard opens again for each.
+#if defined(CROSSOVER_CPU_FUSED_LOSS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CROSSOVER_CPU_FUSED_LOSS_INL_H
+#undef CROSSOVER_CPU_FUSED_LOSS_INL_H
+#else
+#define CROSSOVER_CPU_FUSED_LOSS_INL_H
+#endif
+
+// clang-format off
+#include <algorithm>
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include "kernels.h"
+#include "tiles-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace crossover::cpu::fused::HWY_NAMESPACE {
+namespace {
+
+double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  const Lanes d;
+  const hn::RebindToSigned<Lanes> whole;
+  const Vector factor = hn::Set(d, of.factor);
+  Vector sum_of_losses = hn::Zero(d);
+  for (std::int64_t row = begin; row < end; row += lanes) {
+    const auto rows = std::clamp<std::int64_t>(batch.rows - row, 0, lanes);
+    const auto inside = hn::FirstN(d, static_cast<std::size_t>(rows));
+    const auto labels = hn::LoadU(whole, of.labels + row);
+    const auto is_label = [&](std::int64_t c) {
+      return hn::RebindMask(d, hn::Eq(labels, hn::Set(whole, static_cast<std::int32_t>(c))));
+    };
+    const float* logits = of.logits + row;
+    float* gradients = of.dlogits + row;
+    Vector largest = hn::Load(d, logits);
+    for (std::int64_t c = 1; c < of.classes; ++c) {
+      largest = hn::Max(largest, hn::Load(d, logits + c * batch.stride));
+    }
+    Vector sum = hn::Zero(d);
+    Vector at_label = hn::Zero(d);
+    for (std::int64_t c = 0; c < of.classes; ++c) {
+      const Vector logit = hn::Load(d, logits + c * batch.stride);
+      const Vector e = hn::Exp(d, hn::Sub(logit, largest));
+      sum = hn::Add(sum, e);
+      at_label = hn::IfThenElse(is_label(c), logit, at_label);
+      hn::Store(e, d, gradients + c * batch.stride);
+    }
+    const Vector losses = hn::Add(hn::Sub(largest, at_label), hn::Log(d, sum));
+    sum_of_losses = hn::Add(sum_of_losses, hn::IfThenElseZero(inside, losses));
+    const Vector normalized = hn::Div(factor, sum);
+    for (std::int64_t c = 0; c < of.classes; ++c) {
+      const Vector share = hn::Mul(hn::Load(d, gradients + c * batch.stride), normalized);
+      const Vector gradient = hn::Sub(share, hn::IfThenElseZero(is_label(c), factor));
+      hn::Store(hn::IfThenElseZero(inside, gradient), d, gradients + c * batch.stride);
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum_of_losses));
+}
+
+}  // namespace
+}  // namespace crossover::cpu::fused::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
