@@ -92,7 +92,8 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert len(roles) == len(axes)
     assert {key for key, role in roles.items() if role == "alike"} == {"precision", "loss"}
     assert {key for key, role in roles.items() if role == "how"} == {
-        *("device", "execution", "memory", "mode", "data", "products", "cudnn", "cpu_threads")
+        *("device", "execution", "memory", "mode", "data", "products", "cudnn", "cpu_threads"),
+        *("layout", "pages", "compiler"),  # of peers
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
     assert values["execution"] == [
