@@ -31,6 +31,7 @@ constexpr double reference_flops_per_second = 2.5e10;
 
 /// What a thread of the CPU reaches at least, where it has enough to do.
 constexpr double expected_flops_of_a_thread_per_second = 4e10;
+
 double expected_reference_seconds(double flops);
 
 struct ExpectedSeconds {

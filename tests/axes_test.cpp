@@ -128,9 +128,9 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
                 {{"execution", "graph"}, {"products", "heuristic"}, {"cudnn", "heuristic"}}}));
 
   const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
-  EXPECT_EQ(quick.gpu_modes.of_training.size(), 3U * 2);
-  EXPECT_EQ(parse({"--sweep=full"}).gpu_modes.of_training.size(), 2U * 4 + 1)
-      << "one graph of an epoch";
+  EXPECT_EQ(quick.gpu_modes.of_training.size(), 4U * 2);
+  EXPECT_EQ(parse({"--sweep=full"}).gpu_modes.of_training.size(), 2U * 4 + 2)
+      << "one graph of an epoch, and one kernel";
   EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).gpu_modes.of_training.size(), 2U * 4);
   EXPECT_EQ(parse({"--execution=graph-epoch"}).gpu_modes.of_training.size(), 1U)
       << "with resident data";

@@ -18,6 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// So many repetitions of a row are the fewest that readers take for more than a hint.
+constexpr std::int64_t pairs_of_the_same = 3;
+
 std::string to_string(Refine kind) {
   switch (kind) {
     case Refine::automatic:
@@ -141,12 +144,13 @@ class Refinement {
     if (seconds_since(start_) + made >= limits_.seconds) {
       return std::nullopt;
     }
-    const auto repeated = [&](const std::string& name) -> Measurement {
-      return [&] {
-        return is_late() || are_the_same(first, second) ? std::nullopt : measured_.repeat(name);
-      };
-    };
     PairTest test(limits_.error_of_size(), limits_.most_pairs);
+    const auto is_enough = [&] {
+      return are_the_same(first, second) && test.pairs() + test.ties() >= pairs_of_the_same;
+    };
+    const auto repeated = [&](const std::string& name) -> Measurement {
+      return [&] { return is_late() || is_enough() ? std::nullopt : measured_.repeat(name); };
+    };
     const bool is_decided = run_pairs(test, repeated(first), repeated(second));
     Json size = size_json(place);
     size.update({{"pairs", test.pairs()},

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from plots.families import TRAINING
 from plots.rows import Row, Run
 from plots.text import printable
 
@@ -27,9 +28,17 @@ def command(run: Run) -> str:
 
 
 def again(run: Run, row: Row) -> str:
-    """Measures `row` alone: the arguments of the run, which planned it, and a filter."""
+    """Measures `row` alone: the arguments of the run, which planned it, and a filter.
+
+    Which executions of the CPU a sweep has is another in another version, so that the row says its.
+    """
     name = _SPECIAL.sub(r"\\\1", printable(row.name, _LONGEST))
-    return f"{command(run)} {shlex.quote(f'--benchmark_filter=^{name}$')}"
+    words = [command(run)]
+    own = row.configuration
+    said = any(word.startswith("--execution=") for word in run.command)
+    if own.get("device") == "cpu" and row.family in TRAINING and not said:
+        words.append(_quoted(f"--execution={own['execution']}"))
+    return " ".join([*words, shlex.quote(f"--benchmark_filter=^{name}$")])
 
 
 def template(run: Run) -> str:
