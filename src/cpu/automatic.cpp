@@ -8,7 +8,6 @@
 
 #include "fused/plan.h"
 #include "plan.h"
-#include "trial.h"
 
 namespace crossover::cpu {
 namespace {
@@ -63,7 +62,8 @@ bool can_not_win(const Choice& choice, const std::vector<Tried>& tried) {
 
 }  // namespace
 
-AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs) : runs_(runs) {
+AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Stopwatch now)
+    : runs_(runs), now_(std::move(now)) {
   std::exception_ptr reason;
   for (const Way& way : ways) {
     if (auto plan = made_or_null(way.plan, reason)) {
@@ -103,9 +103,9 @@ std::size_t AutomaticPlan::fastest() {
     if (!program) {
       continue;
     }
-    const double seconds = seconds_of_one(*program);
+    const double seconds = seconds_of_one(*program, now_);
     const double ratio =
-        winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_) : 0;
+        winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_, now_) : 0;
     tried.push_back({choice, winner ? ratio : 1});
     if (ratio < 1) {
       winner = std::move(program);

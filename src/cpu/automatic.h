@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "crossover/backend.h"
+#include "trial.h"
 
 namespace crossover::cpu {
 
@@ -23,7 +24,7 @@ class AutomaticPlan : public Plan {
  public:
   /// `runs`: positions of the order. Throws Unsupported or OutOfMemory, as the first of the ways
   /// did, where none can be planned.
-  AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs);
+  AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Stopwatch now = steady_seconds);
 
   [[nodiscard]] std::int64_t bytes() const override;
   [[nodiscard]] std::int64_t launches() const override;
@@ -41,6 +42,7 @@ class AutomaticPlan : public Plan {
 
   std::vector<Planned> planned_;  ///< those that are left
   const std::int64_t runs_;
+  const Stopwatch now_;
 };
 
 /// Eager and fused, on one thread and on as many as the options have.

@@ -9,8 +9,6 @@
 namespace crossover::cpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double turn_seconds = 2e-3;  ///< far above a clock's reading and a thread's wake-up
 constexpr double most_seconds = 0.2;   ///< of the turns of one Program
 constexpr double long_seconds = 0.05;  ///< of one position
@@ -18,13 +16,13 @@ constexpr double much = 1.3;           ///< more than a first time is longer tha
 constexpr int fewest_turns = 3;        ///< before two that do not overlap are told apart
 constexpr int most_turns = 9;
 
-double seconds_of(Program& program, std::int64_t runs, std::int64_t times) {
-  const auto start = Clock::now();
+double seconds_of(Program& program, std::int64_t runs, std::int64_t times, const Stopwatch& now) {
+  const double start = now();
   for (std::int64_t i = 0; i < times; ++i) {
     program.enqueue(0, runs);
     program.wait();
   }
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return now() - start;
 }
 
 bool are_apart(const std::vector<double>& one, const std::vector<double>& other) {
@@ -41,12 +39,18 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-double seconds_of_one(Program& program) {
-  const double first = seconds_of(program, 1, 1);
-  return first >= long_seconds ? first : std::max(seconds_of(program, 1, 1), 1e-9);
+double steady_seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
-double ratio_of_seconds(const Contender& first, const Contender& second, std::int64_t runs) {
+double seconds_of_one(Program& program, const Stopwatch& now) {
+  const double first = seconds_of(program, 1, 1, now);
+  return first >= long_seconds ? first : std::max(seconds_of(program, 1, 1, now), 1e-9);
+}
+
+double ratio_of_seconds(const Contender& first, const Contender& second, std::int64_t runs,
+                        const Stopwatch& now) {
   const double ratio = second.seconds / first.seconds;
   if (std::min(first.seconds, second.seconds) >= long_seconds &&
       std::max(ratio, 1 / ratio) >= much) {
@@ -65,8 +69,8 @@ double ratio_of_seconds(const Contender& first, const Contender& second, std::in
   std::vector<double> of_second;
   double spent = 0;
   for (int turn = 0; turn < most_turns && (turn == 0 || spent < 2 * most_seconds); ++turn) {
-    of_first.push_back(seconds_of(first.program, at_once, times));
-    of_second.push_back(seconds_of(second.program, at_once, times));
+    of_first.push_back(seconds_of(first.program, at_once, times, now));
+    of_second.push_back(seconds_of(second.program, at_once, times, now));
     spent += of_first.back() + of_second.back();
     if (turn + 1 >= fewest_turns && are_apart(of_first, of_second)) {
       break;
