@@ -72,6 +72,15 @@ def amounts(cost: Cost) -> Counter[Operation]:
     return found
 
 
+def launches_predicted(cost: Cost) -> dict[str, dict[str, object]]:
+    """Those of GPUs, but of persistent execution, which predictions leave out."""
+    return {
+        device: {name: count for name, count in launches.items() if name != "persistent"}
+        for device, launches in cost.fields["epoch"]["device_launches"].items()
+        if device != "cpu"
+    }
+
+
 @needs_bench
 def test_the_kept_costs_are_what_bench_counts():
     for text in outputs():
@@ -82,7 +91,7 @@ def test_the_kept_costs_are_what_bench_counts():
         for name in ("params", "rows", "steps", "accumulate"):
             assert kept.fields[name] == counted.fields[name], "python tests/test_costs.py"
         epoch = counted.fields["epoch"]
-        del epoch["device_launches"]["cpu"]
+        epoch["device_launches"] = launches_predicted(counted)
         assert kept.fields["epoch"] == epoch, "python tests/test_costs.py"
 
 
@@ -92,9 +101,8 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
         for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
             one, two = parsed(count(model, None, precision)), parsed(count(model, None, other))
             assert one.operations == two.operations
-            ours, theirs = one.fields["epoch"], two.fields["epoch"]
-            assert ours["device_launches"]["cuda"] == theirs["device_launches"]["cuda"]
-            assert ours["bytes"] == theirs["bytes"]
+            assert launches_predicted(one) == launches_predicted(two)
+            assert one.fields["epoch"]["bytes"] == two.fields["epoch"]["bytes"]
 
 
 def test_the_kept_costs_add_up():
