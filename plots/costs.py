@@ -58,18 +58,25 @@ def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | Non
 
 
 def packed(costs: Iterable[dict[str, Any]]) -> str:
-    """The outputs of bench --cost, read as JSON, as the file keeps them: one a line, without the
-    CPU's launches, of operations and products that are alike one with their `count`."""
+    """The outputs of bench --cost, read as JSON, as the file keeps them: one a line, with
+    predicted_launches() alone, of operations and products that are alike one with their `count`."""
     lines = []
     for fields in costs:
         operations = [_packed_operation(each) for each in fields["step"]["operations"]]
         step = {**fields["step"], "operations": _merged(operations)}
-        launches = fields["epoch"]["device_launches"].items()
-        on_gpu = {device: counts for device, counts in launches if device != "cpu"}
-        epoch = {**fields["epoch"], "device_launches": on_gpu}
+        epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
         kept = {**fields, "epoch": epoch, "step": step}
         lines.append(json.dumps(kept, separators=(",", ":")))
     return "\n".join(lines) + "\n"
+
+
+def predicted_launches(epoch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of an epoch by device and execution: a GPU's, but of persistent execution."""
+    return {
+        device: {name: count for name, count in executions.items() if name != "persistent"}
+        for device, executions in epoch["device_launches"].items()
+        if device != "cpu"
+    }
 
 
 def _packed_operation(fields: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from bench_runs import NAMES, bench, needs_bench  # noqa: E402
 from plots.analysis.cost import Cost, Operation, parse_cost  # noqa: E402
 from plots.analysis.predict_data import fastest_rates, name_of  # noqa: E402
 from plots.cards import load_cards  # noqa: E402
-from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed  # noqa: E402
+from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed, predicted_launches  # noqa: E402
 from plots.published import load_published  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
@@ -72,15 +72,6 @@ def amounts(cost: Cost) -> Counter[Operation]:
     return found
 
 
-def launches_predicted(cost: Cost) -> dict[str, dict[str, object]]:
-    """Those of GPUs, but of persistent execution, which predictions leave out."""
-    return {
-        device: {name: count for name, count in launches.items() if name != "persistent"}
-        for device, launches in cost.fields["epoch"]["device_launches"].items()
-        if device != "cpu"
-    }
-
-
 @needs_bench
 def test_the_kept_costs_are_what_bench_counts():
     for text in outputs():
@@ -91,7 +82,7 @@ def test_the_kept_costs_are_what_bench_counts():
         for name in ("params", "rows", "steps", "accumulate"):
             assert kept.fields[name] == counted.fields[name], "python tests/test_costs.py"
         epoch = counted.fields["epoch"]
-        epoch["device_launches"] = launches_predicted(counted)
+        epoch["device_launches"] = predicted_launches(epoch)
         assert kept.fields["epoch"] == epoch, "python tests/test_costs.py"
 
 
@@ -101,8 +92,9 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
         for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
             one, two = parsed(count(model, None, precision)), parsed(count(model, None, other))
             assert one.operations == two.operations
-            assert launches_predicted(one) == launches_predicted(two)
-            assert one.fields["epoch"]["bytes"] == two.fields["epoch"]["bytes"]
+            ours, theirs = one.fields["epoch"], two.fields["epoch"]
+            assert predicted_launches(ours) == predicted_launches(theirs)
+            assert ours["bytes"] == theirs["bytes"]
 
 
 def test_the_kept_costs_add_up():
