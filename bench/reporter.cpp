@@ -91,7 +91,7 @@ void Reporter::add(const std::string& name, std::vector<Run> runs) {
   }
 }
 
-void Reporter::finish() {
+void Reporter::finish() const {
   if (output_.standard != nullptr) {
     output_.standard->Finalize();
   }

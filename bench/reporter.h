@@ -36,7 +36,7 @@ class Reporter {
   /// The repetitions of a row; with more of them than before, they take the place of the former.
   void add(const std::string& name, std::vector<Run> runs);
   /// After the last row.
-  void finish();
+  void finish() const;
 
   [[nodiscard]] std::size_t unmeasured() const { return unmeasured_.size(); }
 

@@ -21,7 +21,7 @@ std::string error_of(const Run& run);
 double seconds_of(const Run& run);
 
 /// Facts stand once; the repetitions have what another run would measure differently.
-struct RowJson {
+struct RowJson {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
   nlohmann::ordered_json facts;
   std::vector<nlohmann::ordered_json> repetitions;
 };

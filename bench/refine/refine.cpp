@@ -139,7 +139,9 @@ class Refinement {
       return std::nullopt;
     }
     const std::size_t before = rows_.names().size();
-    const auto [first, second] = rows_of(place);
+    const auto names = rows_of(place);
+    const std::string& first = names.first;
+    const std::string& second = names.second;
     const double made = rows_[first].reference_seconds;
     if (seconds_since(start_) + made >= limits_.seconds) {
       return std::nullopt;

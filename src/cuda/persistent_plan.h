@@ -67,7 +67,7 @@ struct OnChipLayer {
 struct OnChipStep {
   int batch = 0;
   int jobs = 0;
-  Job job[most_jobs] = {};
+  Job job[most_jobs] = {};  // NOLINT(*-avoid-c-arrays): device code has no std::array
 };
 
 struct OnChipPlaces {

@@ -43,8 +43,8 @@ Work work_of(const Job& job, const OnChipLayer& layer, int batch) {
 /// Of a product: the most of what its multiply-adds, its reads of shared memory and the
 /// waits of one warp take.
 double cycles_of(const Work& work, int rows, int lanes, const Team& team) {
-  constexpr double multiply_adds = 128 / warp;  // warps' that a multiprocessor starts each cycle
-  constexpr double cycles_of_read = 2;          // of vectors by a warp: many lanes read the same
+  constexpr double multiply_adds = 128.0 / warp;  // warps' that a multiprocessor starts each cycle
+  constexpr double cycles_of_read = 2;            // of vectors by a warp: many lanes read the same
   constexpr double latency_of_shuffle = 30;
   const double latency = team.is_on_chip() ? 30 : 250;  // of a read
   const int tiles = ceil_div(work.rows, rows) * ceil_div(work.columns, tile_columns);
