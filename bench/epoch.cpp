@@ -6,7 +6,7 @@
 namespace crossover::bench {
 namespace {
 
-void derive(benchmark::UserCounters& counters, double seconds) {
+void derive_epoch(benchmark::UserCounters& counters, double seconds) {
   derive_training(counters, seconds, counters["rows"].value);
   counters["seconds_per_epoch"] = seconds;
 }
@@ -16,7 +16,7 @@ void derive(benchmark::UserCounters& counters, double seconds) {
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
   register_training(
       arguments, Iteration::epoch, devices, rows,
-      {.derive = derive,
+      {.derive = derive_epoch,
        .count = [](const TrainingPlan& plan, const TrainingProgram& made, Result& result) {
          result.counters["rows"] = static_cast<double>(plan.options.rows);
          result.counters["steps"] = static_cast<double>(made.steps());

@@ -21,7 +21,7 @@ namespace {
 /// More sets than this, and making them takes longer than measuring.
 constexpr std::int64_t most_sets = 4096;
 
-struct Plan {
+struct GemmPlan {
   ProductSize size;
   std::string label;  ///< what has products of that size
   bool cold = false;
@@ -58,8 +58,8 @@ class Products {
     }
   }
 
-  [[nodiscard]] std::vector<Plan> plans() const {
-    std::vector<Plan> plans;
+  [[nodiscard]] std::vector<GemmPlan> plans() const {
+    std::vector<GemmPlan> plans;
     for (const ProductSize& size : sizes_) {
       std::string label;
       for (const auto& [pass, models] : uses_.at(size)) {
@@ -86,7 +86,7 @@ void add_products(const Task& task, std::int64_t batch, Products& to) {
   }
 }
 
-std::vector<Plan> products_of_networks(const Arguments& arguments) {
+std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
     for (const std::int64_t batch : batches_of(arguments, task.batch)) {
@@ -108,8 +108,8 @@ std::vector<std::int64_t> square_sizes(const std::string& sweep) {
   return sizes;
 }
 
-std::vector<Plan> squares(const std::string& sweep) {
-  std::vector<Plan> plans;
+std::vector<GemmPlan> squares(const std::string& sweep) {
+  std::vector<GemmPlan> plans;
   const std::set<std::int64_t> with_all_transposes =
       sweep == "quick" ? std::set<std::int64_t>{512} : std::set<std::int64_t>{64, 65, 1023, 1024};
   for (const std::int64_t n : square_sizes(sweep)) {
@@ -129,7 +129,7 @@ std::int64_t set_bytes(const ProductSize& size) {
   return footprint_bytes(one, one.steps.front());
 }
 
-Configuration configuration(const Plan& plan, Precision precision, const Target& target) {
+Configuration configuration(const GemmPlan& plan, Precision precision, const Target& target) {
   return joined({{"family", "Gemm"},
                  {"m", std::to_string(plan.size.m)},
                  {"n", std::to_string(plan.size.n)},
@@ -140,7 +140,7 @@ Configuration configuration(const Plan& plan, Precision precision, const Target&
                 target.configuration);
 }
 
-std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPlan& plan,
                                         const Target& target, Result& result) {
   const ProductSize& size = plan.size;
   if (plan.cold && target.device->cache_bytes == 0) {
@@ -194,7 +194,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& 
 
 /// Small products are cold only with more sets than can be made; the operands of large ones are
 /// read so often that it makes no difference.
-bool is_wanted_cold(const Plan& plan, const Device& device, const std::string& sweep) {
+bool is_wanted_cold(const GemmPlan& plan, const Device& device, const std::string& sweep) {
   constexpr std::int64_t largest = 1024;
   const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
   const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
@@ -205,7 +205,7 @@ bool is_wanted_cold(const Plan& plan, const Device& device, const std::string& s
   return !small && !large && (sweep == "full" || is_usual);
 }
 
-void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
+void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precision,
              const Target& target, const Cost& one, Rows& rows) {
   Row row{.configuration = configuration(plan, precision, target),
           .device = target.device,
@@ -228,10 +228,10 @@ void add_row(const Arguments& arguments, const Plan& plan, Precision precision,
 }  // namespace
 
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {
-  std::vector<Plan> plans = products_of_networks(arguments);
-  const std::vector<Plan> all_squares = squares(arguments.sweep.name);
+  std::vector<GemmPlan> plans = products_of_networks(arguments);
+  const std::vector<GemmPlan> all_squares = squares(arguments.sweep.name);
   plans.insert(plans.end(), all_squares.begin(), all_squares.end());
-  for (Plan plan : plans) {
+  for (GemmPlan plan : plans) {
     for (const Precision precision : arguments.precisions) {
       plan.size.type = storage_of(precision);
       const Cost one = cost_of(plan.size);

@@ -18,7 +18,7 @@
 namespace crossover::bench {
 namespace {
 
-struct Plan {
+struct LayerPlan {
   std::int64_t width = 0, batch = 0;
   Activation activation = Activation::relu;
   bool backward = false;
@@ -33,7 +33,7 @@ std::string name_of(Activation activation) {
 /// x and dy as they come from the neighbouring layers: x is what an activation made, and backward
 /// that activation's derivative is taken, as training does. Stored as there: gradients of weights
 /// and bias in f32, all else as the precision says.
-Workload layer(const Plan& plan, std::int64_t times) {
+Workload layer(const LayerPlan& plan, std::int64_t times) {
   Workload workload;
   const auto tensor = [&](const char* name, const Shape& shape, Role role) {
     const Type type = role == Role::gradient ? Type::f32 : storage_of(plan.precision);
@@ -68,7 +68,7 @@ Workload layer(const Plan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const Plan& plan, const Target& target) {
+Configuration configuration(const LayerPlan& plan, const Target& target) {
   return joined({{"family", "Layer"},
                  {"width", std::to_string(plan.width)},
                  {"batch", std::to_string(plan.batch)},
@@ -80,7 +80,7 @@ Configuration configuration(const Plan& plan, const Target& target) {
 }
 
 /// Puts the same numbers into both, as they are stored.
-void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference) {
+void set_operands(const LayerPlan& plan, PreparedOperation& row, Reference& reference) {
   const Workload& workload = row.workload();
   for (const Role role : {Role::data, Role::parameter}) {
     for (const Id id : tensors_of(workload, role)) {
@@ -96,7 +96,7 @@ void set_operands(const Plan& plan, PreparedOperation& row, Reference& reference
   }
 }
 
-std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const Plan& plan,
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const LayerPlan& plan,
                                         const Target& target, Result& result) {
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
@@ -143,26 +143,26 @@ std::vector<std::int64_t> widths(const std::string& sweep) {
 }
 
 /// Sigmoid differs from ReLU by its own time only, which two widths show.
-bool is_wanted(const Plan& plan, const std::string& sweep) {
+bool is_wanted(const LayerPlan& plan, const std::string& sweep) {
   constexpr std::int64_t narrow = 64;
   constexpr std::int64_t wide = 1024;
   return plan.activation == Activation::relu || sweep == "full" ||
          (sweep == "default" && (plan.width == narrow || plan.width == wide));
 }
 
-std::vector<Plan> plans_of(const Arguments& arguments) {
+std::vector<LayerPlan> plans_of(const Arguments& arguments) {
   constexpr std::int64_t usual_batch = 100;
-  std::vector<Plan> plans;
+  std::vector<LayerPlan> plans;
   for (const std::int64_t width : widths(arguments.sweep.name)) {
     for (const std::int64_t batch : batches_of(arguments, usual_batch)) {
       for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
         for (const bool backward : {false, true}) {
           for (const bool fused : {true, false}) {
-            const Plan plan{.width = width,
-                            .batch = batch,
-                            .activation = activation,
-                            .backward = backward,
-                            .fused = fused};
+            const LayerPlan plan{.width = width,
+                                 .batch = batch,
+                                 .activation = activation,
+                                 .backward = backward,
+                                 .fused = fused};
             if (is_wanted(plan, arguments.sweep.name)) {
               plans.push_back(plan);
             }
@@ -177,7 +177,7 @@ std::vector<Plan> plans_of(const Arguments& arguments) {
 }  // namespace
 
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
-  for (Plan plan : plans_of(arguments)) {
+  for (LayerPlan plan : plans_of(arguments)) {
     for (const Precision precision : arguments.precisions) {
       plan.precision = precision;
       const Cost one = cost(layer(plan, 1));

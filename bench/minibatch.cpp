@@ -10,7 +10,7 @@ namespace {
 /// Steps of the large networks take seconds.
 int repetitions(const std::string& sweep) { return sweep == "full" ? 7 : 3; }
 
-void derive(benchmark::UserCounters& counters, double seconds) {
+void derive_step(benchmark::UserCounters& counters, double seconds) {
   derive_training(counters, seconds, counters["batch"].value);
   counters["seconds_per_step"] = seconds;
 }
@@ -30,7 +30,7 @@ void count(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& re
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
   register_training(
       arguments, Iteration::step, devices, rows,
-      {.derive = derive, .count = count, .repetitions = repetitions(arguments.sweep.name)});
+      {.derive = derive_step, .count = count, .repetitions = repetitions(arguments.sweep.name)});
 }
 
 }  // namespace crossover::bench

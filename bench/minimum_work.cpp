@@ -36,7 +36,7 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
                          ? 0
                          : static_cast<double>(input_bytes(workload, step)));
   }
-  for (const Run& run : workload.order) {
+  for (const crossover::Run& run : workload.order) {
     least.memory_bytes += memory[static_cast<std::size_t>(run.step)];
     least.bytes_to_device += copied[static_cast<std::size_t>(run.step)];
   }

@@ -8,14 +8,12 @@
 namespace crossover::bench {
 namespace {
 
-constexpr std::int64_t mebibyte = 1 << 20;
-
 class PlannedGpu : public Backend {
  public:
   [[nodiscard]] Description describe() const override {
     return {.device = "cuda",
-            .cache_bytes = 60 * mebibyte,
-            .memory_bytes = std::int64_t{80} * 1024 * mebibyte,
+            .cache_bytes = 60 << 20,
+            .memory_bytes = std::int64_t{80} << 30,
             .libraries = {{"gpu", "planned"}}};
   }
   [[nodiscard]] std::string missing_for(Precision /*precision*/) const override { return ""; }

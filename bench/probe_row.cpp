@@ -74,7 +74,7 @@ ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   return work;
 }
 
-void derive(benchmark::UserCounters& counters, double seconds) {
+void derive_probe(benchmark::UserCounters& counters, double seconds) {
   counters["seconds"] = seconds / counters["count"].value;
   for (const std::string what : {"flops", "bytes"}) {
     if (const auto at = counters.find(what); at != counters.end()) {
@@ -122,7 +122,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
     }
     return made;
   };
-  row.derive = derive;
+  row.derive = derive_probe;
   return row;
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array worth{"Epoch", "Copy", "Gemm", "Layer", "Minibatch"};
 
 /// How large the work is, which an overview need not vary.
-const std::set<std::string> sizes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
+const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
 
 bool trains(const std::string& family) { return family == "Epoch" || family == "Minibatch"; }
 
@@ -123,7 +123,7 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
       const bool is_network = family == "Epoch" && key == "model";
-      if (!sizes.contains(key) || is_network) {
+      if (!size_axes.contains(key) || is_network) {
         is_new |=
             shown.emplace(family, value_or_unsaid(row.configuration, "device"), key, value).second;
       }

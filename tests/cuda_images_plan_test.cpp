@@ -16,18 +16,18 @@ using cuda::ConvolutionForm;
 using cuda::ConvolutionLaunch;
 using cuda::ConvolutionPass;
 using cuda::LaunchPlan;
-using cuda::Layout;
 
 bool any_product(const cuda::ProductForm& /*unused*/) { return true; }
 bool none_fused(const ConvolutionForm& form) { return !form.bias && !form.relu; }
 
-Workload epoch(const Model& model, Precision precision = Precision::f32) {
+Workload images_epoch(const Model& model, Precision precision = Precision::f32) {
   return fuse(training_epoch(
       model, {.rows = 4, .batch = 4, .optimizer = AdamWOptions{}, .precision = precision}));
 }
 
 Workload small_alexnet(Precision precision = Precision::f32) {
-  return epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}), precision);
+  return images_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
+                      precision);
 }
 
 LaunchPlan plan_of(const Workload& workload,
@@ -52,7 +52,7 @@ TEST(CudaLayout, OfImagesAndTheirWeightsIsChannelsLast) {
       }
       const bool is_image = tensor.shape.size() == 4;
       images += is_image ? 1 : 0;
-      EXPECT_EQ(plan.tensors[i].layout == Layout::channels_last, is_image) << tensor.name;
+      EXPECT_EQ(plan.tensors[i].layout == cuda::Layout::channels_last, is_image) << tensor.name;
     }
     EXPECT_GT(images, 0);
   }
@@ -63,8 +63,8 @@ TEST(CudaLayout, OfFourDimensionsWithoutAnImageOperationIsPlain) {
   const Id a = one.tensor("a", {2, 3, 4, 5});
   const Id b = one.tensor("b", {2, 3, 4, 5});
   one.operation(Add{.a = a, .b = b, .y = one.tensor("y", {2, 3, 4, 5})});
-  const std::vector<Layout> layouts = cuda::choose_layouts(one.workload);
-  EXPECT_EQ(std::count(layouts.begin(), layouts.end(), Layout::plain), 3);
+  const std::vector<cuda::Layout> layouts = cuda::choose_layouts(one.workload);
+  EXPECT_EQ(std::count(layouts.begin(), layouts.end(), cuda::Layout::plain), 3);
 }
 
 TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
@@ -80,7 +80,8 @@ TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
 TEST(CudaLayout, TakesElementsThereAndBack) {
   // [2, 3, 1, 2]: 2 images of 3 channels and 2 pixels.
   const std::vector<std::uint16_t> plain{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  const cuda::Arrangement arrangement = cuda::arrangement_of(Layout::channels_last, {2, 3, 1, 2});
+  const cuda::Arrangement arrangement =
+      cuda::arrangement_of(cuda::Layout::channels_last, {2, 3, 1, 2});
   std::vector<std::uint16_t> arranged(plain.size());
   cuda::arrange(std::as_bytes(std::span(plain)), std::as_writable_bytes(std::span(arranged)).data(),
                 arrangement, 2);
@@ -124,7 +125,7 @@ TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
 
 TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
   EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::workspace_for_convolutions);
-  EXPECT_EQ(plan_of(epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
+  EXPECT_EQ(plan_of(images_epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
             cuda::workspace_for_products);
 }
 
@@ -139,7 +140,7 @@ TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
 
 TEST(CudaBatchNormPlan, TakesTwoLaunchesEachWay) {
   const Workload workload =
-      epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
+      images_epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
   const LaunchPlan plan = plan_of(workload);
   const std::int64_t layers = count_of<cuda::BatchNormLaunch>(plan);
   EXPECT_GT(layers, 0);
@@ -170,7 +171,8 @@ TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
 
 TEST(CudaLstmPlan, HasTwoLaunchesForEachTimeStep) {
   constexpr std::int64_t time = 4;
-  const Workload workload = epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
+  const Workload workload =
+      images_epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
   const LaunchPlan plan = plan_of(workload);
   constexpr std::int64_t layers = 2;
   EXPECT_EQ(count_of<cuda::LstmGatesLaunch>(plan), layers * time);

@@ -16,16 +16,16 @@
 namespace crossover::test {
 namespace {
 
-struct Case {
+struct FuseCase {
   std::string name;
   Model model;
   /// Operations of a fused step, but for those that fuse() leaves as they are everywhere.
   std::map<std::string, int> left;
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+  friend std::ostream& operator<<(std::ostream& out, const FuseCase& c) { return out << c.name; }
 };
 
-std::vector<Case> cases() {
+std::vector<FuseCase> fuse_cases() {
   return {
       {"mlp", mlp("mlp", {5, 9, 8, 3}, Activation::relu), {}},
       // The ReLU between the first pooling and the second convolution stands by itself.
@@ -49,13 +49,13 @@ std::vector<Case> cases() {
   };
 }
 
-Workload epoch(const Model& model) {
+Workload unfused_epoch(const Model& model) {
   return training_epoch(model,
                         {.rows = 9, .batch = 6, .optimizer = SgdOptions{.learning_rate = 0.01}});
 }
 
 /// Losses and parameters behind an epoch in float64.
-std::vector<double> trained(const Workload& workload, const Model& model) {
+std::vector<double> trained_by_reference(const Workload& workload, const Model& model) {
   EXPECT_NO_THROW(check(workload));
   Reference reference(workload);
   set_data(reference, uniform_data(model, 9));
@@ -69,20 +69,22 @@ std::vector<double> trained(const Workload& workload, const Model& model) {
   return all;
 }
 
-class Fuse : public testing::TestWithParam<Case> {};
+class Fuse : public testing::TestWithParam<FuseCase> {};
 
 TEST_P(Fuse, TrainsTheSame) {
-  const Workload plain = epoch(GetParam().model);
-  const std::vector<double> expected = trained(plain, GetParam().model);
+  const Workload plain = unfused_epoch(GetParam().model);
+  const std::vector<double> expected = trained_by_reference(plain, GetParam().model);
   const Workload fused = fuse(plain);
-  EXPECT_LE(relative_error(trained(fused, GetParam().model), expected), 1e-12);
-  EXPECT_LE(relative_error(trained(fuse_update(fused), GetParam().model), expected), 1e-12);
-  EXPECT_LE(relative_error(trained(fuse_update(plain), GetParam().model), expected), 1e-12);
+  EXPECT_LE(relative_error(trained_by_reference(fused, GetParam().model), expected), 1e-12);
+  EXPECT_LE(relative_error(trained_by_reference(fuse_update(fused), GetParam().model), expected),
+            1e-12);
+  EXPECT_LE(relative_error(trained_by_reference(fuse_update(plain), GetParam().model), expected),
+            1e-12);
 }
 
 TEST_P(Fuse, LeavesNoPassThatAnotherOperationCanTakeOver) {
   std::map<std::string, int> left;
-  const Workload workload = fuse(epoch(GetParam().model));
+  const Workload workload = fuse(unfused_epoch(GetParam().model));
   for (const Op& op : workload.steps[0].ops) {
     const std::string of = name(op);
     if (of == "Activate" || of == "ActivateGrad" || of == "Add") {
@@ -93,7 +95,7 @@ TEST_P(Fuse, LeavesNoPassThatAnotherOperationCanTakeOver) {
 }
 
 TEST_P(Fuse, UpdatesWeightsOfProductsWhereTheyAreComputed) {
-  const Workload workload = fuse_update(fuse(epoch(GetParam().model)));
+  const Workload workload = fuse_update(fuse(unfused_epoch(GetParam().model)));
   for (const Op& op : workload.steps[0].ops) {
     if (const auto* product = std::get_if<LinearGrad>(&op)) {
       EXPECT_EQ(workload[product->dw].role, Role::parameter);
@@ -104,7 +106,7 @@ TEST_P(Fuse, UpdatesWeightsOfProductsWhereTheyAreComputed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Fuse, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Networks, Fuse, testing::ValuesIn(fuse_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

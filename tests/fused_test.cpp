@@ -14,14 +14,14 @@
 namespace crossover::test {
 namespace {
 
-struct Case {
+struct FusedCase {
   std::string name;
   std::vector<std::int64_t> widths;
   std::int64_t rows, batch;
   Activation activation;
 };
 
-std::vector<Case> cases() {
+std::vector<FusedCase> fused_cases() {
   return {
       {"one_feature", {1, 1, 2}, 3, 1, Activation::relu},
       {"odd", {3, 5, 7, 3}, 37, 17, Activation::sigmoid},
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
   };
 }
 
-class Fused : public testing::TestWithParam<std::tuple<Case, bool, int>> {
+class Fused : public testing::TestWithParam<std::tuple<FusedCase, bool, int>> {
  protected:
   [[nodiscard]] static Training training() {
     const auto& [shape, adamw, threads] = GetParam();
@@ -89,7 +89,7 @@ std::string name_of(const testing::TestParamInfo<Fused::ParamType>& parameters) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Fused,
-                         testing::Combine(testing::ValuesIn(cases()), testing::Bool(),
+                         testing::Combine(testing::ValuesIn(fused_cases()), testing::Bool(),
                                           testing::Values(1, 3)),
                          name_of);
 

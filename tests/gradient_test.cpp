@@ -14,13 +14,15 @@
 namespace crossover::test {
 namespace {
 
-struct Case {
+struct GradientCase {
   std::string name;
   Model model;
   bool fused = false;
   std::int64_t accumulate = 1;  ///< batches of three rows
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+  friend std::ostream& operator<<(std::ostream& out, const GradientCase& c) {
+    return out << c.name;
+  }
 };
 
 /// Normalization and dropout where the data comes in, and pooling of what is not activated: what
@@ -37,10 +39,10 @@ Model unusual_model() {
   return model;
 }
 
-std::vector<Case> cases() {
+std::vector<GradientCase> gradient_cases() {
   Model activated{.name = "activated", .sample = {3}, .classes = 3, .layers = {}};
   activated.add(ActivationLayer{Activation::sigmoid}, {activated.add(LinearLayer{3}, {0})});
-  const std::vector<Case> plain{
+  const std::vector<GradientCase> plain{
       {"linear", mlp("linear", {5, 3}, Activation::relu)},
       {"relu", mlp("relu", {5, 9, 8, 3}, Activation::relu)},
       {"sigmoid", mlp("sigmoid", {5, 9, 8, 3}, Activation::sigmoid)},
@@ -56,8 +58,8 @@ std::vector<Case> cases() {
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})},
       {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4})},
   };
-  std::vector<Case> all;
-  for (const Case& c : plain) {
+  std::vector<GradientCase> all;
+  for (const GradientCase& c : plain) {
     all.push_back(c);
     all.push_back({c.name + "_fused", c.model, true});
     all.push_back({c.name + "_accumulated", c.model, false, 2});
@@ -65,7 +67,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-class Gradient : public testing::TestWithParam<Case> {};
+class Gradient : public testing::TestWithParam<GradientCase> {};
 
 TEST_P(Gradient, MatchesFiniteDifferences) {
   const Model& model = GetParam().model;
@@ -116,7 +118,7 @@ TEST_P(Gradient, MatchesFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, Gradient, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Reference, Gradient, testing::ValuesIn(gradient_cases()),
                          [](const auto& parameters) { return parameters.param.name; });
 
 }  // namespace

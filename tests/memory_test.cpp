@@ -27,7 +27,7 @@ class Owners {
         owners_(static_cast<std::size_t>(plan.bytes / MemoryPlan::alignment), none) {}
 
   void run() {
-    for (const Run& run : workload_.order) {
+    for (const crossover::Run& run : workload_.order) {
       for (const Op& op : workload_.steps[static_cast<std::size_t>(run.step)].ops) {
         const Operands used = operands(op);
         for (const Id id : used.reads) {

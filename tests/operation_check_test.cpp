@@ -9,7 +9,7 @@ namespace {
 
 /// What check() says of an operation whose tensors, numbered from 0, have these shapes and types.
 std::string complaint(const std::vector<Tensor>& tensors, const Op& op) {
-  Workload workload{.tensors = tensors, .steps = {Step{{op}}}, .order = {Run{}}};
+  Workload workload{.tensors = tensors, .steps = {Step{{op}}}, .order = {crossover::Run{}}};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (workload.tensors[i].name.empty()) {
       workload.tensors[i].name = std::string(1, static_cast<char>('a' + i));

@@ -13,12 +13,14 @@ namespace {
 
 /// A step that computes some results, then gradients from what `results` name: the gradients are
 /// those of the sum of each result times each of the tensors that go with it.
-struct Case {
+struct OperationGradientCase {
   OperationCase step;
   std::vector<std::pair<Id, std::vector<Id>>> results;
   std::vector<std::pair<Id, Id>> gradients;  ///< a tensor, and its gradient
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.step.name; }
+  friend std::ostream& operator<<(std::ostream& out, const OperationGradientCase& c) {
+    return out << c.step.name;
+  }
 };
 
 /// The same tensors again, for the operations that follow each other in a step.
@@ -29,7 +31,7 @@ struct Builder : OneOp {
   }
   OperationCase step(const std::string& name, std::vector<Op> ops, std::int64_t classes = 2) {
     workload.steps = {Step{std::move(ops)}};
-    workload.order = {Run{}};
+    workload.order = {crossover::Run{}};
     return {name, workload, classes};
   }
 };
@@ -38,8 +40,8 @@ Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) 
   return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
 }
 
-Case convolution(const Shape& shape, std::int64_t out, const Window& window,
-                 const std::string& name) {
+OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Window& window,
+                                  const std::string& name) {
   Builder t;
   const Shape weights{out, shape[1], window.size, window.size};
   const Shape result = result_shape(shape, out, window);
@@ -60,8 +62,8 @@ Case convolution(const Shape& shape, std::int64_t out, const Window& window,
       {{x, dx}, {w, dw}, {bias, dbias}}};
 }
 
-Case max_pool(const Shape& shape, const Window& window, Activation activation,
-              const std::string& name) {
+OperationGradientCase max_pool(const Shape& shape, const Window& window, Activation activation,
+                               const std::string& name) {
   Builder t;
   const Shape result = result_shape(shape, shape[1], window);
   const Id z = t.f32("z", shape);
@@ -82,8 +84,8 @@ Case max_pool(const Shape& shape, const Window& window, Activation activation,
           {{z, dz}}};
 }
 
-Case average_pool(const Shape& shape, const Window& window, Activation activation,
-                  const std::string& name) {
+OperationGradientCase average_pool(const Shape& shape, const Window& window, Activation activation,
+                                   const std::string& name) {
   Builder t;
   const Shape result = result_shape(shape, shape[1], window);
   const Id z = t.f32("z", shape);
@@ -100,7 +102,7 @@ Case average_pool(const Shape& shape, const Window& window, Activation activatio
           {{z, dz}}};
 }
 
-Case global_average_pool(const Shape& shape) {
+OperationGradientCase global_average_pool(const Shape& shape) {
   Builder t;
   const Id x = t.f32("x", shape);
   const Id y = t.f32("y", {shape[0], shape[1]});
@@ -112,8 +114,8 @@ Case global_average_pool(const Shape& shape) {
           {{x, dx}}};
 }
 
-Case batch_norm(const Shape& shape, bool addend, bool more, Activation activation,
-                const std::string& name) {
+OperationGradientCase batch_norm(const Shape& shape, bool addend, bool more, Activation activation,
+                                 const std::string& name) {
   Builder t;
   const Shape channels{shape[1]};
   const Id x = t.f32("x", shape);
@@ -129,7 +131,7 @@ Case batch_norm(const Shape& shape, bool addend, bool more, Activation activatio
   const Id dscale = t.f32("dscale", channels);
   const Id dshift = t.f32("dshift", channels);
   const Id daddend = addend ? t.f32("daddend", shape) : none;
-  Case c{
+  OperationGradientCase c{
       t.step("BatchNorm_" + name, {BatchNorm{.x = x,
                                              .scale = scale,
                                              .shift = shift,
@@ -162,7 +164,7 @@ Case batch_norm(const Shape& shape, bool addend, bool more, Activation activatio
   return c;
 }
 
-Case dropout(double probability, const std::string& name) {
+OperationGradientCase dropout(double probability, const std::string& name) {
   Builder t;
   const Shape shape{7, 5};
   const Id x = t.f32("x", shape);
@@ -178,8 +180,8 @@ Case dropout(double probability, const std::string& name) {
           {{x, dx}}};
 }
 
-Case embedding(std::int64_t time, std::int64_t batch, std::int64_t vocabulary,
-               const std::string& name) {
+OperationGradientCase embedding(std::int64_t time, std::int64_t batch, std::int64_t vocabulary,
+                                const std::string& name) {
   Builder t;
   const std::int64_t width = 3;
   const Id tokens = t.i32("tokens", {batch, time});
@@ -195,8 +197,8 @@ Case embedding(std::int64_t time, std::int64_t batch, std::int64_t vocabulary,
           {{table, dtable}}};
 }
 
-Case lstm(std::int64_t time, std::int64_t batch, std::int64_t in, std::int64_t hidden,
-          const std::string& name) {
+OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t in,
+                           std::int64_t hidden, const std::string& name) {
   Builder t;
   const std::int64_t wide = 4 * hidden;
   const Shape states{time, batch, hidden};
@@ -223,24 +225,25 @@ Case lstm(std::int64_t time, std::int64_t batch, std::int64_t in, std::int64_t h
                 .dw_hh = t.f32("dw_hh", {wide, hidden}),
                 .db_ih = t.f32("db_ih", {wide}),
                 .db_hh = t.f32("db_hh", {wide})};
-  Case all{t.step("Lstm_" + name, {Lstm{.x = x,
-                                        .w_ih = w_ih,
-                                        .w_hh = w_hh,
-                                        .b_ih = b_ih,
-                                        .b_hh = b_hh,
-                                        .h = h,
-                                        .gates = gates,
-                                        .c = c},
-                                   grad}),
-           {{h, {dh}}},
-           {{x, grad.dx}, {w_ih, grad.dw_ih}, {b_ih, grad.db_ih}, {b_hh, grad.db_hh}}};
+  OperationGradientCase all{
+      t.step("Lstm_" + name, {Lstm{.x = x,
+                                   .w_ih = w_ih,
+                                   .w_hh = w_hh,
+                                   .b_ih = b_ih,
+                                   .b_hh = b_hh,
+                                   .h = h,
+                                   .gates = gates,
+                                   .c = c},
+                              grad}),
+      {{h, {dh}}},
+      {{x, grad.dx}, {w_ih, grad.dw_ih}, {b_ih, grad.db_ih}, {b_hh, grad.db_hh}}};
   if (time > 1) {
     all.gradients.emplace_back(w_hh, grad.dw_hh);
   }
   return all;
 }
 
-Case loss_over_time() {
+OperationGradientCase loss_over_time() {
   Builder t;
   const Shape shape{3, 4, 5};
   const Id logits = t.f32("logits", shape);
@@ -255,7 +258,7 @@ Case loss_over_time() {
           {{logits, dlogits}}};
 }
 
-std::vector<Case> cases() {
+std::vector<OperationGradientCase> operation_gradient_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
   constexpr auto sigmoid = Activation::sigmoid;
@@ -295,7 +298,7 @@ std::vector<Case> cases() {
   };
 }
 
-class OperationGradient : public testing::TestWithParam<Case> {};
+class OperationGradient : public testing::TestWithParam<OperationGradientCase> {};
 
 TEST_P(OperationGradient, MatchesFiniteDifferences) {
   const OperationCase& step = GetParam().step;
@@ -346,7 +349,8 @@ TEST_P(OperationGradient, MatchesFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, OperationGradient, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Reference, OperationGradient,
+                         testing::ValuesIn(operation_gradient_cases()),
                          [](const auto& parameters) { return parameters.param.step.name; });
 
 }  // namespace

@@ -29,7 +29,7 @@ consteval std::size_t member_count() {
   }
 }
 
-class Names {
+class MemberNames {
  public:
   void reads(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
   void writes(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
@@ -42,7 +42,7 @@ class Names {
 
 template <class Operation>
 void expect_described() {
-  Names names;
+  MemberNames names;
   Operation{}.describe(names);
   EXPECT_EQ(names.count(), member_count<Operation>()) << Operation::name;
 }

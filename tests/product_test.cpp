@@ -40,18 +40,18 @@ struct Computed {
     return c[static_cast<std::size_t>(row * size.n + column)];
   }
 
-  [[nodiscard]] ProductVerification verify() const {
+  ProductVerification verify() const {
     return verify_product(size, a, b, c, rounding_of(Precision::f32));
   }
 };
 
-constexpr ProductSize small{.m = 33, .n = 65, .k = 127};
+constexpr ProductSize small_product{.m = 33, .n = 65, .k = 127};
 constexpr ProductSize large{.m = 513, .n = 301, .k = 257};
 
 TEST(VerifyProduct, ComparesAllEntriesOfASmallOne) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      ProductSize size = small;
+      ProductSize size = small_product;
       size.transpose_a = transpose_a;
       size.transpose_b = transpose_b;
       const ProductVerification result = Computed(size).verify();
@@ -81,7 +81,7 @@ TEST(VerifyProduct, SamplesALargeOne) {
 
 TEST(VerifyProduct, FindsOneWrongEntryOfASmallOne) {
   for (const auto& [row, column] : {std::pair{0, 0}, {17, 31}, {32, 64}, {5, 64}}) {
-    Computed product(small);
+    Computed product(small_product);
     product.at(row, column) += 0.01;
     const std::string entry = std::to_string(row) + ", " + std::to_string(column);
     try {
@@ -145,28 +145,28 @@ TEST(VerifyProduct, FindsATransposeTooMany) {
 }
 
 TEST(VerifyProduct, TakesNotANumberForAnError) {
-  Computed product(small);
+  Computed product(small_product);
   product.at(3, 4) = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(product.verify(), Mismatch);
 }
 
 TEST(VerifyProduct, AllowsEachPrecisionItsOwnRounding) {
-  Computed product(small);
+  Computed product(small_product);
   for (double& a : product.a) {
     a *= 1 + 1e-4;  // as if the device had read it with 13 bits less
   }
   EXPECT_THROW(product.verify(), Mismatch);
   EXPECT_NO_THROW(
-      verify_product(small, product.a, product.b, product.c, rounding_of(Precision::tf32)));
+      verify_product(small_product, product.a, product.b, product.c, rounding_of(Precision::tf32)));
 }
 
 TEST(VerifyProduct, RefusesMatricesOfOtherExtents) {
-  const Computed product(small);
+  const Computed product(small_product);
   EXPECT_THROW(verify_product(large, product.a, product.b, product.c, {}), std::invalid_argument);
 }
 
 TEST(ProductWorkload, MultipliesWarmOperandsAgainAndAgain) {
-  const Workload workload = product_workload(small, 1, 5);
+  const Workload workload = product_workload(small_product, 1, 5);
   EXPECT_NO_THROW(check(workload));
   EXPECT_EQ(workload.steps.size(), 1);
   EXPECT_EQ(workload.order.size(), 5);
@@ -175,9 +175,10 @@ TEST(ProductWorkload, MultipliesWarmOperandsAgainAndAgain) {
 
 TEST(ProductWorkload, OfColdOperandsExceedsTheCache) {
   constexpr std::int64_t cache = 1000000;
-  const std::int64_t set = static_cast<std::int64_t>(cost(product_workload(small, 1, 1)).bytes);
+  const std::int64_t set =
+      static_cast<std::int64_t>(cost(product_workload(small_product, 1, 1)).bytes);
   const std::int64_t sets = cold_sets(set, cache);
-  const Workload workload = product_workload(small, sets, sets);
+  const Workload workload = product_workload(small_product, sets, sets);
   EXPECT_NO_THROW(check(workload));
   std::set<Id> touched;
   std::int64_t bytes_touched = 0;
@@ -196,7 +197,7 @@ TEST(ProductWorkload, OfColdOperandsExceedsTheCache) {
 }
 
 TEST(ProductWorkload, KeepsAllOperandSetsApartInMemory) {
-  const Workload workload = product_workload(small, 7, 7);
+  const Workload workload = product_workload(small_product, 7, 7);
   const MemoryPlan plan = plan_memory(workload);
   const std::set<std::int64_t> places(plan.offset.begin(), plan.offset.end());
   EXPECT_EQ(places.size(), 21);
@@ -205,7 +206,7 @@ TEST(ProductWorkload, KeepsAllOperandSetsApartInMemory) {
 }
 
 TEST(ProductWorkload, ComputesEverySet) {
-  const Workload workload = product_workload(small, 3, 3);
+  const Workload workload = product_workload(small_product, 3, 3);
   const auto program = make_cpu_backend()->compile(workload, {.threads = 2});
   for (Id id = 0; id < static_cast<Id>(workload.tensors.size()); ++id) {
     upload(*program, workload, id, numbers(elements(workload[id].shape), id));
@@ -216,8 +217,8 @@ TEST(ProductWorkload, ComputesEverySet) {
     const auto values = [&](const char* name) {
       return download(*program, workload, find(workload, name + std::to_string(set)));
     };
-    EXPECT_NO_THROW(
-        verify_product(small, values("a"), values("b"), values("c"), rounding_of(Precision::f32)));
+    EXPECT_NO_THROW(verify_product(small_product, values("a"), values("b"), values("c"),
+                                   rounding_of(Precision::f32)));
   }
 }
 

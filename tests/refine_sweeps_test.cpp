@@ -75,7 +75,7 @@ Curve curve(const std::function<double(double)>& log_ratio) {
   return values;
 }
 
-struct Shape {
+struct CurveShape {
   std::string name;
   std::function<Curve(std::mt19937_64&)> make;
   double drift = 0.1;
@@ -84,7 +84,7 @@ struct Shape {
 /// Somewhere between the first and the last rung.
 double anywhere(std::mt19937_64& random) { return uniform(random, 1, places - 2); }
 
-std::vector<Shape> shapes() {
+std::vector<CurveShape> curve_shapes() {
   const auto line = [](double least, double most) {
     return [=](std::mt19937_64& random) {
       const double change = anywhere(random);
@@ -210,7 +210,7 @@ struct Tally {
   double pairs_of_compared = 0, pairs_of_grids = 0;  ///< where a grid was measured, too
 };
 
-void sweep(const Shape& shape, std::mt19937_64& random, bool with_grid, Tally& tally) {
+void sweep(const CurveShape& shape, std::mt19937_64& random, bool with_grid, Tally& tally) {
   const Curve curve = shape.make(random);
   constexpr std::array noises{0.01, 0.03, 0.1};
   Machine machine(random, curve, noises[random() % noises.size()], shape.drift);
@@ -249,7 +249,7 @@ TEST(RefineSweeps, AreRightAndTakeAFewOfTheGridsPairs) {
   constexpr int sweeps = CROSSOVER_SANITIZED ? 700 : 10000;
   constexpr int per_grid = 10;       // one in so many is measured on the whole grid as well
   constexpr int enough_grids = 100;  // of a shape, for a ratio that another seed would give, too
-  const std::vector<Shape> all = shapes();
+  const std::vector<CurveShape> all = curve_shapes();
   std::vector<Tally> tallies(all.size());
   std::mt19937_64 random(20160824);
   for (int i = 0; i < sweeps; ++i) {

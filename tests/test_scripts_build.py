@@ -94,8 +94,8 @@ def test_another_compiler_reconfigures_and_another_toolkit_afresh(
                 cache.write(f"CMAKE_CUDA_COMPILER:FILEPATH={compiler}\n")
 
 
-def test_kernels_for_every_gpu_are_built_by_run_and_hosted_tests_and_then_kept(
-    configured: list[list[str]], monkeypatch: pytest.MonkeyPatch
+def test_kernels_for_every_gpu_are_built_by_run_and_then_kept(
+    configured: list[list[str]],
 ) -> None:
     def generations(tests: bool, count: int) -> str:
         build.configure("default", tests, NO_CUDA)
@@ -103,7 +103,6 @@ def test_kernels_for_every_gpu_are_built_by_run_and_hosted_tests_and_then_kept(
         (word,) = (word for word in configured[-1] if "GENERATIONS" in word)
         return word.partition("=")[2]
 
-    monkeypatch.delenv("CI", raising=False)
     assert generations(tests=True, count=1) == generations(tests=True, count=1) == "newest"
     assert generations(tests=False, count=2) == "all"
     assert "-UCMAKE_CUDA_ARCHITECTURES" in configured[-1]
@@ -111,11 +110,8 @@ def test_kernels_for_every_gpu_are_built_by_run_and_hosted_tests_and_then_kept(
     assert "-UCMAKE_CUDA_ARCHITECTURES" not in configured[-1]
 
 
-def test_a_hosted_test_builds_kernels_for_every_gpu(
-    configured: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    build.configure("default", True, NO_CUDA)
+def test_a_whole_test_builds_kernels_for_every_gpu(configured: list[list[str]]) -> None:
+    build.configure("default", True, NO_CUDA, complete=True)
     assert "-DCROSSOVER_CUDA_GENERATIONS=all" in configured[-1]
 
 

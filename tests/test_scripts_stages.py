@@ -255,14 +255,10 @@ def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, and a header of others; built in build/."""
     monkeypatch.setattr(sources, "ROOT", tmp_path)
-    monkeypatch.setattr(
-        sources,
-        "_own_dependencies",
-        lambda _: {"a.o": [tmp_path / "src" / "a.cpp", tmp_path / "src" / "a.h"]},
-    )
     for name in ("src/a.cpp", "src/a.h", "src/other.h", ".clang-tidy"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("// one\n", encoding="utf-8")
+    (tmp_path / "src" / "a.cpp").write_text('#include "a.h"\n', encoding="utf-8")
     (tmp_path / "build").mkdir()
     write_database(tmp_path, "-O2")
     return tmp_path
@@ -284,8 +280,9 @@ def key(tree: Path) -> str:
 def test_a_source_is_looked_at_again_when_what_it_depends_on_changes(tree: Path) -> None:
     seen = {key(tree)}
     assert key(tree) in seen
-    for name in ("src/a.cpp", "src/a.h", ".clang-tidy"):
-        (tree / name).write_text("// two\n", encoding="utf-8")
+    for name in ("src/a.h", ".clang-tidy", "src/a.cpp"):
+        text = (tree / name).read_text(encoding="utf-8")
+        (tree / name).write_text(text + "// two\n", encoding="utf-8")
         assert key(tree) not in seen
         seen.add(key(tree))
     write_database(tree, "-O3")
@@ -295,13 +292,36 @@ def test_a_source_is_looked_at_again_when_what_it_depends_on_changes(tree: Path)
     assert key(tree) in seen
 
 
-def test_a_source_that_was_not_compiled_depends_on_every_header(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "_own_dependencies", lambda _: {})
+def test_what_headers_include_in_other_folders_counts(tree: Path) -> None:
+    (tree / "include" / "own").mkdir(parents=True)
+    (tree / "include" / "own" / "far.h").write_text("// one\n", encoding="utf-8")
+    (tree / "src" / "a.h").write_text("  # include <own/far.h>\n", encoding="utf-8")
+    write_database(tree, f"-I{tree / 'include'}")
     before = key(tree)
-    (tree / "src" / "other.h").write_text("// two\n", encoding="utf-8")
+    (tree / "include" / "own" / "far.h").write_text("// two\n", encoding="utf-8")
+    assert key(tree) == before  # not in quotation marks: not ours
+    (tree / "src" / "a.h").write_text('  # include "own/far.h"\n', encoding="utf-8")
+    before = key(tree)
+    (tree / "include" / "own" / "far.h").write_text("// three\n", encoding="utf-8")
     assert key(tree) != before
+
+
+def test_sources_that_are_compiled_together_are_looked_at_one_by_one(tree: Path) -> None:
+    before = key(tree)
+    together = tree / "build" / "CMakeFiles" / "a.dir" / "Unity" / "unity_0_cxx.cxx"
+    together.parent.mkdir(parents=True)
+    together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
+    entry = {
+        "directory": str(tree),
+        "file": str(together),
+        "command": f"c++ -O2 -o unity_0.o -c {together}",
+    }
+    database = tree / "build" / "compile_commands.json"
+    database.write_text(json.dumps([entry]), encoding="utf-8")
+    assert key(tree) != before  # the command has a -c
+    [command] = json.loads((tree / "build/clang-tidy/compile_commands.json").read_text("utf-8"))
+    source = str(tree / "src" / "a.cpp")
+    assert (command["file"], command["command"]) == (source, f"c++ -O2 -c {source}")
 
 
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
@@ -324,21 +344,3 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     git("commit", "-q", "-a", "-m", "three")
     (tree / "src" / "a.cpp").write_text("// two\n", encoding="utf-8")
     assert sources.changed_files() == {tree / "src" / "other.h", tree / "src" / "a.cpp"} | new
-
-
-def test_dependencies_are_those_of_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "ROOT", tmp_path)
-    (tmp_path / "src").mkdir()
-    folder = tmp_path / "build"
-    (folder / "generated").mkdir(parents=True)
-    for path in (tmp_path / "src" / "a.h", folder / "generated" / "commit.h"):
-        path.write_text("", encoding="utf-8")
-    ninja = tmp_path / "ninja"
-    listed = "a.o: #deps 3, deps mtime 1 (VALID)\n    ../src/a.h\n    generated/commit.h\n"
-    listed += "    /usr/include/stdio.h\n\n"
-    ninja.write_text(f"#!{sys.executable}\nprint({listed!r})\n", encoding="utf-8")
-    ninja.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert sources._own_dependencies(folder) == {"a.o": [tmp_path / "src" / "a.h"]}

@@ -144,11 +144,11 @@ std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astr
     if (kinks.contains(step)) {
       // The first row of the batch such that w x + b of the first neuron all but vanishes.
       const auto w = reference[find(epoch, "layer 0 weight")].first(3);
-      const double b = reference[find(epoch, "layer 0 bias")][0];
+      const double bias = reference[find(epoch, "layer 0 bias")][0];
       const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
       for (std::size_t i = 0; i < 3; ++i) {
         data.inputs[static_cast<std::size_t>(step * batch * 3) + i] =
-            static_cast<float>(-b * w[i] / square);
+            static_cast<float>(-bias * w[i] / square);
       }
       set_data(reference, data);
     }
@@ -193,13 +193,13 @@ std::string after_a_zero(const Arithmetic& arithmetic) {
   Reference reference(workload);
   restart(reference);
   const auto w = reference[find(workload, "layer 0 weight")].first(3);
-  const double b = reference[find(workload, "layer 0 bias")][0];
+  const double bias = reference[find(workload, "layer 0 bias")][0];
   const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
   for (std::int64_t row = 0; row < 3 * batch; ++row) {
     const double sum = row == batch ? -1 : 1;  // of the neuron's inputs, bias included
     for (std::size_t i = 0; i < 3; ++i) {
       data.inputs[static_cast<std::size_t>(row * 3) + i] =
-          static_cast<float>((sum - b) * w[i] / square);
+          static_cast<float>((sum - bias) * w[i] / square);
     }
   }
   set_data(reference, data);

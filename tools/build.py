@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +61,7 @@ def _stamp(build: Path) -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def configure(preset: str, tests: bool, cuda: Choice) -> None:
+def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) -> None:
     """Configure once; later changes to CMake's own files are noticed by the build itself."""
     build = folder(preset)
     presets = (ROOT / "CMakePresets.json").read_bytes()
@@ -78,8 +77,8 @@ def configure(preset: str, tests: bool, cuda: Choice) -> None:
     }
     stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
     # Kernels for every generation take four times as long as for one, which is enough for ./test
-    # where there is no GPU. ./run and a hosted build have them all.
-    complete = not tests or os.environ.get("CI") or before.get("generations") == "all"
+    # where there is no GPU. ./run and ./test --all have them all.
+    complete = complete or not tests or before.get("generations") == "all"
     key["generations"] = "all" if complete else "newest"
     # A folder with the tests serves those who need none; they are not taken out again.
     if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
@@ -125,6 +124,9 @@ def program(cuda: Choice) -> None:
 
 
 def everything(preset: str, cuda: Choice, also: Sequence[str] = ()) -> None:
-    """Bring a preset up to date, tests included, and targets that are no part of `all`."""
-    configure(preset, True, cuda)
+    """Bring a preset up to date, tests included.
+
+    `also`: targets that are no part of `all`; with them for every generation of GPUs.
+    """
+    configure(preset, True, cuda, complete=bool(also))
     _make(preset, *(["--target", "all", *also] if also else []))

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,10 @@ _TIDY_ARGUMENTS = [
     # clang 14 cannot read the <chrono> of gcc 13 (Ubuntu 24.04) as it stands.
     "--extra-arg=-Dconsteval=constexpr",
 ]
+# Where most sources include a changed header, the rest is left to --all: a minute or two for 60.
+_MOST_LOOKS = 60
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_UNITY = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")
 _NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
 
 
@@ -67,26 +72,43 @@ def _digest(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _own_dependencies(build: Path) -> dict[str, list[Path]]:
-    """For each object of the build, the files of this project it was last compiled from."""
-    command: list[str | Path] = ["ninja", "-C", build, "-t", "deps"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    dependencies: dict[str, list[Path]] = {}
-    current: list[Path] = []
-    for line in done.stdout.splitlines() if done.returncode == 0 else []:
-        if line.startswith(" "):
-            path = (build / line.strip()).resolve()
+def _quoted(path: Path) -> list[str]:
+    """What a file includes in quotation marks: the project's own."""
+    try:
+        return _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return []
+
+
+def _reached(source: Path, command: str) -> set[Path]:
+    """The project's files that a source includes, itself among them; those left out by #if too."""
+    folders = [Path(name) for name in re.findall(r" -I(\S+)", command)]
+    reached, open_ = {source}, [source]
+    while open_:
+        path = open_.pop()
+        for name in _quoted(path):
+            places = ((folder / name).resolve() for folder in (path.parent, *folders))
+            found = next((place for place in places if place.is_file()), None)
             # What the build writes (the commit) changes with every commit, and says nothing new.
-            if ROOT in path.parents and build not in path.parents and path.exists():
-                current.append(path)
-        elif line:
-            current = dependencies.setdefault(line.split(": ")[0], [])
-    return dependencies
+            if not found or ROOT not in found.parents or ROOT / "build" in found.parents:
+                continue
+            if found not in reached:
+                reached.add(found)
+                open_.append(found)
+    return reached
 
 
-def _object(entry: dict[str, str]) -> str:
-    found = re.search(r" -o (\S+)", entry.get("command", ""))
-    return entry.get("output") or (found[1] if found else "")
+def _commands(build: Path) -> Iterator[tuple[Path, str]]:
+    """Each source with the command that compiles it, also where it is compiled with others."""
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        path = Path(entry["directory"], entry["file"]).resolve()
+        command = entry.get("command") or shlex.join(entry.get("arguments", []))
+        command = re.sub(r" -o \S+", "", command)
+        together = _quoted(path) if _UNITY.search(str(path)) else []
+        for name in together:
+            yield Path(name), command.replace(entry["file"], name)
+        if not together:
+            yield path, command
 
 
 @dataclass
@@ -101,26 +123,21 @@ def _to_look_at(clang_tidy: str, build: Path, more: Sequence[str] = ()) -> dict[
     files = cpp_files()
     folders = {ROOT / name for name in _TIDIED_FOLDERS}
     wanted = {path for path in files if path.suffix in SOURCES and folders & set(path.parents)}
-    headers = [path for path in files if path.suffix in HEADERS]
     common = [str(version_of(clang_tidy, "--version")).encode(), json.dumps(list(more)).encode()]
     checks = sorted({path for path in every_file() if path.name == ".clang-tidy"})
     common += [path.read_bytes() for path in checks]
-    dependencies = _own_dependencies(build)
     looks: dict[Path, _Look] = {}
     commands: list[dict[str, str]] = []
-    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        path = Path(entry["directory"], entry["file"]).resolve()
-        command = entry.get("command") or json.dumps(entry.get("arguments"))
+    for path, command in _commands(build):
         # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
         readable = path.suffix != ".cu" and str(_EMULATION) not in command
         if path in wanted and readable and path not in looks:
-            # Not compiled yet: any header may be one of its own.
-            used = sorted({path, *(dependencies.get(_object(entry)) or headers)})
+            used = _reached(path, command)
             parts = [*common, command.encode()]
-            for file in used:
+            for file in sorted(used):
                 parts += [str(file.relative_to(ROOT)).encode(), file.read_bytes()]
             looks[path] = _Look(_digest(parts), {*used, *checks})
-            commands.append(entry)
+            commands.append({"directory": str(build), "file": str(path), "command": command})
     database = build / _TIDY_FOLDER
     database.mkdir(exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
@@ -171,6 +188,11 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
         print(f"clang-tidy: {len(as_on_main)} of {len(keys)} sources as on main; --all checks them")
         for path in as_on_main:
             del keys[path]
+        own_first = sorted(keys, key=lambda path: (path not in touched, path))
+        for path in own_first[_MOST_LOOKS:]:
+            del keys[path]
+        if rest := own_first[_MOST_LOOKS:]:
+            print(f"clang-tidy: {len(rest)} that include what changed are left to --all")
     clean_file = build / "clang-tidy-clean.json"
     try:
         clean = set(json.loads(clean_file.read_text(encoding="utf-8")))

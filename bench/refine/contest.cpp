@@ -21,7 +21,7 @@ struct Times {
 /// By the size's place in disc_sizes().
 using Curve = std::map<std::size_t, Times>;
 
-struct Way {
+struct MeasuredWay {
   Configuration configuration;
   Curve curve;
 };
@@ -29,7 +29,7 @@ struct Way {
 /// All ways in which the same was computed.
 struct Work {
   Configuration configuration;
-  std::vector<Way> ways;
+  std::vector<MeasuredWay> ways;
 };
 
 std::optional<std::size_t> place_of(const std::string& model) {
@@ -77,7 +77,7 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   return all;
 }
 
-std::vector<Rung> ladder(const Curve& first, const Curve& second) {
+std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
   std::vector<Rung> rungs;
   for (const auto& [place, times] : first) {
     if (const auto at = second.find(place); at != second.end()) {
@@ -90,9 +90,9 @@ std::vector<Rung> ladder(const Curve& first, const Curve& second) {
   return rungs;
 }
 
-std::vector<const Way*> ways_on(const Work& work, bool cpu) {
-  std::vector<const Way*> ways;
-  for (const Way& way : work.ways) {
+std::vector<const MeasuredWay*> ways_on(const Work& work, bool cpu) {
+  std::vector<const MeasuredWay*> ways;
+  for (const MeasuredWay& way : work.ways) {
     if ((value_or_unsaid(way.configuration, "device") == "cpu") == cpu) {
       ways.push_back(&way);
     }
@@ -100,26 +100,28 @@ std::vector<const Way*> ways_on(const Work& work, bool cpu) {
   return ways;
 }
 
-Contest between(Refine kind, const Work& work, const Way& first, const Way& second) {
+Contest between(Refine kind, const Work& work, const MeasuredWay& first,
+                const MeasuredWay& second) {
   return {.kind = kind,
           .work = work.configuration,
           .first = first.configuration,
           .second = second.configuration,
-          .ladder = ladder(first.curve, second.curve)};
+          .ladder = rungs_of(first.curve, second.curve)};
 }
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
-  const auto threads = [](const Way* way) {
+  const auto threads = [](const MeasuredWay* way) {
     return std::stoi(value_or_unsaid(way->configuration, "cpu_threads"));
   };
   std::optional<Contest> found;
   for (const std::string& execution : find_axis("execution").values) {
-    std::vector<const Way*> ways = ways_on(work, true);
-    std::erase_if(ways, [&](const Way* way) {
+    std::vector<const MeasuredWay*> ways = ways_on(work, true);
+    std::erase_if(ways, [&](const MeasuredWay* way) {
       return threads(way) > cores || value_or_unsaid(way->configuration, "execution") != execution;
     });
-    std::stable_sort(ways.begin(), ways.end(),
-                     [&](const Way* one, const Way* two) { return threads(one) < threads(two); });
+    std::stable_sort(ways.begin(), ways.end(), [&](const MeasuredWay* one, const MeasuredWay* two) {
+      return threads(one) < threads(two);
+    });
     if (ways.size() < 2) {
       continue;
     }
@@ -132,11 +134,11 @@ std::optional<Contest> of_threads(const Work& work, int cores) {
 }
 
 /// At each size the way with the smallest median.
-std::map<std::size_t, const Way*> best(const std::vector<const Way*>& ways) {
-  std::map<std::size_t, const Way*> found;
-  for (const Way* way : ways) {
+std::map<std::size_t, const MeasuredWay*> best(const std::vector<const MeasuredWay*>& ways) {
+  std::map<std::size_t, const MeasuredWay*> found;
+  for (const MeasuredWay* way : ways) {
     for (const auto& [place, times] : way->curve) {
-      const Way*& fastest = found[place];
+      const MeasuredWay*& fastest = found[place];
       if (fastest == nullptr || median(times.seconds) < median(fastest->curve.at(place).seconds)) {
         fastest = way;
       }
@@ -155,22 +157,22 @@ std::size_t start_of_second(const std::vector<Rung>& rungs) {
 }
 
 std::optional<Contest> of_devices(const Work& work) {
-  const std::map<std::size_t, const Way*> cpu = best(ways_on(work, true));
+  const std::map<std::size_t, const MeasuredWay*> cpu = best(ways_on(work, true));
   Curve cpu_curve;
   for (const auto& [place, way] : cpu) {
     cpu_curve[place] = way->curve.at(place);
   }
-  std::vector<const Way*> gpus = ways_on(work, false);
-  const auto is_copied = [](const Way* way) {
+  std::vector<const MeasuredWay*> gpus = ways_on(work, false);
+  const auto is_copied = [](const MeasuredWay* way) {
     return value_or_unsaid(way->configuration, "data") != "resident";
   };
   if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
     std::erase_if(gpus, is_copied);
   }
-  const Way* chosen = nullptr;
+  const MeasuredWay* chosen = nullptr;
   std::pair<std::size_t, double> earliest;
-  for (const Way* gpu : gpus) {
-    const std::size_t start = start_of_second(ladder(cpu_curve, gpu->curve));
+  for (const MeasuredWay* gpu : gpus) {
+    const std::size_t start = start_of_second(rungs_of(cpu_curve, gpu->curve));
     // Of those that win from the same rung on the fastest there wins earliest.
     const auto at = gpu->curve.find(start);
     const std::pair own{
@@ -184,8 +186,8 @@ std::optional<Contest> of_devices(const Work& work) {
   if (chosen == nullptr || cpu.empty()) {
     return std::nullopt;
   }
-  const Way* last_winner = cpu.begin()->second;
-  for (const Rung& rung : ladder(cpu_curve, chosen->curve)) {
+  const MeasuredWay* last_winner = cpu.begin()->second;
+  for (const Rung& rung : rungs_of(cpu_curve, chosen->curve)) {
     if (rung.winner == Winner::first) {
       last_winner = cpu.at(rung.place);
     }
@@ -195,14 +197,14 @@ std::optional<Contest> of_devices(const Work& work) {
 
 std::optional<Contest> of_executions(const Work& work) {
   std::optional<Contest> found;
-  for (const Way* eager : ways_on(work, false)) {
+  for (const MeasuredWay* eager : ways_on(work, false)) {
     Configuration graph = eager->configuration;
     for (auto& [key, text] : graph) {
       if (key == "execution" && text == "eager") {
         text = "graph";
       }
     }
-    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const Way& way) {
+    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
       return way.configuration == graph && &way != eager;
     });
     const bool is_first = !found || value_or_unsaid(eager->configuration, "data") == "resident";

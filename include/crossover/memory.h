@@ -12,6 +12,9 @@ namespace crossover {
 
 struct MemoryPlan {
   static constexpr std::int64_t alignment = 64;  ///< bytes: a cache line, and the widest vector
+  static constexpr std::int64_t aligned(std::int64_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
   std::vector<std::int64_t> offset;  ///< bytes from the block's start; -1: view, or unused
   std::int64_t bytes = 0;            ///< of the whole block
 };

@@ -15,7 +15,7 @@ namespace {
 using Description = dnnl::memory::desc;
 
 /// The tensors of a convolution, whichever pass it is.
-struct Tensors {
+struct ConvolutionTensors {
   Id x, w, y;
 };
 
@@ -44,7 +44,7 @@ bool is_slow(const dnnl::primitive_desc_base& description) {
 /// the layout of the weights, and if that does not help, images get copies with channels last,
 /// for which it has a kernel for any number of channels. `describe` takes x, w and y.
 template <class Describe>
-auto fastest(const Tensors& of, const Layout* w_layout, const Lowering& to,
+auto fastest(const ConvolutionTensors& of, const Layout* w_layout, const Lowering& to,
              const Describe& describe) {
   using Result = decltype(describe(Description{}, Description{}, Description{}));
   const Threads made_for(convolution_threads(to[of.w], to[of.y], to));

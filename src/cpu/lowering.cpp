@@ -14,10 +14,6 @@
 namespace crossover::cpu {
 namespace {
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
-}
-
 /// Without its operands.
 PlannedKernel reorder(const Reorder& of, int threads) {
   const auto describe = [of](const dnnl::engine& engine) {
@@ -62,7 +58,7 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
 
 Argument Lowering::reserve(std::int64_t bytes) {
   Argument part{.read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
-  reserved_bytes_ += aligned(bytes);
+  reserved_bytes_ += MemoryPlan::aligned(bytes);
   lowered_.workspace_bytes = std::max(lowered_.workspace_bytes, reserved_bytes_);
   return part;
 }
@@ -92,7 +88,7 @@ void Lowering::add(OpCategory category, int threads, const std::vector<Argument>
     }
     const auto [at, is_new] = copies.try_emplace(id, copies_bytes);
     if (is_new) {
-      copies_bytes += aligned(argument.layout.bytes(workload_[id]));
+      copies_bytes += MemoryPlan::aligned(argument.layout.bytes(workload_[id]));
     }
     const Place tensor{.memory = Memory::tensor, .id = id};
     const Place copied{.memory = Memory::copies, .offset = at->second};

@@ -205,9 +205,9 @@ CublasLtLibrary::Algorithms CublasLtLibrary::find_algorithms(const ProductForm& 
   // The heuristic reads the alignment of these two addresses and nothing behind them; what will lie
   // there has no address yet.
   constexpr auto aligned = static_cast<std::uintptr_t>(MemoryPlan::alignment);
-  const void* somewhere =
+  const void* aligned_address =
       reinterpret_cast<const void*>(aligned);  // NOLINT(performance-no-int-to-ptr)
-  const FormDescription description(form, compute_type_, somewhere, somewhere);
+  const FormDescription description(form, compute_type_, aligned_address, aligned_address);
   const Preference preference = make_preference(form, workspace_bytes_);
   std::vector<cublasLtMatmulHeuristicResult_t> results(most_algorithms);
   int found = 0;

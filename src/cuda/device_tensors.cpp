@@ -9,8 +9,6 @@
 namespace crossover::cuda {
 namespace {
 
-void wait(cudaStream_t stream) { CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream)); }
-
 void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream));
 }

@@ -13,6 +13,7 @@ namespace crossover::cuda {
 
 constexpr int block_threads = 256;
 constexpr int warp_threads = 32;
+constexpr unsigned all_lanes = 0xffffffffU;  ///< of a warp
 constexpr int block_warps = block_threads / warp_threads;
 
 inline __device__ std::int64_t thread_index() {

@@ -23,9 +23,7 @@
 namespace crossover::cuda {
 namespace {
 
-void wait(cudaStream_t stream) { CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream)); }
-
-/// Memory, and what is done with it in a stream.
+/// ProbeMemory, and what is done with it in a stream.
 class Piece {
  public:
   Piece() = default;
@@ -87,11 +85,11 @@ void for_each_part(std::int64_t bytes, const Use& use) {
 }
 
 /// Bytes on the host or on the device, that can be filled, spoiled and looked at from the host.
-class Memory {
+class ProbeMemory {
  public:
   enum class Place { pageable, pinned, device };
 
-  Memory(Place place, std::int64_t bytes) : bytes_(bytes) {
+  ProbeMemory(Place place, std::int64_t bytes) : bytes_(bytes) {
     switch (place) {
       case Place::pageable:
         pageable_.resize(static_cast<std::size_t>(bytes));
@@ -171,7 +169,7 @@ class Memory {
 
 /// A block and the copy of it.
 struct Way {
-  Memory from, to;
+  ProbeMemory from, to;
   cudaMemcpyKind kind;
   std::uint64_t salt;
 
@@ -193,17 +191,19 @@ struct Way {
 };
 
 Way make_way(const CopyProbe& spec, Direction direction, std::uint64_t salt) {
-  const Memory::Place host =
-      spec.memory == HostMemory::pinned ? Memory::Place::pinned : Memory::Place::pageable;
-  constexpr auto device = Memory::Place::device;
+  const ProbeMemory::Place host =
+      spec.memory == HostMemory::pinned ? ProbeMemory::Place::pinned : ProbeMemory::Place::pageable;
+  constexpr auto device = ProbeMemory::Place::device;
   switch (direction) {
     case Direction::device_to_host:
-      return {Memory(device, spec.bytes), Memory(host, spec.bytes), cudaMemcpyDeviceToHost, salt};
+      return {ProbeMemory(device, spec.bytes), ProbeMemory(host, spec.bytes),
+              cudaMemcpyDeviceToHost, salt};
     case Direction::device_to_device:
-      return {Memory(device, spec.bytes), Memory(device, spec.bytes), cudaMemcpyDeviceToDevice,
-              salt};
+      return {ProbeMemory(device, spec.bytes), ProbeMemory(device, spec.bytes),
+              cudaMemcpyDeviceToDevice, salt};
     default:
-      return {Memory(host, spec.bytes), Memory(device, spec.bytes), cudaMemcpyHostToDevice, salt};
+      return {ProbeMemory(host, spec.bytes), ProbeMemory(device, spec.bytes),
+              cudaMemcpyHostToDevice, salt};
   }
 }
 
@@ -263,8 +263,8 @@ class CopyBoth : public Piece {
 // ---- arithmetic and memory
 // --------------------------------------------------------------------------
 
-Memory floats(std::int64_t count) {
-  return {Memory::Place::device, count * static_cast<std::int64_t>(sizeof(float))};
+ProbeMemory floats(std::int64_t count) {
+  return {ProbeMemory::Place::device, count * static_cast<std::int64_t>(sizeof(float))};
 }
 
 class MultiplyAdd : public Piece {
@@ -286,7 +286,7 @@ class MultiplyAdd : public Piece {
  private:
   FmaProbe spec_;
   probe::ExpectedFma expected_;
-  Memory results_;
+  ProbeMemory results_;
 };
 
 class Triad : public Piece {
@@ -308,7 +308,7 @@ class Triad : public Piece {
 
  private:
   std::int64_t values_;
-  Memory a_, b_, c_;
+  ProbeMemory a_, b_, c_;
 };
 
 /// Row-major A B is, in cuBLASLt's column-major terms, B' A'.
@@ -352,8 +352,8 @@ class Matrix : public Piece {
  private:
   static constexpr std::int64_t alignment = 256;  ///< cudaMalloc()'s, in bytes
 
-  [[nodiscard]] Memory matrix() const {
-    return {Memory::Place::device, size_ * size_ * bytes(type_)};
+  [[nodiscard]] ProbeMemory matrix() const {
+    return {ProbeMemory::Place::device, size_ * size_ * bytes(type_)};
   }
   [[nodiscard]] ProductOperands operands() const {
     return {.a = b_.get(),
@@ -368,7 +368,7 @@ class Matrix : public Piece {
   probe::ExpectedProduct expected_;
   Products products_;
   std::unique_ptr<Product> product_;
-  Memory a_, b_, d_;
+  ProbeMemory a_, b_, d_;
   DeviceMemory workspace_;
 };
 

@@ -25,6 +25,9 @@ void report(cublasStatus_t status, const char* call, const char* file, int line)
 #define CROSSOVER_CUDA_CHECK(call) ::crossover::cuda::check((call), #call, __FILE__, __LINE__)
 #define CROSSOVER_CUDA_REPORT(call) ::crossover::cuda::report((call), #call, __FILE__, __LINE__)
 
+/// Until the stream has done all that is in it.
+inline void wait(cudaStream_t stream) { CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+
 /// Owns a handle of one of NVIDIA's libraries; `release` gives it back.
 template <class T, auto release>
 class Owner {

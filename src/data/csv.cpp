@@ -74,9 +74,9 @@ std::string quoted(std::string_view cell) {
   return text + (cell.size() > longest ? "…'" : "'");
 }
 
-class Reader {
+class CsvReader {
  public:
-  Reader(const std::string& path, std::int64_t features, std::int64_t classes)
+  CsvReader(const std::string& path, std::int64_t features, std::int64_t classes)
       : path_(path), features_(features), classes_(classes) {}
 
   Dataset read() {
@@ -174,7 +174,7 @@ class Reader {
 }  // namespace
 
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes) {
-  return Reader(path, features, classes).read();
+  return CsvReader(path, features, classes).read();
 }
 
 }  // namespace crossover

@@ -8,8 +8,8 @@
 namespace crossover {
 namespace {
 
-constexpr std::size_t weight = 0;
-constexpr std::size_t bias = 1;
+constexpr std::size_t convolution_weight = 0;
+constexpr std::size_t convolution_bias = 1;
 
 }  // namespace
 
@@ -27,19 +27,19 @@ Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
 
 void ConvolutionLayer::forward(LayerForward& step) const {
   step.emit(Convolution{.x = step.x(),
-                        .w = step.parameter(weight),
-                        .bias = has_bias ? step.parameter(bias) : none,
+                        .w = step.parameter(convolution_weight),
+                        .bias = has_bias ? step.parameter(convolution_bias) : none,
                         .y = step.y(),
                         .window = window});
 }
 
 void ConvolutionLayer::backward(LayerBackward& step) const {
   step.emit(ConvolutionGrad{.x = step.x(),
-                            .w = step.parameter(weight),
+                            .w = step.parameter(convolution_weight),
                             .dy = step.dy(),
                             .dx = step.dx(),
-                            .dw = step.gradient(weight),
-                            .dbias = has_bias ? step.gradient(bias) : none,
+                            .dw = step.gradient(convolution_weight),
+                            .dbias = has_bias ? step.gradient(convolution_bias) : none,
                             .window = window});
 }
 

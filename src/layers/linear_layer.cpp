@@ -8,8 +8,8 @@
 namespace crossover {
 namespace {
 
-constexpr std::size_t weight = 0;
-constexpr std::size_t bias = 1;
+constexpr std::size_t linear_weight = 0;
+constexpr std::size_t linear_bias = 1;
 
 }  // namespace
 
@@ -25,17 +25,19 @@ Shape LinearLayer::infer(LayerShapes& shapes) const {
 }
 
 void LinearLayer::forward(LayerForward& step) const {
-  step.emit(Linear{
-      .x = step.x(), .w = step.parameter(weight), .bias = step.parameter(bias), .y = step.y()});
+  step.emit(Linear{.x = step.x(),
+                   .w = step.parameter(linear_weight),
+                   .bias = step.parameter(linear_bias),
+                   .y = step.y()});
 }
 
 void LinearLayer::backward(LayerBackward& step) const {
   step.emit(LinearGrad{.x = step.x(),
-                       .w = step.parameter(weight),
+                       .w = step.parameter(linear_weight),
                        .dy = step.dy(),
                        .dx = step.dx(),
-                       .dw = step.accumulated_gradient(weight),
-                       .dbias = step.accumulated_gradient(bias),
+                       .dw = step.accumulated_gradient(linear_weight),
+                       .dbias = step.accumulated_gradient(linear_bias),
                        .accumulate = step.accumulate()});
 }
 

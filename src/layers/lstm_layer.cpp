@@ -8,8 +8,6 @@
 namespace crossover {
 namespace {
 
-constexpr std::int64_t gate_count = 4;
-
 constexpr std::size_t w_ih = 0;
 constexpr std::size_t w_hh = 1;
 constexpr std::size_t b_ih = 2;

@@ -13,8 +13,6 @@
 namespace crossover {
 namespace {
 
-constexpr std::int64_t gate_count = 4;
-
 struct Sizes {
   std::int64_t time, batch, in, hidden;
 };

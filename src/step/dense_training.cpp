@@ -17,9 +17,9 @@ namespace {
 }
 
 /// Reads a step's operations in the order in which training_epoch() puts them.
-class Reader {
+class StepReader {
  public:
-  Reader(const Workload& workload, const Step& step) : workload_(workload), ops_(step.ops) {}
+  StepReader(const Workload& workload, const Step& step) : workload_(workload), ops_(step.ops) {}
 
   DenseStep read() {
     while (const auto* linear = next_if<Linear>()) {
@@ -156,7 +156,7 @@ class Reader {
 std::vector<DenseStep> dense_training(const Workload& workload) {
   std::vector<DenseStep> steps;
   for (const Step& step : workload.steps) {
-    steps.push_back(Reader(workload, step).read());
+    steps.push_back(StepReader(workload, step).read());
     const auto same = [](const DenseLayer& a, const DenseLayer& b) {
       return a.w == b.w && a.bias == b.bias && a.activation == b.activation;
     };

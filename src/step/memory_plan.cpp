@@ -16,8 +16,9 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
   return sum;
 }
 
-std::int64_t aligned(std::int64_t size) {
-  return add(size, MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
+std::int64_t checked_aligned(std::int64_t size) {
+  static_cast<void>(add(size, MemoryPlan::alignment));  // throws
+  return MemoryPlan::aligned(size);
 }
 
 /// Behind what is placed already. The largest first, each at the lowest place where it meets none
@@ -59,8 +60,8 @@ void place_activations(const Lifetimes& lifetimes, const Size& size, MemoryPlan&
 void place_rest(const Workload& workload, const std::vector<Role>& roles, MemoryPlan& plan,
                 Activations activations, std::span<const std::int64_t> physical_bytes = {}) {
   const auto size = [&](Id id) {
-    return aligned(physical_bytes.empty() ? bytes(workload[id])
-                                          : physical_bytes[static_cast<std::size_t>(id)]);
+    return checked_aligned(physical_bytes.empty() ? bytes(workload[id])
+                                                  : physical_bytes[static_cast<std::size_t>(id)]);
   };
   const auto place = [&](Id id, std::int64_t& end) {
     plan.offset[static_cast<std::size_t>(id)] = end;
@@ -98,7 +99,7 @@ StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (workload.tensors[i].role == Role::input) {
       streamed.plan.offset[i] = streamed.input_bytes;
-      streamed.input_bytes = add(streamed.input_bytes, aligned(bytes(workload.tensors[i])));
+      streamed.input_bytes = add(streamed.input_bytes, checked_aligned(bytes(workload.tensors[i])));
     }
   }
   for (int buffer = 0; buffer < buffers; ++buffer) {

@@ -8,6 +8,7 @@
 
 #include "crossover/backend.h"
 #include "crossover/probe.h"
+#include "emulated.h"
 #include "operation_cases.h"
 #include "owners.h"
 
@@ -54,8 +55,6 @@ TEST(EmulatedBlocks, LeaveWhatTheyWrite) {
 
 namespace crossover::test {
 namespace {
-
-constexpr unsigned all_epilogues = ~0U;
 
 /// Large enough for several blocks, and small enough to run them twice.
 bool is_of_use(const OperationCase& c) {

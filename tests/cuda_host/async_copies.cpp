@@ -20,13 +20,13 @@ struct Copy {
   std::size_t bytes;
 };
 
-struct Thread {
+struct Copier {
   std::vector<Copy> open;                    ///< not yet committed
   std::vector<std::vector<Copy>> committed;  ///< the oldest first
 };
 
-std::map<unsigned, Thread>& threads() {
-  static std::map<unsigned, Thread> all;
+std::map<unsigned, Copier>& threads() {
+  static std::map<unsigned, Copier> all;
   return all;
 }
 
@@ -48,7 +48,7 @@ void copy_async(void* shared, const void* global, std::size_t bytes) {
 }
 
 void commit_copies() {
-  Thread& thread = threads()[threadIdx.x];
+  Copier& thread = threads()[threadIdx.x];
   thread.committed.push_back(std::move(thread.open));
   thread.open.clear();
 }

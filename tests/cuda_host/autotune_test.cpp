@@ -6,34 +6,26 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
+#include "emulated.h"
 #include "support.h"
 
 namespace crossover::test {
 namespace {
 
-constexpr std::size_t algorithms =
+constexpr std::size_t algorithm_count =
     std::tuple_size_v<decltype(cuda_host::Device::product_microseconds)>;
 
-std::unique_ptr<Backend> gpu() { return make_cuda_backend().backend; }
-
-/// Gradients that are added up over two steps: products that read what they write.
-Training accumulating() {
-  return {
-      fuse(training_epoch(residual_model(),
-                          {.rows = 23, .batch = 5, .optimizer = AdamWOptions{}, .accumulate = 2})),
-      uniform_rows({5}, 23, 3)};
-}
-
 /// How often an epoch multiplies with each algorithm.
-std::array<std::int64_t, algorithms> used(const Training& training, const CompileOptions& options) {
+std::array<std::int64_t, algorithm_count> used(const Training& training,
+                                               const CompileOptions& options) {
   const auto program = started(*gpu(), training, options);
-  std::array<std::int64_t, algorithms> products{};
-  for (std::size_t i = 0; i < algorithms; ++i) {
+  std::array<std::int64_t, algorithm_count> products{};
+  for (std::size_t i = 0; i < algorithm_count; ++i) {
     products[i] = -cuda_host::products_by(i);
   }
   program->enqueue(0, std::ssize(training.workload.order));
   program->wait();
-  for (std::size_t i = 0; i < algorithms; ++i) {
+  for (std::size_t i = 0; i < algorithm_count; ++i) {
     products[i] += cuda_host::products_by(i);
   }
   return products;

@@ -12,6 +12,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
+#include "emulated.h"
 #include "golden.h"
 #include "launches_cases.h"
 #include "operation_cases.h"
@@ -21,14 +22,6 @@ namespace crossover::test {
 namespace {
 
 using cuda_host::Order;
-
-constexpr unsigned all_epilogues = ~0U;
-
-std::unique_ptr<Backend> gpu() {
-  CudaBackend made = make_cuda_backend();
-  EXPECT_EQ(made.reason, "");
-  return std::move(made.backend);
-}
 
 std::string name_of(Execution execution) {
   switch (execution) {

@@ -11,8 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void digit(int* number, int value) { *number = *number * 10 + value; }
-
 /// Ends the capture, expects a graph, and makes it executable.
 cudaGraphExec_t finished(cudaStream_t stream) {
   cudaGraph_t graph = nullptr;
@@ -46,7 +44,7 @@ TEST(EmulatedCapture, RecordsAndReplays) {
 }
 
 /// A graph of two branches, in many runs.
-std::set<int> outcomes(bool with_event) {
+std::set<int> captured_outcomes(bool with_event) {
   std::set<int> seen;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     reset(seed);
@@ -77,10 +75,12 @@ std::set<int> outcomes(bool with_event) {
 }
 
 TEST(EmulatedCapture, BranchesAreLeftToChance) {
-  EXPECT_THAT(outcomes(false), ElementsAre(12, 21));
+  EXPECT_THAT(captured_outcomes(false), ElementsAre(12, 21));
 }
 
-TEST(EmulatedCapture, EventsOrderBranches) { EXPECT_THAT(outcomes(true), ElementsAre(12)); }
+TEST(EmulatedCapture, EventsOrderBranches) {
+  EXPECT_THAT(captured_outcomes(true), ElementsAre(12));
+}
 
 TEST(EmulatedCapture, ForbidsWhatCudaForbids) {
   const Stream stream;

@@ -12,7 +12,7 @@ struct Graphs {
   Registry<CUgraphExec_st> execs;
 };
 
-Graphs& all() {
+Graphs& all_graphs() {
   static Graphs only;
   return only;
 }
@@ -81,7 +81,7 @@ void launch_now(CUgraphExec_st& exec, CUstream_st& stream) {
 }  // namespace
 
 void forget_graphs();
-void forget_graphs() { all() = Graphs{}; }
+void forget_graphs() { all_graphs() = Graphs{}; }
 
 }  // namespace cuda_host
 
@@ -136,7 +136,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (!joined) {
     return result(cudaErrorStreamCaptureUnjoined);
   }
-  *graph = all().graphs.make(&Live::graphs);
+  *graph = all_graphs().graphs.make(&Live::graphs);
   **graph = capture->graph;
   return cudaSuccess;
 }
@@ -160,10 +160,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
   if (const cudaError_t error = enter("cudaGraphInstantiate")) {
     return result(error);
   }
-  if (!all().graphs.has(graph)) {
+  if (!all_graphs().graphs.has(graph)) {
     return result(cudaErrorInvalidValue);
   }
-  *exec = all().execs.make(&Live::graph_execs);
+  *exec = all_graphs().execs.make(&Live::graph_execs);
   (*exec)->graph = *graph;
   return cudaSuccess;
 }
@@ -172,7 +172,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const cudaError_t error = enter("cudaGraphUpload")) {
     return result(error);
   }
-  if (!all().execs.has(exec) || find_stream(stream) == nullptr) {
+  if (!all_graphs().execs.has(exec) || find_stream(stream) == nullptr) {
     return result(cudaErrorInvalidValue);
   }
   return cudaSuccess;
@@ -183,7 +183,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
     return result(error);
   }
   CUstream_st* stream = find_stream(handle);
-  if (!all().execs.has(exec) || stream == nullptr) {
+  if (!all_graphs().execs.has(exec) || stream == nullptr) {
     return result(cudaErrorInvalidValue);
   }
   if (!stream->capture) {
@@ -203,12 +203,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   const cudaError_t error = enter("cudaGraphDestroy");
-  const bool found = all().graphs.destroy(graph, &Live::graphs);
+  const bool found = all_graphs().graphs.destroy(graph, &Live::graphs);
   return result(error != cudaSuccess || found ? error : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   const cudaError_t error = enter("cudaGraphExecDestroy");
-  const bool found = all().execs.destroy(exec, &Live::graph_execs);
+  const bool found = all_graphs().execs.destroy(exec, &Live::graph_execs);
   return result(error != cudaSuccess || found ? error : cudaErrorInvalidValue);
 }

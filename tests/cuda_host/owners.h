@@ -10,6 +10,9 @@
 
 namespace cuda_host::test {
 
+/// Writes its digit behind those that are there.
+inline void digit(int* number, int value) { *number = *number * 10 + value; }
+
 struct Stream {
   cudaStream_t handle = nullptr;
 

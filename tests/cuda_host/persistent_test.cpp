@@ -11,6 +11,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
+#include "emulated.h"
 #include "golden.h"
 #include "support.h"
 
@@ -20,8 +21,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr CompileOptions persistent{.execution = Execution::persistent};
-
-std::unique_ptr<Backend> gpu() { return make_cuda_backend().backend; }
 
 std::string refusal(const Workload& workload, const CompileOptions& options = persistent) {
   try {

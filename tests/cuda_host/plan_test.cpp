@@ -5,6 +5,7 @@
 #include "crossover/backend.h"
 #include "crossover/launches.h"
 #include "cuda_host.h"
+#include "emulated.h"
 #include "runtime.h"
 #include "support.h"
 
@@ -12,15 +13,6 @@ namespace crossover::test {
 namespace {
 
 using testing::HasSubstr;
-
-std::unique_ptr<Backend> gpu() { return make_cuda_backend().backend; }
-
-Training accumulating() {
-  return {
-      fuse(training_epoch(residual_model(),
-                          {.rows = 23, .batch = 5, .optimizer = AdamWOptions{}, .accumulate = 2})),
-      uniform_rows({5}, 23, 3)};
-}
 
 TEST(EmulatedPlan, AsksTheLibraryAndTakesNoMemory) {
   const Training training = accumulating();

@@ -14,16 +14,18 @@ namespace {
 using cuda_host::Order;
 using testing::HasSubstr;
 
-struct Case {
+struct ProbeSetting {
   std::string name;
   ProbeSpec spec;
   bool has_result;  ///< bytes or numbers that a check can find wrong
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+  friend std::ostream& operator<<(std::ostream& out, const ProbeSetting& c) {
+    return out << c.name;
+  }
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all{
+std::vector<ProbeSetting> probe_settings() {
+  std::vector<ProbeSetting> all{
       {"fma_1", FmaProbe{.values = 1, .length = 1}, true},
       {"fma_2000", FmaProbe{.values = 2000, .length = 77}, true},
       {"triad_1", TriadProbe{.values = 1}, true},
@@ -67,7 +69,7 @@ std::unique_ptr<Probe> made(const ProbeSpec& spec) {
   return gpu.backend->make_probe(spec);
 }
 
-class EmulatedProbe : public testing::TestWithParam<Case> {};
+class EmulatedProbe : public testing::TestWithParam<ProbeSetting> {};
 
 TEST_P(EmulatedProbe, IsRightInWhateverOrderAndWrongWithoutARun) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -170,7 +172,7 @@ TEST_P(EmulatedProbe, TellsAnyFailureOfTheDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedProbe, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedProbe, testing::ValuesIn(probe_settings()),
                          [](const auto& parameters) { return parameters.param.name; });
 
 TEST(EmulatedProbe, LaunchesAsManyKernelsAsItSays) {

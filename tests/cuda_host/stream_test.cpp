@@ -10,9 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Writes its digit behind those that are there.
-void digit(int* number, int value) { *number = *number * 10 + value; }
-
 TEST(EmulatedStream, RunsInOrder) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     reset(seed);

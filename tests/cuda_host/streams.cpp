@@ -13,12 +13,14 @@ struct Streams {
   int made = 0;
 };
 
-Streams& all() {
+Streams& all_streams() {
   static Streams only;
   return only;
 }
 
-CUevent_st* find_event(cudaEvent_t handle) { return all().events.has(handle) ? handle : nullptr; }
+CUevent_st* find_event(cudaEvent_t handle) {
+  return all_streams().events.has(handle) ? handle : nullptr;
+}
 
 /// Puts an operation without work into a stream that is not in capture.
 Pending mark(CUstream_st& stream, const std::vector<Pending>& after, const char* what) {
@@ -29,14 +31,14 @@ Pending mark(CUstream_st& stream, const std::vector<Pending>& after, const char*
 
 std::vector<Pending> before_next(const CUstream_st& stream) {
   std::vector<Pending> after{stream.last};
-  if (&stream == &all().legacy) {
-    for (const auto& [handle, other] : all().streams.all()) {
+  if (&stream == &all_streams().legacy) {
+    for (const auto& [handle, other] : all_streams().streams.all()) {
       if (other->blocking) {
         after.push_back(other->last);
       }
     }
   } else if (stream.blocking) {
-    after.push_back(all().legacy.last);
+    after.push_back(all_streams().legacy.last);
   }
   return after;
 }
@@ -52,7 +54,7 @@ cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
     event.capture->valid = false;
     return invalidate(stream, cudaErrorStreamCaptureMerge);
   }
-  if (&stream == &all().legacy) {
+  if (&stream == &all_streams().legacy) {
     event.capture->valid = false;
     return cudaErrorStreamCaptureImplicit;
   }
@@ -70,9 +72,9 @@ cudaError_t make_stream(const char* function, cudaStream_t* stream, bool blockin
   if (const cudaError_t error = enter(function)) {
     return result(error);
   }
-  *stream = all().streams.make(&Live::streams);
+  *stream = all_streams().streams.make(&Live::streams);
   (*stream)->blocking = blocking;
-  (*stream)->number = ++all().made;
+  (*stream)->number = ++all_streams().made;
   return cudaSuccess;
 }
 
@@ -80,20 +82,20 @@ cudaError_t make_event(const char* function, cudaEvent_t* event, bool timed) {
   if (const cudaError_t error = enter(function)) {
     return result(error);
   }
-  *event = all().events.make(&Live::events);
+  *event = all_streams().events.make(&Live::events);
   (*event)->timed = timed;
   return cudaSuccess;
 }
 
 }  // namespace
 
-Registry<CUstream_st>& streams() { return all().streams; }
+Registry<CUstream_st>& streams() { return all_streams().streams; }
 
 CUstream_st* find_stream(cudaStream_t handle) {
   if (handle == nullptr) {
-    return &all().legacy;
+    return &all_streams().legacy;
   }
-  return all().streams.has(handle) ? handle : nullptr;
+  return all_streams().streams.has(handle) ? handle : nullptr;
 }
 
 cudaError_t invalidate(CUstream_st& stream, cudaError_t error) {
@@ -105,7 +107,7 @@ cudaError_t invalidate(CUstream_st& stream, cudaError_t error) {
 
 cudaError_t unsafe_in_capture(bool legacy) {
   cudaError_t error = cudaSuccess;
-  for (const auto& [handle, stream] : all().streams.all()) {
+  for (const auto& [handle, stream] : all_streams().streams.all()) {
     if (!stream->capture) {
       continue;
     }
@@ -119,7 +121,7 @@ cudaError_t unsafe_in_capture(bool legacy) {
 }
 
 cudaError_t enqueue(CUstream_st& stream, Work work) {
-  if (&stream == &all().legacy) {
+  if (&stream == &all_streams().legacy) {
     if (const cudaError_t error = unsafe_in_capture(true)) {
       return error;
     }
@@ -144,7 +146,7 @@ void forget_cublaslt();  // cublaslt_objects.cpp
 void forget_streams() {
   forget_graphs();
   forget_cublaslt();
-  all() = Streams{};
+  all_streams() = Streams{};
 }
 
 }  // namespace cuda_host
@@ -238,7 +240,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const cudaError_t error = enter("cudaEventDestroy");
-  const bool found = all().events.destroy(event, &Live::events);
+  const bool found = all_streams().events.destroy(event, &Live::events);
   return result(error != cudaSuccess || found ? error : cudaErrorInvalidResourceHandle);
 }
 

@@ -9,6 +9,8 @@
 
 namespace crossover {
 
+constexpr std::int64_t gate_count = 4;  ///< of a cell: i, f, g, o
+
 /// For each t, from h and c of t - 1, which are 0 before the first:
 /// gates before their activation = w_ih x + b_ih + w_hh h + b_hh, in four parts of `hidden`:
 /// i, f, g, o; i, f and o through the sigmoid, g through tanh; c = f c + i g; h = o tanh(c).

@@ -8,8 +8,8 @@
 namespace crossover::cpu {
 namespace {
 
-struct Sizes {
-  Sizes(const Lowering& to, Id tokens, Id table)
+struct EmbeddingSizes {
+  EmbeddingSizes(const Lowering& to, Id tokens, Id table)
       : batch(to[tokens].shape[0]),
         time(to[tokens].shape[1]),
         vocabulary(to[table].shape[0]),
@@ -19,7 +19,8 @@ struct Sizes {
 };
 
 template <class T>
-void look_up(int threads, const Sizes& of, const std::int32_t* tokens, const T* table, T* y) {
+void look_up(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, const T* table,
+             T* y) {
   split(
       threads, of.time * of.batch,
       [&](std::int64_t begin, std::int64_t end) {
@@ -33,7 +34,8 @@ void look_up(int threads, const Sizes& of, const std::int32_t* tokens, const T* 
 
 /// Each thread has some rows of the table, and sums what all positions have for them.
 template <class T>
-void scatter(int threads, const Sizes& of, const std::int32_t* tokens, const T* dy, float* dtable) {
+void scatter(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, const T* dy,
+             float* dtable) {
   split(
       threads, of.vocabulary,
       [&](std::int64_t begin, std::int64_t end) {
@@ -62,7 +64,7 @@ void lower(const Embedding& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::elementwise, to.threads_for(op.y),
            {reads(op.tokens), reads(op.table), writes(op.y)},
-           [of = Sizes(to, op.tokens, op.table)](const Invocation& call) {
+           [of = EmbeddingSizes(to, op.tokens, op.table)](const Invocation& call) {
              look_up(call.threads, of, call.operand<const std::int32_t>(0),
                      call.operand<const T>(1), call.operand<T>(2));
            });
@@ -74,7 +76,7 @@ void lower(const EmbeddingGrad& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::elementwise, to.threads_for(op.dtable),
            {reads(op.tokens), reads(op.dy), writes(op.dtable)},
-           [of = Sizes(to, op.tokens, op.dtable)](const Invocation& call) {
+           [of = EmbeddingSizes(to, op.tokens, op.dtable)](const Invocation& call) {
              scatter(call.threads, of, call.operand<const std::int32_t>(0),
                      call.operand<const T>(1), call.operand<float>(2));
            });

@@ -12,8 +12,8 @@
 namespace crossover::cpu {
 namespace {
 
-struct Sizes {
-  Sizes(const Lowering& to, Id x, Id w_hh)
+struct LstmSizes {
+  LstmSizes(const Lowering& to, Id x, Id w_hh)
       : time(to[x].shape[0]),
         batch(to[x].shape[1]),
         in(to[x].shape[2]),
@@ -37,7 +37,7 @@ struct Sizes {
 
 /// work(part, element of a state, element of its input gate) for the cells of a time step.
 template <class Work>
-void for_each_cell(int threads, const Sizes& of, const Work& work) {
+void for_each_cell(int threads, const LstmSizes& of, const Work& work) {
   split(
       threads, of.batch,
       [&](std::int64_t begin, std::int64_t end) {
@@ -63,7 +63,7 @@ struct ForwardStep {
 };
 
 template <class T>
-void forward_step(int threads, const Sizes& of, const ForwardStep<T>& step) {
+void forward_step(int threads, const LstmSizes& of, const ForwardStep<T>& step) {
   for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
     const std::int64_t unit = at % of.hidden;
     const auto sum = [&](std::int64_t gate) {
@@ -101,7 +101,7 @@ struct BackwardStep {
 };
 
 template <class T>
-void backward_step(int threads, const Sizes& of, const BackwardStep<T>& step) {
+void backward_step(int threads, const LstmSizes& of, const BackwardStep<T>& step) {
   for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
     const Floats i = load(part, step.gates + first);
     const Floats f = load(part, step.gates + first + of.hidden);
@@ -142,7 +142,7 @@ void add_copy(Lowering& to, Id from, Id into) {
 }  // namespace
 
 void lower(const Lstm& op, Lowering& to) {
-  const Sizes of(to, op.x, op.w_hh);
+  const LstmSizes of(to, op.x, op.w_hh);
   // The sums of both products stay in f32 until the bias is added to them.
   const Argument sums =
       of.type == Type::f32 ? updates(op.gates) : to.reserve(of.gates(of.time, Type::f32));
@@ -194,7 +194,7 @@ void lower(const Lstm& op, Lowering& to) {
 }
 
 void lower(const LstmGrad& op, Lowering& to) {
-  const Sizes of(to, op.x, op.w_hh);
+  const LstmSizes of(to, op.x, op.w_hh);
   const Argument to_h = updates(op.carry);
   const Argument to_c = to_h.from(of.states(1, Type::f32));
   const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));

@@ -11,10 +11,10 @@ namespace crossover::cpu {
 namespace {
 
 /// The label of position i is labels[i % batch * time + i / batch]: logits lie time first.
-struct Sizes {
+struct LossSizes {
   std::int64_t time, batch, classes;
 
-  explicit Sizes(const Shape& logits)
+  explicit LossSizes(const Shape& logits)
       : time(logits.size() == 2 ? 1 : logits[0]),
         batch(leading(logits) / time),
         classes(logits.back()) {}
@@ -64,7 +64,7 @@ float sum_of_exponentials(const float* row, std::int64_t count, float largest, c
 /// Writes dlogits; returns the loss.
 template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
-                            const Sizes& of, float scale, T* dlogits) {
+                            const LossSizes& of, float scale, T* dlogits) {
   const std::int64_t positions = of.time * of.batch;
   const float factor = scale / static_cast<float>(positions);
   double loss = 0;  // in double: a batch may have thousands of rows
@@ -107,7 +107,7 @@ void lower(const SoftmaxCrossEntropy& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::loss, to.threads_for(op.logits),
            {reads(op.logits), reads(op.labels), updates(op.loss), writes(op.dlogits)},
-           [of = Sizes(to[op.logits].shape),
+           [of = LossSizes(to[op.logits].shape),
             scale = static_cast<float>(op.scale)](const Invocation& call) {
              call.operand<float>(2)[call.now.run] = softmax_cross_entropy(
                  call.threads, call.operand<const float>(0), call.operand<const std::int32_t>(1),

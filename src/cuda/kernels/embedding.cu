@@ -7,8 +7,6 @@
 namespace crossover::cuda {
 namespace {
 
-constexpr unsigned all_lanes = 0xffffffffU;
-
 template <class T>
 __global__ void embedding_kernel(const std::int32_t* tokens, const T* table, T* y,
                                  std::int64_t batch, std::int64_t time, std::int64_t width) {

@@ -9,8 +9,6 @@
 namespace crossover::cuda {
 namespace {
 
-constexpr unsigned all_lanes = 0xffffffffU;
-
 /// The sum over a block; thread 0 has it. In double: a batch may have thousands of rows.
 __device__ double block_sum(double value) {
   __shared__ double partial[block_warps];

@@ -15,7 +15,6 @@
 
 namespace crossover::cuda::persistent {
 
-constexpr unsigned all_lanes = 0xffffffffU;
 constexpr int tile_columns = 4;
 
 inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }

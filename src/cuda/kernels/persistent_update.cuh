@@ -37,7 +37,7 @@ class Updater {
     } else {
       CROSSOVER_UNROLL
       for (int c = 0; c < tile_columns; ++c) {
-        w[c] = c < count ? sgd(w[c], g[c], learning_rate_) : w[c];
+        w[c] = c < count ? crossover::sgd(w[c], g[c], learning_rate_) : w[c];
       }
     }
     store4(shared_ + at, {w[0], w[1], w[2], w[3]});

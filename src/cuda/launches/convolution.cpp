@@ -18,8 +18,6 @@ ConvolutionOperands operands(const ConvolutionLaunch& launch, const Binding& bin
           .workspace_bytes = binding.plan->workspace_bytes};
 }
 
-constexpr Position somewhere{.buffer = 0};
-
 }  // namespace
 
 BoundLaunch bind(const ConvolutionLaunch& launch, const Binding& binding) {

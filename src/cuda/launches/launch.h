@@ -22,6 +22,8 @@ struct Position {
   int buffer = in_place;
   static constexpr int in_place = -1;
 };
+/// For operands that stay where they are.
+constexpr Position somewhere{.buffer = 0};
 
 /// Where an operand lies in the device block. Only a view depends on the position.
 struct Operand {

@@ -19,8 +19,6 @@ ProductOperands operands(const ProductLaunch& launch, const Binding& binding, co
           .workspace_bytes = binding.plan->workspace_bytes};
 }
 
-constexpr Position somewhere{.buffer = 0};  // an epilogue's operands stay where they are
-
 }  // namespace
 
 BoundLaunch bind(const ProductLaunch& launch, const Binding& binding) {

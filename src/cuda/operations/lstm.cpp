@@ -10,8 +10,6 @@
 namespace crossover::cuda {
 namespace {
 
-constexpr std::int64_t gate_count = 4;
-
 struct Sizes {
   std::int64_t time, batch, in, hidden, wide;
 };

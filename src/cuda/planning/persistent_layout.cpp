@@ -57,10 +57,10 @@ std::int64_t place(std::vector<Lifetime*> all, std::int64_t start) {
 }
 
 /// Puts everything into shared memory, which the phases must let go of for others.
-class Layout {
+class SharedLayout {
  public:
-  Layout(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
-         const Phases& phases)
+  SharedLayout(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
+               const Phases& phases)
       : y_(layers.size()), dy_(layers.size()) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       y_[l].floats = dy_[l].floats = matrix_floats(batch, layers[l].out);
@@ -172,7 +172,7 @@ class Layout {
 
 PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
                          const Phases& phases) {
-  return Layout(layers, batch, adamw, phases).made();
+  return SharedLayout(layers, batch, adamw, phases).made();
 }
 
 }  // namespace crossover::cuda

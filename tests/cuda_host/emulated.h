@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of the backend on the emulation share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "crossover/backend.h"
+#include "support.h"
+
+namespace crossover::test {
+
+constexpr unsigned all_epilogues = ~0U;  ///< as Device::refused_epilogues
+
+/// The emulated GPU as it is set now.
+inline std::unique_ptr<Backend> gpu() {
+  CudaBackend made = make_cuda_backend();
+  EXPECT_EQ(made.reason, "");
+  return std::move(made.backend);
+}
+
+/// Gradients that are added up over two steps: products that read what they write.
+inline Training accumulating() {
+  return {
+      fuse(training_epoch(residual_model(),
+                          {.rows = 23, .batch = 5, .optimizer = AdamWOptions{}, .accumulate = 2})),
+      uniform_rows({5}, 23, 3)};
+}
+
+}  // namespace crossover::test
