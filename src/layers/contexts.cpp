@@ -35,8 +35,7 @@ const Shape& LayerShapes::image() const {
 
 Shape LayerShapes::image_behind(const Window& window, std::int64_t channels) const {
   const Shape& before = image();
-  const Shape shape{any_batch, channels, positions(window, before[2]),
-                    positions(window, before[3])};
+  Shape shape{any_batch, channels, positions(window, before[2]), positions(window, before[3])};
   require(shape[2] > 0 && shape[3] > 0,
           "has a window of " + std::to_string(window.size) + " with padding " +
               std::to_string(window.padding) + ", larger than the image of " +
