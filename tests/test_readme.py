@@ -22,12 +22,14 @@ from plots.analysis.shi import load_shi  # noqa: E402
 from plots.network import epoch_rows  # noqa: E402
 from plots.tables.epochs import best_table  # noqa: E402
 from plots.tables.formats import as_markdown  # noqa: E402
+from plots.tables.peers import peer_tables  # noqa: E402
 from plots.tables.shi import ratio_table  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
 ANSWER = re.compile(r"(<!-- answer -->\n).*?(<!-- end -->)", re.DOTALL)
 EPOCHS = re.compile(r"(<!-- best epochs -->\n).*?(<!-- end -->)", re.DOTALL)
+PEERS = re.compile(r"(<!-- peers -->\n).*?(<!-- end -->)", re.DOTALL)
 STEPS = re.compile(r"(<!-- steps -->\n).*?(<!-- end -->)", re.DOTALL)
 STEP_COLUMNS = (
     "network",
@@ -37,6 +39,17 @@ STEP_COLUMNS = (
     "cpu_ratio",
     "published_gpu_seconds",
     "gpu_ratio",
+)
+PEER_COLUMNS = (
+    "network",
+    "batch",
+    "seconds",
+    "how",
+    "peer_seconds",
+    "peer_how",
+    "ratio",
+    "low",
+    "high",
 )
 
 
@@ -63,6 +76,21 @@ def steps() -> str:
     lines = tuple(tuple(replace(line[i], marks=()) for i in kept) for line in whole.lines)
     columns = tuple(whole.columns[i] for i in kept)
     return as_markdown(replace(whole, columns=columns, lines=lines, notes=()))
+
+
+def peers() -> str:
+    """Epochs and steps beside PyTorch's on the most threads, without notes."""
+    tables = []
+    for whole in peer_tables(measured()):
+        keys = [column.key for column in whole.columns]
+        if "network" not in keys:
+            continue
+        kept = [keys.index(key) for key in PEER_COLUMNS]
+        lines = [line for line in whole.lines if line[keys.index("on")].text == "CPU, 2 threads"]
+        cells = tuple(tuple(replace(line[i], marks=()) for i in kept) for line in lines)
+        columns = tuple(whole.columns[i] for i in kept)
+        tables.append(as_markdown(replace(whole, columns=columns, lines=cells, notes=())))
+    return "\n".join(tables)
 
 
 def answer() -> str:
@@ -95,6 +123,11 @@ def test_the_table_of_steps_is_of_the_file_it_names() -> None:
     assert found and found[0] == f"{found[1]}{steps()}{found[2]}"
 
 
+def test_the_table_of_pytorch_is_of_the_file_it_names() -> None:
+    found = PEERS.search(README.read_text(encoding="utf-8"))
+    assert found and found[0] == f"{found[1]}{peers()}{found[2]}"
+
+
 def test_the_example_row_is_of_that_file() -> None:
     example = re.search(
         r"^\[\d+/\d+\] (\S+)  ([\d.]+) ms  ", README.read_text(encoding="utf-8"), re.MULTILINE
@@ -108,6 +141,7 @@ def write() -> None:
     text = README.read_text(encoding="utf-8")
     text = ANSWER.sub(lambda found: f"{found[1]}{answer()}{found[2]}", text)
     text = EPOCHS.sub(lambda found: f"{found[1]}{table()}{found[2]}", text)
+    text = PEERS.sub(lambda found: f"{found[1]}{peers()}{found[2]}", text)
     text = STEPS.sub(lambda found: f"{found[1]}{steps()}{found[2]}", text)
     README.write_text(text, encoding="utf-8")
     CHART.write_bytes(chart())

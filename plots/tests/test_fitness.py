@@ -92,6 +92,36 @@ def test_each_reason_is_named_with_a_remedy(strict, change, said):
     assert "not fit to be committed: " in err and said in err
 
 
+def test_a_size_in_between_has_as_many_pairs_as_its_test_took(strict):
+    document = fit()
+    few_epochs(document)
+    paired = {
+        "kind": "threads",
+        "common": {},
+        "first": {"device": "cpu", "cpu_threads": "1"},
+        "second": {"device": "cpu", "cpu_threads": "2"},
+        "error": 0.05,
+        "most_sizes": 8,
+        "most_pairs": 100,
+        "complete": True,
+        "ladder": [],
+        "sizes": [
+            {
+                "model": "disc-2",
+                "params": 22,
+                "pairs": 3,
+                "won_by_first": 3,
+                "ties": 0,
+                "winner": None,
+            }
+        ],
+        "intervals": [],
+    }
+    assert "fewer than 9" in strict(document)[2]
+    document["context"]["crossover"]["refinements"] = [paired]
+    assert strict(document)[0] == 0
+
+
 def test_what_leaves_the_sweep_whole_may_be_on_the_command_line(strict):
     document = fit()
     words = ["--cuda=off", "--sweep=full", "--out=/some/where.json", "--memory-limit=1000000000"]
