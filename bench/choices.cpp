@@ -48,7 +48,7 @@ std::vector<Configuration> training_modes(AxisDevices device, const Choices& cho
   const bool chosen = std::any_of(
       axes_of_sweep.begin(), axes_of_sweep.end(),
       [&](const auto& pair) { return choices.has_on(find_axis(pair.first), device, true); });
-  const std::vector<Configuration> modes =
+  std::vector<Configuration> modes =
       completed(chosen ? std::vector<Configuration>(1) : swept, device, choices, true);
   if (device == AxisDevices::cpu) {
     return modes;
