@@ -37,9 +37,11 @@ _APART = "Not measured in turn: the ratio of the medians, without an interval."
 
 def peer_tables(file: File, every: bool = False) -> list[Table]:
     """A table for each family, a line for each pairs() of `file`; and one of the crossovers where
-    PyTorch has both devices."""
+    PyTorch has both devices. What trains comes first, copies last."""
     found = pairs(file, every)
-    families = dict.fromkeys(pair.ours.family for pair in found)
+    there = dict.fromkeys(pair.ours.family for pair in found)
+    families = [name for name in FAMILIES if name in there]
+    families += [name for name in there if name not in FAMILIES]
     tables = [
         _table(family, [pair for pair in found if pair.ours.family == family])
         for family in families

@@ -8,6 +8,7 @@ from itertools import product
 from math import comb
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plots import loading
@@ -23,7 +24,7 @@ from plots.rows import File
 from plots.tables.peers import missing_table, peer_tables
 from plots.tests import synthetic, synthetic_peers
 from plots.tests.synthetic_peers import CROSSOVER, RATIO, on_both, on_cpu, theirs
-from plots.tests.synthetic_sweep import DISC_MODELS
+from plots.tests.synthetic_sweep import DISC_MODELS, operation
 
 
 @pytest.fixture
@@ -157,6 +158,24 @@ def test_the_page_has_a_section_where_there_are_rows(load, undrawn, write):
     small = [row for row in on_both() if not is_of_peer(row["configuration"])]
     alone = loading.load_file(write(synthetic.document(small, gpu="synthetic GPU"), "alone.json"))
     assert section.build([alone], Context()) is None
+
+
+def test_what_trains_comes_first_and_parts_are_folded(load):
+    generator = np.random.default_rng(1)
+    gemm = {"family": "Gemm", "m": "8", "n": "8", "k": "8", "transpose": "nn"}
+    gemm |= {"precision": "f32", "cache": "warm", "device": "cpu", "execution": "eager"}
+    gemm["cpu_threads"] = "1"
+    parts = operation(gemm, 1e-6, 10, generator)
+    parts += operation(theirs(gemm), 2e-6, 10, generator)
+    file = load([*parts, *on_cpu()])
+    titles = [table.title for table in peer_tables(file)]
+    assert [title.rsplit(" ", 1)[1] for title in titles] == ["epoch", "product"]
+    built = section.build([file], Context())
+    assert built is not None
+    (block,) = built.blocks
+    (shown,) = block.tables
+    assert shown.title.startswith(titles[0])
+    assert block.folds[0].summary == "Products and copies (1)"
 
 
 def test_a_row_without_a_result_is_listed(load):

@@ -36,14 +36,22 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _block(file: File) -> Block:
     version = file.software.libraries.get("PyTorch", "of an unknown version")
-    tables = [on_page(table, _FIRST) for table in peer_tables(file)]
+    tables = peer_tables(file)
+    is_part = [table.columns[0].key == "what" for table in tables]  # of a network
+    on_it = [on_page(table, _FIRST) for table in tables]
+    shown = [table for table, part in zip(on_it, is_part, strict=True) if not part]
+    parts = [table for table, part in zip(on_it, is_part, strict=True) if part]
     missing = missing_table(file)
-    folds = [Fold("Every row of PyTorch", tuple(peer_tables(file, every=True)))]
+    folds = []
+    if parts:
+        count = sum(len(table.lines) for table in parts)
+        folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
+    folds.append(Fold("Every row of PyTorch", tuple(peer_tables(file, every=True))))
     if missing.lines:
         folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
     return Block(
         machine=file.machine.id,
         lead=f"PyTorch {version}.",
-        tables=tuple(tables),
+        tables=tuple(shown),
         folds=tuple(folds),
     )
