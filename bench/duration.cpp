@@ -13,7 +13,7 @@ double parse_duration(const std::string& flag, const std::string& text) {
   constexpr double longest = 1e7;
   for (const auto& [unit, seconds] : units) {
     if (text.size() > 1 && text.back() == unit) {
-      const double count =
+      const auto count =
           parse_number<double>(flag, text.substr(0, text.size() - 1), 0, longest / seconds);
       if (count > 0) {
         return count * seconds;

@@ -5,7 +5,7 @@ namespace crossover::cuda {
 
 void Convolutions::choose(const ConvolutionForm& form, const ConvolutionOperands& operands,
                           cudaStream_t stream, ConvolutionChoice how) {
-  if (chosen_.count(form) != 0) {
+  if (chosen_.contains(form)) {
     return;
   }
   chosen_[form] = plans_.choose(
