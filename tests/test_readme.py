@@ -79,7 +79,7 @@ def steps() -> str:
 
 
 def peers() -> str:
-    """Epochs and steps beside PyTorch's on the most threads, without notes."""
+    """Epochs and steps beside PyTorch's on 2 threads, without notes."""
     tables = []
     for whole in peer_tables(measured()):
         keys = [column.key for column in whole.columns]

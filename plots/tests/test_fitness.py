@@ -12,6 +12,7 @@ import pytest
 from plots import fitness, loading
 from plots.cli import main
 from plots.tests import synthetic
+from plots.tests.synthetic_pairs import pairs
 from plots.upgrade import upgraded
 
 COMMIT = "0123456789" * 4
@@ -95,28 +96,8 @@ def test_each_reason_is_named_with_a_remedy(strict, change, said):
 def test_a_size_in_between_has_as_many_pairs_as_its_test_took(strict):
     document = fit()
     few_epochs(document)
-    paired = {
-        "kind": "threads",
-        "common": {},
-        "first": {"device": "cpu", "cpu_threads": "1"},
-        "second": {"device": "cpu", "cpu_threads": "2"},
-        "error": 0.05,
-        "most_sizes": 8,
-        "most_pairs": 100,
-        "complete": True,
-        "ladder": [],
-        "sizes": [
-            {
-                "model": "disc-2",
-                "params": 22,
-                "pairs": 3,
-                "won_by_first": 3,
-                "ties": 0,
-                "winner": None,
-            }
-        ],
-        "intervals": [],
-    }
+    size = {"model": "disc-2", "params": 22, "pairs": 3, "ties": 0, "winner": None}
+    paired = pairs(sizes=[{**size, "won_by_first": 3}])
     assert "fewer than 9" in strict(document)[2]
     document["context"]["crossover"]["refinements"] = [paired]
     assert strict(document)[0] == 0

@@ -24,11 +24,10 @@ from plots.rows import PairedInterval, Refinement
 from plots.tables.crossover import DISAGREES, crossover_table
 from plots.tables.threads import threads_table
 from plots.tests import synthetic
+from plots.tests.synthetic_pairs import COMMON, interval, pairs
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, curve, known
 
 CROSSING = 30_000.0
-FIRST = {"device": "cpu", "execution": "eager", "cpu_threads": "1"}
-COMMON = {"family": "Epoch", "batch": "100", "precision": "f32"}
 
 
 def seconds(threads: int, params: float) -> float:
@@ -47,39 +46,6 @@ def rows(counts: tuple[int, ...] = (1, 2), crossing: float = 1.0) -> list[dict[s
             configuration = synthetic.cpu_configuration(model, count)
             entries += synthetic.samples(configuration, times.tolist())
     return entries
-
-
-def pairs(*intervals: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "kind": "threads",
-        "common": COMMON,
-        "first": FIRST,
-        "second": {**FIRST, "cpu_threads": "2"},
-        "error": 0.05,
-        "most_sizes": 32,
-        "most_pairs": 100,
-        "complete": True,
-        "ladder": [
-            {"model": "disc-7", "params": 11430, "winner": "first"},
-            {"model": "disc-8", "params": 44710, "winner": "second"},
-        ],
-        "sizes": [
-            {
-                "model": "disc-7x1.5",
-                "params": 25504,
-                "pairs": 14,
-                "won_by_first": 14,
-                "ties": 0,
-                "winner": "first",
-            }
-        ],
-        "intervals": list(intervals),
-        **changes,
-    }
-
-
-def interval(low: float | None, high: float | None, below: str = "first") -> dict[str, Any]:
-    return {"below": below, "low": low, "high": high}
 
 
 @pytest.mark.parametrize(("ahead", "kind"), [(1.02, "once"), (1.10, "several")])

@@ -36,11 +36,10 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _block(file: File) -> Block:
     version = file.software.libraries.get("PyTorch", "of an unknown version")
-    tables = peer_tables(file)
-    is_part = [table.columns[0].key == "what" for table in tables]  # of a network
-    on_it = [on_page(table, _FIRST) for table in tables]
-    shown = [table for table, part in zip(on_it, is_part, strict=True) if not part]
-    parts = [table for table, part in zip(on_it, is_part, strict=True) if part]
+    shown, parts = [], []
+    for table in peer_tables(file):
+        of_a_part = table.columns[0].key == "what"  # of a network
+        (parts if of_a_part else shown).append(on_page(table, _FIRST))
     missing = missing_table(file)
     folds = []
     if parts:
