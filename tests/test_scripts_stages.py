@@ -344,3 +344,20 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     git("commit", "-q", "-a", "-m", "three")
     (tree / "src" / "a.cpp").write_text("// two\n", encoding="utf-8")
     assert sources.changed_files() == {tree / "src" / "other.h", tree / "src" / "a.cpp"} | new
+
+
+def test_what_changed_is_looked_at_and_of_what_includes_it_some(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = tree / "src" / "a.h"
+    changed = {tree / "src" / f"changed{i}.cpp" for i in range(4)}
+    including = {tree / "src" / f"including{i}.cpp" for i in range(4)}
+    looks = {path: sources._Look(path.name, {path, header}) for path in changed | including}
+    monkeypatch.setattr(sources, "_to_look_at", lambda *_: looks)
+    monkeypatch.setattr(sources, "changed_files", lambda: {header, *changed})
+    monkeypatch.setattr(sources, "_MOST_LOOKS", 2)
+    assert sources.check_tidy("true", tree / "build")
+    said = capsys.readouterr().out
+    assert "2 that include what changed are left to --all" in said
+    assert said.count(": clean") == 6
+    assert all(f"{path.name}: clean" in said for path in changed)
