@@ -54,31 +54,21 @@ Workload unfused_epoch(const Model& model) {
                         {.rows = 9, .batch = 6, .optimizer = SgdOptions{.learning_rate = 0.01}});
 }
 
-/// Losses and parameters behind an epoch in float64.
-std::vector<double> trained_by_reference(const Workload& workload, const Model& model) {
+std::vector<double> checked_and_trained(const Workload& workload, const Model& model) {
   EXPECT_NO_THROW(check(workload));
-  Reference reference(workload);
-  set_data(reference, uniform_data(model, 9));
-  restart(reference);
-  reference.run(0, static_cast<std::int64_t>(workload.order.size()));
-  const auto losses = reference[find(workload, "loss")];
-  std::vector<double> all(losses.begin(), losses.end());
-  for (const Id id : tensors_of(workload, Role::parameter)) {
-    all.insert(all.end(), reference[id].begin(), reference[id].end());
-  }
-  return all;
+  return trained(workload, uniform_data(model, 9));
 }
 
 class Fuse : public testing::TestWithParam<FuseCase> {};
 
 TEST_P(Fuse, TrainsTheSame) {
   const Workload plain = unfused_epoch(GetParam().model);
-  const std::vector<double> expected = trained_by_reference(plain, GetParam().model);
+  const std::vector<double> expected = checked_and_trained(plain, GetParam().model);
   const Workload fused = fuse(plain);
-  EXPECT_LE(relative_error(trained_by_reference(fused, GetParam().model), expected), 1e-12);
-  EXPECT_LE(relative_error(trained_by_reference(fuse_update(fused), GetParam().model), expected),
+  EXPECT_LE(relative_error(checked_and_trained(fused, GetParam().model), expected), 1e-12);
+  EXPECT_LE(relative_error(checked_and_trained(fuse_update(fused), GetParam().model), expected),
             1e-12);
-  EXPECT_LE(relative_error(trained_by_reference(fuse_update(plain), GetParam().model), expected),
+  EXPECT_LE(relative_error(checked_and_trained(fuse_update(plain), GetParam().model), expected),
             1e-12);
 }
 

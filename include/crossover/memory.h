@@ -12,6 +12,7 @@ namespace crossover {
 
 struct MemoryPlan {
   static constexpr std::int64_t alignment = 64;  ///< bytes: a cache line, and the widest vector
+  /// The least multiple of it that holds so many bytes.
   static constexpr std::int64_t aligned(std::int64_t bytes) {
     return (bytes + alignment - 1) / alignment * alignment;
   }

@@ -23,7 +23,7 @@
 namespace crossover::cuda {
 namespace {
 
-/// ProbeMemory, and what is done with it in a stream.
+/// Memory, and what is done with it in a stream.
 class Piece {
  public:
   Piece() = default;

@@ -17,7 +17,7 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
 }
 
 std::int64_t checked_aligned(std::int64_t size) {
-  static_cast<void>(add(size, MemoryPlan::alignment));  // throws
+  static_cast<void>(add(size, MemoryPlan::alignment - 1));  // throws
   return MemoryPlan::aligned(size);
 }
 

@@ -18,7 +18,7 @@ struct LstmSizes {
         batch(to[x].shape[1]),
         in(to[x].shape[2]),
         hidden(to[w_hh].shape[1]),
-        wide(4 * hidden),
+        wide(gate_count * hidden),
         type(to[x].type) {}
 
   [[nodiscard]] std::int64_t cells() const { return batch * hidden; }  ///< in a time step
@@ -28,7 +28,7 @@ struct LstmSizes {
     return steps * batch * hidden * bytes(of);
   }
   [[nodiscard]] std::int64_t gates(std::int64_t steps, Type of) const {
-    return 4 * states(steps, of);
+    return gate_count * states(steps, of);
   }
 
   std::int64_t time, batch, in, hidden, wide;
