@@ -40,10 +40,13 @@ Document = dict[str, Any]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Without the variables by which a caller's shell would change what bench does."""
+    """Without the variables by which a caller's shell would change what bench does.
+
+    Threads that wait spin for a moment only: another test is running beside this one.
+    """
     prefixes = ("BENCHMARK_", "OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
-    return {**kept, **FOUND, **changes}
+    return {**kept, **FOUND, **(changes or {"GOMP_SPINCOUNT": "1000"})}
 
 
 def bench(

@@ -86,8 +86,8 @@ TEST_P(CpuLayouts, ChangeNoResult) {
   for (const Tag tag : {Tag::ba, Tag::AB16b16a}) {
     const std::map<Id, Layout> all = all_in(c.workload, tag);
     std::vector<std::map<Id, Layout>> choices{all};  // all tensors at once, and each alone
-    for (const auto& one : all) {
-      choices.push_back({one});
+    for (auto one = all.begin(); !thinned() && one != all.end(); ++one) {
+      choices.push_back({*one});
     }
     for (const auto& layouts : choices) {
       cpu::CpuPlan plan(c.workload, {.threads = 2}, layouts);

@@ -104,7 +104,7 @@ class FusedGolden : public testing::TestWithParam<std::tuple<Golden, int>> {};
 
 TEST_P(FusedGolden, Trajectory) {
   const auto& [golden, threads] = GetParam();
-  if (CROSSOVER_SANITIZED && !test_all() && golden.large) {
+  if (thinned() && golden.large) {
     GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
   }
   for (const Form form : {Form::fused, Form::update_fused}) {

@@ -54,9 +54,7 @@ const auto on_cpu = testing::Combine(testing::ValuesIn(golden_mlps()), testing::
                                      testing::Values(1, 2));  // threads
 
 /// Under sanitizers a large network runs no code that the small ones do not, and takes minutes.
-bool only_in_all(const Golden& golden) {
-  return CROSSOVER_SANITIZED && !test_all() && golden.large;
-}
+bool only_in_all(const Golden& golden) { return thinned() && golden.large; }
 
 class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 

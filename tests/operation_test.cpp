@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operation_cases.h"
+#include "support.h"
 
 namespace crossover::test {
 namespace {
@@ -20,9 +21,11 @@ TEST_P(Operation, MatchesTheReference) {
   }
 }
 
+std::vector<int> thread_counts() { return thinned() ? std::vector{3} : std::vector{1, 2, 3}; }
+
 INSTANTIATE_TEST_SUITE_P(Cpu, Operation,
                          testing::Combine(testing::ValuesIn(operation_cases()),
-                                          testing::Values(1, 2, 3)),
+                                          testing::ValuesIn(thread_counts())),
                          [](const auto& parameters) {
                            return std::get<0>(parameters.param).name + "_" +
                                   std::to_string(std::get<1>(parameters.param)) + "_threads";

@@ -9,6 +9,7 @@
 
 #include "../bench/refine/pair_test.h"
 #include "../bench/refine/search.h"
+#include "support.h"
 
 namespace crossover::bench {
 
@@ -121,7 +122,7 @@ TEST(PairTest, EndsWhereNoSideCanBecomeSureAnyMore) {
 TEST(PairTest, IsSeldomSureOfEqualSides) {
   std::mt19937_64 random(1);
   constexpr double error = 0.05;
-  constexpr int tests = 4000;
+  const int tests = thinned() ? 400 : 4000;
   int sure = 0;
   for (int i = 0; i < tests; ++i) {
     PairTest test(error, 1000);

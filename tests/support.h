@@ -64,6 +64,10 @@ std::vector<double> trained(const Workload& workload, const Dataset& data);
 /// CROSSOVER_TEST_ALL.
 bool test_all();
 
+/// Whether one of many like cases is enough: sanitizers learn nothing from more of the same. Not
+/// with test_all().
+inline bool thinned() { return CROSSOVER_SANITIZED && !test_all(); }
+
 /// A model with a value that three layers read, joined again by sums: gradients must add up.
 Model residual_model();
 

@@ -173,7 +173,7 @@ def test_refuses_a_result_file_without_samples(tmp_path: Path, what: str) -> Non
         ({"OMP_WAIT_POLICY": "PASSIVE"}, "passive"),
         ({"GOMP_SPINCOUNT": "0"}, "passive"),
         ({"OMP_WAIT_POLICY": "active", "OMP_PROC_BIND": "close"}, "active"),
-        ({}, "default"),
+        ({"OMP_DYNAMIC": "false"}, "default"),
     ],
 )
 def test_flags_a_policy_that_slows_threads(

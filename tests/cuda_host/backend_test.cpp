@@ -75,16 +75,24 @@ TEST_P(EmulatedOperation, MatchesTheReference) {
   expect_operation(c, *program, precision);
 }
 
+/// What tf32 and refused epilogues make a difference to.
+bool multiplies(const OperationCase& c) {
+  const std::vector<Op>& ops = c.workload.steps.front().ops;
+  return std::ranges::any_of(ops, [](const Op& op) { return category(op) == OpCategory::product; });
+}
+
 /// Without test_all() no graph of an epoch, which launches an operation as a graph of a step does
-/// (EmulatedMode has both), and refused epilogues eagerly only: what is launched instead is decided
-/// before how.
+/// (EmulatedMode has both), of graphs f32 alone (the same launches with other types), and refused
+/// epilogues eagerly only: what is launched instead is decided before how.
 std::vector<std::tuple<OperationCase, Execution, bool>> operations_to_run() {
   std::vector<std::tuple<OperationCase, Execution, bool>> all;
   for (const OperationCase& c : operation_cases()) {
     for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
       for (const bool epilogues : {true, false}) {
-        if (test_all() || execution == Execution::eager ||
-            (execution == Execution::graph && epilogues)) {
+        const bool eager = execution == Execution::eager && (epilogues || multiplies(c));
+        const bool graph = execution == Execution::graph && epilogues &&
+                           stored_precision(c.workload) == Precision::f32;
+        if (test_all() || eager || graph) {
           all.emplace_back(c, execution, epilogues);
         }
       }
@@ -99,12 +107,6 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedOperation, testing::ValuesIn(operations_to
                                   name_of(std::get<1>(parameters.param)) +
                                   (std::get<2>(parameters.param) ? "" : "_no_epilogues");
                          });
-
-/// What tf32 makes a difference to.
-bool multiplies(const OperationCase& c) {
-  const std::vector<Op>& ops = c.workload.steps.front().ops;
-  return std::ranges::any_of(ops, [](const Op& op) { return category(op) == OpCategory::product; });
-}
 
 TEST(EmulatedTf32, MatchesTheReference) {
   const auto backend = gpu();
