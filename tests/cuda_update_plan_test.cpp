@@ -59,7 +59,7 @@ TEST(CudaUpdate, IsTheOptimizersElsewhere) {
 TEST(CudaUpdate, ReadsAndWritesTheWeightsAlone) {
   const Workload workload = optimize_for_cuda(of_a_large_layer(), {});
   const cuda::LaunchPlan plan =
-      make_plan(workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+      cuda::make_plan(workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
   const auto products = cuda::launches_of<cuda::ProductLaunch>(plan);
   const std::vector<Id> parameters = tensors_of(workload, Role::parameter);
   const Id w = parameters[2];  // of the second layer: weights, then a bias

@@ -9,7 +9,7 @@
 namespace crossover::cuda {
 namespace {
 
-constexpr int warp = 32;
+constexpr int threads_of_a_warp = 32;
 
 /// Threads for each row. A row of many classes takes a block, as large as has something to do, and
 /// as keeps a GPU busy: with many rows, smaller ones do, or warps.
@@ -24,14 +24,14 @@ int threads_of_a_row(std::int64_t rows, std::int64_t classes) {
   }
   const std::int64_t wanted = std::min({classes / at_once, busy / rows, largest_block});
   return wanted < smallest_block
-             ? warp
+             ? threads_of_a_warp
              : static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
 }
 
 /// A small batch takes one launch, of one block.
 bool fits_into_one_block(std::int64_t rows, int threads) {
   constexpr std::int64_t turns = 4;  // of rows, by all 256 threads
-  return threads <= warp && rows * threads <= turns * 256;
+  return threads <= threads_of_a_warp && rows * threads <= turns * 256;
 }
 
 }  // namespace
