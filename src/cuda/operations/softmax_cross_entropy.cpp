@@ -15,9 +15,9 @@ constexpr int threads_of_a_warp = 32;
 /// as keeps a GPU busy: with many rows, smaller ones do, or warps.
 int threads_of_a_row(std::int64_t rows, std::int64_t classes) {
   constexpr std::int64_t few_classes = 16;
-  constexpr std::int64_t at_once = 4;           // classes, by one load
-  constexpr std::int64_t busy = 128 * 2048;     // threads, on as many multiprocessors
-  constexpr std::int64_t smallest_block = 128;  // or a warp does as well
+  constexpr std::int64_t at_once = 4;                      // classes, by one load
+  constexpr std::int64_t busy = std::int64_t{128} * 2048;  // threads, on as many multiprocessors
+  constexpr std::int64_t smallest_block = 128;             // or a warp does as well
   constexpr std::int64_t largest_block = 1024;
   if (classes <= few_classes) {
     return 1;
