@@ -179,8 +179,10 @@ __global__ void row_losses_kernel(LossArguments of) {
   }
 }
 
+constexpr int largest_block = 1024;  // threads
+
 template <int n, class T>
-__global__ void row_losses_by_blocks_kernel(LossArguments of) {
+__global__ void __launch_bounds__(largest_block) row_losses_by_blocks_kernel(LossArguments of) {
   for (std::int64_t row = blockIdx.x; row < of.rows; row += gridDim.x) {
     const float loss = softmax_row_of_block<n, T>(of, row);
     if (threadIdx.x == 0) {
