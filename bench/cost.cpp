@@ -52,7 +52,6 @@ Json step_json(const Workload& epoch) {
 
 /// By execution and placement.
 Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
-  const Workload on_gpu = fuse(epoch);  // as CUDA's Backend::optimize(), of a GPU that need not be
   Json json = Json::object();
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
     if (!makes_sense(mode, arguments.loss_every_step)) {
@@ -62,7 +61,8 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
     options.precision = arguments.precisions.front();
     options.loss_every_step = arguments.loss_every_step;
     try {
-      json[value_of(mode, "execution")][value_of(mode, "data")] = cuda_launches(on_gpu, options);
+      json[value_of(mode, "execution")][value_of(mode, "data")] =
+          cuda_launches(optimize_for_cuda(epoch, options), options);
     } catch (const Unsupported&) {
       if (options.execution != Execution::persistent) {  // which takes few networks
         throw;

@@ -17,7 +17,10 @@ class PlannedGpu : public Backend {
             .libraries = {{"gpu", "planned"}}};
   }
   [[nodiscard]] std::string missing_for(Precision /*precision*/) const override { return ""; }
-  [[nodiscard]] Workload optimize(Workload workload) const override { return workload; }
+  [[nodiscard]] Workload optimize(Workload workload,
+                                  const CompileOptions& /*options*/) const override {
+    return workload;
+  }
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& /*workload*/,
                                            const CompileOptions& /*options*/) const override {
     throw Unsupported("this GPU is planned, not here");

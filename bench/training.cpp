@@ -328,7 +328,8 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   if (!target.device->is_host) {
     const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     try {
-      const Workload step = fuse(training_epoch(plan.task.model, one_batch));
+      const Workload step =
+          optimize_for_cuda(training_epoch(plan.task.model, one_batch), target.options);
       work.launches = static_cast<double>(cuda_launches(step, target.options));
       if (target.options.execution == Execution::persistent) {
         work.multiprocessors = cuda_multiprocessors(step, target.options);
@@ -369,7 +370,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Subject subject = subject_of(plan);
   const Backend& backend = *target.device->backend;
 
-  TrainingProgram made{.workload = backend.optimize(subject.workload), .program = {}};
+  TrainingProgram made{.workload = backend.optimize(subject.workload, target.options),
+                       .program = {}};
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
   made.program = planned->instantiate();
@@ -438,8 +440,8 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   Target keeping = target;
   keeping.options.keep_activations = true;
   const Backend& backend = *target.device->backend;
-  require(static_cast<double>(target.host_bytes(backend.optimize(workload))) +
-          static_cast<double>(keeping.host_bytes(backend.optimize(verified))) +
+  require(static_cast<double>(target.host_bytes(backend.optimize(workload, target.options))) +
+          static_cast<double>(keeping.host_bytes(backend.optimize(verified, keeping.options))) +
           static_cast<double>(of_reference) + 2 * (data + order));
 }
 
@@ -501,7 +503,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   plan.options = of_one_step(plan.options, how.batch);
   plan.flops = approximate_flops(plan.task.model, plan.options);
   const Subject smaller = subject_of(plan);
-  const Workload workload = target.device->backend->optimize(smaller.workload);
+  const Workload workload = target.device->backend->optimize(smaller.workload, target.options);
   const auto program = target.device->backend->compile(workload, target.options);
   set_data(*program, workload, smaller.data.rows);
   Verification steps = verified(*program, workload, smaller);
@@ -513,7 +515,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
 
 OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
   const Workload workload =
-      target.device->backend->optimize(with_visible_updates(subject.workload));
+      target.device->backend->optimize(with_visible_updates(subject.workload), target.options);
   CompileOptions options = target.options;
   options.keep_activations = true;
   const auto program = target.device->backend->compile(workload, options);

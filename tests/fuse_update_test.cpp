@@ -57,6 +57,26 @@ TEST(FuseUpdate, LeavesOtherTrainingAlone) {
   EXPECT_EQ(operations(fuse_update(scaled)), operations(scaled));
 }
 
+TEST(FuseUpdate, LeavesSmallLayersToTheOptimizer) {
+  const Workload plain =
+      training_epoch(mlp("m", {5, 8, 6, 3}, Activation::relu),
+                     {.rows = 13, .batch = 5, .optimizer = SgdOptions{.learning_rate = 0.3}});
+  const Workload fused = fuse_update(fuse(plain), 5 * 8);
+  EXPECT_NO_THROW(check(fused));
+  const auto& ops = fused.steps[0].ops;
+  std::vector<bool> in_product;
+  for (const Op& op : ops) {
+    if (const auto* gradient = std::get_if<LinearGrad>(&op)) {
+      in_product.push_back(gradient->dw == gradient->w);
+      EXPECT_EQ(gradient->accumulate, in_product.back());
+    }
+  }
+  EXPECT_EQ(in_product, (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(std::get<Sgd>(ops.back()).parameters.size(), 2);
+  const Dataset data = uniform_rows({5}, 13, 3);
+  EXPECT_LE(relative_error(trained(fused, data), trained(plain, data)), 1e-14);
+}
+
 TEST(FuseUpdate, AddsProductsOfBf16ToTheParametersInF32) {
   const Workload plain = fuse(training_epoch(
       residual_model(),

@@ -180,8 +180,9 @@ class Backend {
   [[nodiscard]] virtual std::string missing_for(Precision precision) const = 0;
 
   /// The same computation in the operations that this device runs fastest: fuse(), and
-  /// fuse_update() where it helps. Tensors keep their numbers.
-  [[nodiscard]] virtual Workload optimize(Workload workload) const = 0;
+  /// fuse_update() where it helps a Program with such options. Tensors keep their numbers.
+  [[nodiscard]] virtual Workload optimize(Workload workload,
+                                          const CompileOptions& options = {}) const = 0;
 
   /// Takes the operations as given. Throws Unsupported; std::invalid_argument on a Workload that
   /// does not check().

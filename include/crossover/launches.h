@@ -10,6 +10,9 @@
 
 namespace crossover {
 
+/// What the CUDA backend's optimize() makes of a Workload, of a GPU that need not be there.
+Workload optimize_for_cuda(Workload workload, const CompileOptions& options);
+
 /// What Program::launches() returns on the CPU for the Workload in the form that is compiled.
 std::int64_t cpu_launches(const Workload& workload);
 

@@ -40,7 +40,8 @@ struct StreamedMemoryPlan {
   std::int64_t input_bytes = 0;  ///< of all inputs together, once
 };
 StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
-                                        Activations activations = Activations::share_memory);
+                                        Activations activations = Activations::share_memory,
+                                        std::span<const std::int64_t> physical_bytes = {});
 
 /// Bytes of memory available now without swapping: the least of what the system, the control group
 /// and the address-space limit allow.

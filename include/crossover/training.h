@@ -56,7 +56,8 @@ Workload fuse(Workload workload);
 /// weights, and to the bias, in the product that computes it. Their gradient tensors become unused;
 /// the others hold updates; parameters and losses change by rounding only. Does nothing where the
 /// loss is scaled for f16, because there the update is divided by the scale after the product.
-Workload fuse_update(Workload workload);
+/// `least_weights`: of a layer; smaller ones stay with the optimizer.
+Workload fuse_update(Workload workload, std::int64_t least_weights = 0);
 
 /// The first tensor of that name; throws std::out_of_range where there is none.
 Id find(const Workload& workload, const std::string& name);

@@ -37,7 +37,8 @@ class CpuBackend : public Backend {
     return missing_for_products(precision);
   }
 
-  [[nodiscard]] Workload optimize(Workload workload) const override {
+  [[nodiscard]] Workload optimize(Workload workload,
+                                  const CompileOptions& /*options*/) const override {
     return fuse_update(fuse(std::move(workload)));
   }
 

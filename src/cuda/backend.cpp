@@ -11,7 +11,7 @@
 
 #include "backend.h"
 #include "crossover/backend.h"
-#include "crossover/training.h"
+#include "crossover/launches.h"
 #include "cublaslt_library.h"
 #include "execution/graphs.h"
 #include "nvml.h"
@@ -137,9 +137,8 @@ class GpuBackend : public Backend {
     return missing_for_products(device_.properties, precision);
   }
 
-  /// Not fuse_update(): a product that accumulates loses cuBLASLt's bias-gradient epilogue.
-  [[nodiscard]] Workload optimize(Workload workload) const override {
-    return fuse(std::move(workload));
+  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
+    return optimize_for_cuda(std::move(workload), options);
   }
 
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,

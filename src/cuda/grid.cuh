@@ -30,14 +30,14 @@ inline Grid grid_for(std::int64_t count) {
   return {static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most_blocks)), block_threads};
 }
 
-/// For a launch that passes over several spans, one after another.
+/// For a launch that passes over several spans, one after another, so many elements at once.
 template <class Spans>
-Grid grid_for_largest(const Spans& spans) {
+Grid grid_for_largest(const Spans& spans, int at_once = 1) {
   std::int64_t largest = 0;
   for (int s = 0; s < spans.count; ++s) {
     largest = std::max(largest, spans.span[s].count);
   }
-  return grid_for(largest);
+  return grid_for(largest / at_once);
 }
 
 }  // namespace crossover::cuda

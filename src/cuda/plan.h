@@ -38,9 +38,18 @@ struct StepPlan {
   std::vector<StagedInput> inputs;  ///< none where no run of it is staged
 };
 
+/// Of a parameter in 16 bits: what products read. Written when the parameter is uploaded, and
+/// together with it by its optimizer.
+struct ParameterCopy {
+  Id parameter = none;
+  Id copy = none;            ///< the activation that Casts would make
+  std::int64_t offset = -1;  ///< in the device block
+};
+
 struct LaunchPlan {
   RunMode mode;
   std::vector<TensorPlace> tensors;
+  std::vector<ParameterCopy> copies;
   std::int64_t host_bytes = 0;    ///< of the whole host block
   std::int64_t buffer_bytes = 0;  ///< between staging buffers
   std::int64_t row_losses = 0;    ///< place of f32 [rows of the largest loss]

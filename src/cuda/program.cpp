@@ -39,6 +39,16 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
 
 void CudaProgram::upload(Id id, std::span<const std::byte> from) {
   tensors_.upload(id, from, compute_.get());
+  const auto copy = std::find_if(plan_.copies.begin(), plan_.copies.end(),
+                                 [id](const ParameterCopy& one) { return one.parameter == id; });
+  if (copy == plan_.copies.end()) {
+    return;
+  }
+  const Operand parameter{.offset = plan_[id].offset, .type = workload_[id].type};
+  const Operand in_16_bits{.offset = copy->offset, .type = workload_[copy->copy].type};
+  bind(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, running_.binding)
+      .call(somewhere);
+  running_.wait();
 }
 
 void CudaProgram::download(Id id, std::span<std::byte> to) {

@@ -12,8 +12,9 @@ namespace crossover {
 namespace {
 
 /// Applies to each LinearGrad that is the only one to write gradients which the step's one Sgd
-/// reads, where none accumulates, all gradients come from one loss, and none is scaled.
-void fuse_update(Step& step) {
+/// reads, of at least so many weights, where none accumulates, all gradients come from one loss,
+/// and none is scaled.
+void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t least_weights) {
   auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
   if (sgd == nullptr || sgd->gradient_factor != 1) {
     return;
@@ -40,7 +41,8 @@ void fuse_update(Step& step) {
     }
   }
   std::erase_if(products, [&](const LinearGrad* product) {
-    return writers[product->dw] != 1 || writers[product->dbias] > 1 ||
+    return elements(tensors[static_cast<std::size_t>(product->dw)].shape) < least_weights ||
+           writers[product->dw] != 1 || writers[product->dbias] > 1 ||
            !parameter_of.contains(product->dw) || !parameter_of.contains(product->dbias);
   });
   if (products.empty() || losses.size() != 1) {
@@ -73,9 +75,9 @@ void fuse_update(Step& step) {
 
 }  // namespace
 
-Workload fuse_update(Workload workload) {
+Workload fuse_update(Workload workload, std::int64_t least_weights) {
   for (Step& step : workload.steps) {
-    fuse_update(step);
+    fuse_update(step, workload.tensors, least_weights);
   }
   return workload;
 }

@@ -94,7 +94,8 @@ MemoryPlan plan_memory(const Workload& workload, std::span<const std::int64_t> p
 }
 
 StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
-                                        Activations activations) {
+                                        Activations activations,
+                                        std::span<const std::int64_t> physical_bytes) {
   StreamedMemoryPlan streamed{.plan = nothing_placed(workload)};
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (workload.tensors[i].role == Role::input) {
@@ -106,7 +107,7 @@ StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
     streamed.plan.bytes = add(streamed.plan.bytes, streamed.input_bytes);
   }
   place_rest(workload, {Role::parameter, Role::gradient, Role::state, Role::loss}, streamed.plan,
-             activations);
+             activations, physical_bytes);
   return streamed;
 }
 

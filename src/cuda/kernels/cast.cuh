@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From one floating-point type to another.
+// From one floating-point type to another, or as they are.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace crossover::cuda {
 
-/// Casts from one type to another, which is f32 where the first is not.
+/// Casts from one type to another, which is f32 or the same where the first is not f32.
 struct CastSpan {
   const void* x = nullptr;
   void* y = nullptr;

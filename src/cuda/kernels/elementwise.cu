@@ -3,41 +3,64 @@
 
 #include <type_traits>
 
-#include "../grid.cuh"
-#include "convert.cuh"
+#include "../vectors.cuh"
 
 namespace crossover::cuda {
 namespace {
 
 // The activation is an argument of the template, so that no thread branches on it.
 
-template <Activation activation, class T>
+template <Activation activation, int n, class T>
 __global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = narrow<T>(crossover::activate(activation, widen(x[i])));
-  }
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(x + i);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = crossover::activate(activation, values.at[k]);
+    }
+    store(values, y + i);
+  });
 }
 
-template <Activation activation, class X, class Bias, class T>
+/// Of columns that n divides.
+template <Activation activation, int n, class X, class Bias, class T>
 __global__ void bias_activate_kernel(const X* x, const Bias* bias, T* y, std::int64_t count,
                                      std::int64_t columns) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = narrow<T>(crossover::activate(activation, widen(x[i]) + widen(bias[i % columns])));
-  }
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(x + i);
+    const auto added = load<m>(bias + i % columns);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = crossover::activate(activation, values.at[k] + added.at[k]);
+    }
+    store(values, y + i);
+  });
 }
 
-template <Activation activation, class T>
+template <Activation activation, int n, class T>
 __global__ void activate_grad_kernel(const T* y, const T* dy, T* dx, std::int64_t count) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    dx[i] = narrow<T>(widen(dy[i]) * derivative_from_result(activation, widen(y[i])));
-  }
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    const auto at = load<m>(y + i);
+    auto values = load<m>(dy + i);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] *= derivative_from_result(activation, at.at[k]);
+    }
+    store(values, dx + i);
+  });
 }
 
-template <class T>
+template <int n, class T>
 __global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    y[i] = narrow<T>(widen(a[i]) + widen(b[i]));
-  }
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(a + i);
+    const auto added = load<m>(b + i);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] += added.at[k];
+    }
+    store(values, y + i);
+  });
 }
 
 /// work(constant) for the constant whose value is the activation.
@@ -53,6 +76,20 @@ void with_activation(Activation activation, const Work& work) {
   }
 }
 
+/// T: the narrowest of the three types.
+template <class T, class X, class Bias>
+void launch_bias(cudaStream_t stream, Activation activation, const X* x, const Bias* bias, T* y,
+                 std::int64_t rows, std::int64_t columns) {
+  const bool aligned = columns % neighbours<T> == 0 && are_aligned({x, bias, y});
+  with_activation(activation, [&](auto chosen) {
+    with_neighbours<neighbours<T>>(aligned, [&](auto some) {
+      constexpr int n = decltype(some)::value;
+      launch(bias_activate_kernel<decltype(chosen)::value, n, X, Bias, T>,
+             grid_for(rows * columns / n), stream, x, bias, y, rows * columns, columns);
+    });
+  });
+}
+
 }  // namespace
 
 void activate(cudaStream_t stream, Activation activation, Type type, const void* x, void* y,
@@ -60,8 +97,11 @@ void activate(cudaStream_t stream, Activation activation, Type type, const void*
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(activation, [&](auto chosen) {
-      launch(activate_kernel<decltype(chosen)::value, T>, grid_for(count), stream,
-             static_cast<const T*>(x), static_cast<T*>(y), count);
+      with_neighbours<neighbours<T>>(are_aligned({x, y}), [&](auto some) {
+        constexpr int n = decltype(some)::value;
+        launch(activate_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), stream,
+               static_cast<const T*>(x), static_cast<T*>(y), count);
+      });
     });
   });
 }
@@ -70,10 +110,8 @@ void bias_activate(cudaStream_t stream, Activation activation, Type type, const 
                    const void* bias, void* y, std::int64_t rows, std::int64_t columns) {
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
-    with_activation(activation, [&](auto chosen) {
-      launch(bias_activate_kernel<decltype(chosen)::value, float, T, T>, grid_for(rows * columns),
-             stream, x, static_cast<const T*>(bias), static_cast<T*>(y), rows * columns, columns);
-    });
+    launch_bias<T>(stream, activation, x, static_cast<const T*>(bias), static_cast<T*>(y), rows,
+                   columns);
   });
 }
 
@@ -81,10 +119,8 @@ void channel_bias(cudaStream_t stream, Activation activation, Type type, const f
                   std::int64_t rows, std::int64_t channels) {
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
-    with_activation(activation, [&](auto chosen) {
-      launch(bias_activate_kernel<decltype(chosen)::value, T, float, T>, grid_for(rows * channels),
-             stream, static_cast<const T*>(y), bias, static_cast<T*>(y), rows * channels, channels);
-    });
+    launch_bias<T>(stream, activation, static_cast<const T*>(y), bias, static_cast<T*>(y), rows,
+                   channels);
   });
 }
 
@@ -93,8 +129,11 @@ void activate_grad(cudaStream_t stream, Activation activation, Type type, const 
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(activation, [&](auto chosen) {
-      launch(activate_grad_kernel<decltype(chosen)::value, T>, grid_for(count), stream,
-             static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), count);
+      with_neighbours<neighbours<T>>(are_aligned({y, dy, dx}), [&](auto some) {
+        constexpr int n = decltype(some)::value;
+        launch(activate_grad_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), stream,
+               static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), count);
+      });
     });
   });
 }
@@ -103,11 +142,15 @@ void add(cudaStream_t stream, Type type, const void* a, const void* b, void* y,
          std::int64_t count) {
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
-    launch(add_kernel<T>, grid_for(count), stream, static_cast<const T*>(a),
-           static_cast<const T*>(b), static_cast<T*>(y), count);
+    constexpr int at_once = neighbours<T>;
+    with_neighbours<at_once>(are_aligned({a, b, y}), [&](auto some) {
+      constexpr int n = decltype(some)::value;
+      launch(add_kernel<n, T>, grid_for(count / n), stream, static_cast<const T*>(a),
+             static_cast<const T*>(b), static_cast<T*>(y), count);
+    });
   });
 }
 
-cudaError_t find_kernels() { return find_code(add_kernel<float>); }
+cudaError_t find_kernels() { return find_code(add_kernel<1, float>); }
 
 }  // namespace crossover::cuda

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loss.cuh"
 
+#include <cfloat>
 #include <cmath>
 
-#include "../grid.cuh"
-#include "convert.cuh"
+#include "../vectors.cuh"
 
 namespace crossover::cuda {
 namespace {
@@ -46,13 +46,24 @@ __device__ float group_sum(float value) {
   return value;
 }
 
+__device__ std::int32_t label_of(const LossArguments& of, std::int64_t row) {
+  const std::int64_t batch = of.rows / of.time;
+  return of.labels[row % batch * of.time + row / batch];
+}
+
+/// `others`: the sum of exp(logit - largest) without the label's; `sum`: with it. Both terms are
+/// positive: nothing cancels. Where the label leads, sum is 1 + others, of which rounding to float
+/// would leave little. In float: some GPUs have 64 times less of double.
+__device__ float loss_of_row(float at_label, float largest, float others, float sum) {
+  return at_label == largest ? std::log1p(others) : (largest - at_label) + std::log(sum);
+}
+
 /// The gradient of one row, by a thread or by a warp, and its loss in every lane.
 template <int lanes, class T>
 __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane) {
   const float* logits = of.logits + row * of.classes;
   T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
-  const std::int64_t batch = of.rows / of.time;
-  const std::int32_t label = of.labels[row % batch * of.time + row / batch];
+  const std::int32_t label = label_of(of, row);
   const float at_label = logits[label];
   float largest = logits[0];
   for (std::int64_t c = lane; c < of.classes; c += lanes) {
@@ -70,9 +81,68 @@ __device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane
     gradient[c] =
         narrow<T>(std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F));
   }
-  // Both terms are positive: nothing cancels. Where the label leads, sum is 1 + others, of which
-  // rounding to float would leave little. In float: some GPUs have 64 times less of double.
-  return at_label == largest ? std::log1p(others) : (largest - at_label) + std::log(sum);
+  return loss_of_row(at_label, largest, others, sum);
+}
+
+/// What `of_warp` makes of the values of a warp, made of those of a block; in every thread.
+template <class OfWarp>
+__device__ float over_block(float value, float nothing, const OfWarp& of_warp) {
+  __shared__ float partial[warp_threads];
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  const int warps = static_cast<int>(blockDim.x) / warp_threads;
+  value = of_warp(value);
+  if (lane == 0) {
+    partial[warp] = value;
+  }
+  __syncthreads();
+  value = of_warp(lane < warps ? partial[lane] : nothing);
+  __syncthreads();  // before it is written again
+  return value;
+}
+
+/// The same by a block, in two passes over the row: the largest so far and the sum relative to it
+/// are found together.
+template <int n, class T>
+__device__ float softmax_row_of_block(const LossArguments& of, std::int64_t row) {
+  const float* logits = of.logits + row * of.classes;
+  T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
+  const std::int32_t label = label_of(of, row);
+  const float at_label = logits[label];
+  constexpr float lowest = -FLT_MAX;
+  float own_largest = lowest;
+  float own_others = 0;
+  for_neighbours<n>(of.classes, threadIdx.x, blockDim.x, [&](auto some, std::int64_t c) {
+    constexpr int m = decltype(some)::value;
+    const auto x = load<m>(logits + c);
+    float largest = own_largest;
+    for (int k = 0; k < m; ++k) {
+      largest = std::fmax(largest, c + k == label ? lowest : x.at[k]);
+    }
+    if (largest > own_largest) {
+      own_others *= std::exp(own_largest - largest);
+      own_largest = largest;
+    }
+    for (int k = 0; k < m; ++k) {
+      own_others += c + k == label ? 0.0F : std::exp(x.at[k] - own_largest);
+    }
+  });
+  const float largest = std::fmax(at_label, over_block(own_largest, lowest, [](float value) {
+                                    return group_max<warp_threads>(value);
+                                  }));
+  const float others = over_block(own_others * std::exp(own_largest - largest), 0.0F,
+                                  [](float value) { return group_sum<warp_threads>(value); });
+  const float sum = others + std::exp(at_label - largest);
+  const float normalized = of.factor / sum;
+  for_neighbours<n>(of.classes, threadIdx.x, blockDim.x, [&](auto some, std::int64_t c) {
+    constexpr int m = decltype(some)::value;
+    auto x = load<m>(logits + c);
+    for (int k = 0; k < m; ++k) {
+      x.at[k] = std::exp(x.at[k] - largest) * normalized - (c + k == label ? of.factor : 0.0F);
+    }
+    store(x, gradient + c);
+  });
+  return loss_of_row(at_label, largest, others, sum);
 }
 
 /// By one thread.
@@ -109,6 +179,18 @@ __global__ void row_losses_kernel(LossArguments of) {
   }
 }
 
+constexpr int largest_block = 1024;  // threads
+
+template <int n, class T>
+__global__ void __launch_bounds__(largest_block) row_losses_by_blocks_kernel(LossArguments of) {
+  for (std::int64_t row = blockIdx.x; row < of.rows; row += gridDim.x) {
+    const float loss = softmax_row_of_block<n, T>(of, row);
+    if (threadIdx.x == 0) {
+      of.row_losses[row] = loss;
+    }
+  }
+}
+
 __global__ void mean_loss_kernel(LossArguments of) {
   double sum = 0;
   for (std::int64_t row = threadIdx.x; row < of.rows; row += block_threads) {
@@ -121,14 +203,23 @@ __global__ void mean_loss_kernel(LossArguments of) {
 }
 
 template <int lanes, class T>
-void launch_loss(cudaStream_t stream, const LossArguments& arguments) {
-  constexpr std::int64_t rows_of_one_block = 4;  // for each thread or warp
-  if (arguments.rows <= rows_of_one_block * block_threads / lanes) {
+void launch_loss(cudaStream_t stream, const LossArguments& arguments, bool in_one_block) {
+  if (in_one_block) {
     launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, stream, arguments);
-    return;
+  } else {
+    launch(row_losses_kernel<lanes, T>, grid_for(arguments.rows * lanes), stream, arguments);
   }
-  launch(row_losses_kernel<lanes, T>, grid_for(arguments.rows * lanes), stream, arguments);
-  launch(mean_loss_kernel, {1, block_threads}, stream, arguments);
+}
+
+template <class T>
+void launch_loss_by_blocks(cudaStream_t stream, const LossArguments& arguments, int threads) {
+  constexpr int at_once = neighbours<float>;
+  const bool aligned =
+      arguments.classes % at_once == 0 && are_aligned({arguments.logits, arguments.dlogits});
+  const Grid grid{grid_for(arguments.rows * block_threads).blocks, static_cast<unsigned>(threads)};
+  with_neighbours<at_once>(aligned, [&](auto some) {
+    launch(row_losses_by_blocks_kernel<decltype(some)::value, T>, grid, stream, arguments);
+  });
 }
 
 __global__ void set_run_kernel(std::int64_t* run, std::int64_t value) { *run = value; }
@@ -136,16 +227,22 @@ __global__ void advance_run_kernel(std::int64_t* run) { *run += 1; }
 
 }  // namespace
 
-void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments) {
-  constexpr std::int64_t classes_of_one_thread = 16;
+void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments,
+                           const LossThreads& how) {
   with_float(dlogits, [&](auto zero) {
     using T = decltype(zero);
-    if (arguments.classes <= classes_of_one_thread) {
-      launch_loss<1, T>(stream, arguments);
+    if (how.threads == 1) {
+      launch_loss<1, T>(stream, arguments, how.in_one_block);
+    } else if (how.threads == warp_threads) {
+      launch_loss<warp_threads, T>(stream, arguments, how.in_one_block);
     } else {
-      launch_loss<warp_threads, T>(stream, arguments);
+      launch_loss_by_blocks<T>(stream, arguments, how.threads);
     }
   });
+}
+
+void mean_loss(cudaStream_t stream, const LossArguments& arguments) {
+  launch(mean_loss_kernel, {1, block_threads}, stream, arguments);
 }
 
 void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value) {

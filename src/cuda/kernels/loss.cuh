@@ -24,7 +24,16 @@ struct LossArguments {
   float factor = 0;       // scale / rows
   bool advance = false;
 };
-void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments);
+/// How a loss is divided.
+struct LossThreads {
+  int threads = 1;            // of a row: 1, a warp, or a block of whole warps, up to 1024
+  bool in_one_block = false;  // not with a block for each row
+};
+/// The gradients, and in one block the mean loss; else the losses of the rows.
+void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments,
+                           const LossThreads& how);
+/// Of the losses of rows that it left: loss, run, row_losses, rows and advance say all.
+void mean_loss(cudaStream_t stream, const LossArguments& arguments);
 
 void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value);
 void advance_run(cudaStream_t stream, std::int64_t* run);

@@ -11,18 +11,21 @@
 
 namespace crossover::cuda {
 
-/// Arrays that an optimizer passes over together. m, v and keep are AdamW's.
+/// Arrays that an optimizer passes over together, each at a multiple of 16 bytes. m, v and keep are
+/// AdamW's.
 struct UpdateSpan {
   float* w = nullptr;
   const float* g = nullptr;
   float* m = nullptr;
   float* v = nullptr;
+  void* copy = nullptr;  // of w in 16 bits, at a multiple of 8 bytes; or there is none
   std::int64_t count = 0;
   float keep = 1;  // 1 - learning rate * weight decay
 };
 struct UpdateSpans {
   UpdateSpan span[max_spans];
   int count = 0;
+  Type copies = Type::f32;  // of 16 bits where a span has one
 };
 void sgd(cudaStream_t stream, const UpdateSpans& spans, float learning_rate);
 

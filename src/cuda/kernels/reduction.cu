@@ -1,32 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduction.cuh"
 
-#include "../grid.cuh"
-#include "convert.cuh"
+#include "../vectors.cuh"
 
 namespace crossover::cuda {
 namespace {
 
-/// A block takes 32 columns and a part of the rows, which its warps share, so that a warp reads
-/// neighbours.
-template <class T>
+/// A block takes 32 columns, n of them with each thread, and a part of the rows, which its threads
+/// share so that a warp reads neighbours. n divides the columns.
+template <int n, class T>
 __global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int64_t columns,
                                    unsigned tiles, std::int64_t rows_of_a_part, bool accumulate,
                                    float* sums) {
-  __shared__ float partial[block_threads];
-  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
-  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x % tiles) * warp_threads + lane;
+  constexpr int across = warp_threads / n;  // threads
+  constexpr int rows_at_once = block_threads / across;
+  __shared__ float partial[rows_at_once * warp_threads];
+  const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x % tiles) * warp_threads;
   const std::int64_t part = blockIdx.x / tiles;
   const std::int64_t end = (part + 1) * rows_of_a_part < rows ? (part + 1) * rows_of_a_part : rows;
-  float sum = 0;
-  if (column < columns) {
-    for (std::int64_t row = part * rows_of_a_part + warp; row < end; row += block_warps) {
-      sum += widen(matrix[row * columns + column]);
+  const int first = static_cast<int>(threadIdx.x) % across * n;  // of the thread's, in the tile
+  const int own_row = static_cast<int>(threadIdx.x) / across;
+  Neighbours<float, n> own{};
+  if (tile + first < columns) {
+    for (std::int64_t row = part * rows_of_a_part + own_row; row < end; row += rows_at_once) {
+      const auto values = load<n>(matrix + row * columns + tile + first);
+      for (int k = 0; k < n; ++k) {
+        own.at[k] += values.at[k];
+      }
     }
   }
-  partial[threadIdx.x] = sum;
+  for (int k = 0; k < n; ++k) {
+    partial[own_row * warp_threads + first + k] = own.at[k];
+  }
   __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  if constexpr (rows_at_once > block_warps) {  // by all warps, until one is enough
+    float sum = 0;
+    for (int row = warp; row < rows_at_once; row += block_warps) {
+      sum += partial[row * warp_threads + lane];
+    }
+    __syncthreads();
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+  }
+  const std::int64_t column = tile + lane;
   if (warp == 0 && column < columns) {
     sums += part * columns;
     float total = accumulate ? sums[column] : 0.0F;
@@ -45,8 +63,13 @@ void column_sums(cudaStream_t stream, Type type, const void* matrix, std::int64_
   const Grid grid{tiles * static_cast<unsigned>(parts), block_threads};
   with_float(type, [&](auto zero) {
     using T = decltype(zero);
-    launch(column_sums_kernel<T>, grid, stream, static_cast<const T*>(matrix), rows, columns, tiles,
-           (rows + parts - 1) / parts, accumulate, sums);
+    constexpr int at_once = neighbours<T>;
+    const bool aligned = columns % at_once == 0 && are_aligned({matrix});
+    with_neighbours<at_once>(aligned, [&](auto some) {
+      launch(column_sums_kernel<decltype(some)::value, T>, grid, stream,
+             static_cast<const T*>(matrix), rows, columns, tiles, (rows + parts - 1) / parts,
+             accumulate, sums);
+    });
   });
 }
 

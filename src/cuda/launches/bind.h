@@ -57,6 +57,7 @@ BoundLaunch bind(const ActivateGradLaunch& launch, const Binding& binding);
 BoundLaunch bind(const AddLaunch& launch, const Binding& binding);
 BoundLaunch bind(const ColumnSumsLaunch& launch, const Binding& binding);
 BoundLaunch bind(const LossLaunch& launch, const Binding& binding);
+BoundLaunch bind(const MeanLossLaunch& launch, const Binding& binding);
 BoundLaunch bind(const AdvanceLaunch& launch, const Binding& binding);
 BoundLaunch bind(const SgdLaunch& launch, const Binding& binding);
 BoundLaunch bind(const AdamWTimeLaunch& launch, const Binding& binding);

@@ -48,8 +48,6 @@ inline Operand part_of(Operand whole, std::int64_t bytes) {
   return whole;
 }
 
-// One launch each, but for the loss of a large batch, which takes two.
-
 /// Of tensors or spans that one kernel takes: they travel as its parameters.
 constexpr std::size_t max_spans = 32;
 
@@ -64,7 +62,8 @@ struct BiasActivateLaunch {
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::identity;
 };
-/// Several from one type to another: so none of them reads what another writes.
+/// Several from one type to another: so none of them reads what another writes. Or of 16 bits as
+/// they are, where the copy of a parameter is kept beside the one that its optimizer writes.
 struct CastLaunch {
   struct One {
     Operand x, y;
@@ -96,9 +95,17 @@ struct ColumnSumsLaunch {
 struct LossLaunch {
   Operand logits, labels, loss, dlogits;
   std::int64_t rows = 0, classes = 0;
-  std::int64_t time = 1;  ///< the label of row t * batch + b is labels[b, t]
-  float factor = 0;       ///< scale / rows
-  bool advance = false;   ///< the last loss of its step also counts the run
+  std::int64_t time = 1;      ///< the label of row t * batch + b is labels[b, t]
+  float factor = 0;           ///< scale / rows
+  bool advance = false;       ///< the last loss of its step also counts the run
+  int threads = 1;            ///< of a row: one, a warp, or a block
+  bool in_one_block = false;  ///< all of it; else its mean is a launch of its own
+};
+/// loss = the mean of the losses of rows, which the launch before it has left.
+struct MeanLossLaunch {
+  Operand loss;
+  std::int64_t rows = 0;
+  bool advance = false;
 };
 /// Counts a run where the step has no loss to do it.
 struct AdvanceLaunch {};
@@ -108,6 +115,7 @@ struct Span {
   std::vector<std::int64_t> offsets;  ///< of parameters, gradients, then states
   std::int64_t count = 0;
   double weight_decay = 0;
+  Operand copy;  ///< of the parameters in 16 bits, where there is one
 };
 struct SgdLaunch {
   std::vector<Span> spans;   ///< at most max_spans
@@ -251,12 +259,12 @@ struct LstmGatesGradLaunch {
 
 using Launch =
     std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch,
-                 AddLaunch, ColumnSumsLaunch, LossLaunch, AdvanceLaunch, SgdLaunch, AdamWTimeLaunch,
-                 AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
-                 BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradLaunch, MaxPoolLaunch,
-                 MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
-                 GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch,
-                 DropoutLaunch, EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch,
-                 LstmGatesGradLaunch>;
+                 AddLaunch, ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
+                 AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch,
+                 BatchNormStatisticsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch,
+                 BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch,
+                 AveragePoolGradLaunch, GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch,
+                 ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch, EmbeddingGradLaunch,
+                 ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -18,7 +18,19 @@ BoundLaunch bind(const LossLaunch& launch, const Binding& binding) {
                                    .classes = launch.classes,
                                    .time = launch.time,
                                    .factor = launch.factor,
-                                   .advance = launch.advance});
+                                   .advance = launch.advance},
+                                  {.threads = launch.threads, .in_one_block = launch.in_one_block});
+          }};
+}
+
+BoundLaunch bind(const MeanLossLaunch& launch, const Binding& binding) {
+  return {OpCategory::loss, [launch, binding](const Position& now) {
+            mean_loss(binding.stream,
+                      {.loss = binding.address<float>(launch.loss, now),
+                       .run = binding.run_counter(),
+                       .row_losses = binding.address<float>(binding.plan->row_losses),
+                       .rows = launch.rows,
+                       .advance = launch.advance});
           }};
 }
 

@@ -18,6 +18,9 @@ UpdateSpans update_spans(const std::vector<Span>& spans, double learning_rate,
                          const Binding& binding) {
   UpdateSpans all;
   for (const Span& span : spans) {
+    if (span.copy.exists()) {
+      all.copies = span.copy.type;
+    }
     std::array<float*, 4> arrays{};  // parameters, gradients, AdamW's m and v
     std::transform(span.offsets.begin(), span.offsets.end(), arrays.begin(),
                    [&](std::int64_t offset) { return binding.address<float>(offset); });
@@ -25,6 +28,7 @@ UpdateSpans update_spans(const std::vector<Span>& spans, double learning_rate,
                              .g = arrays[1],
                              .m = arrays[2],
                              .v = arrays[3],
+                             .copy = binding.maybe(span.copy, somewhere),
                              .count = span.count,
                              .keep = static_cast<float>(1 - learning_rate * span.weight_decay)};
   }

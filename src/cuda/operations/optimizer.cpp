@@ -5,23 +5,22 @@
 
 #include "../planning/step_planner.h"
 #include "../round_up.h"
-#include "crossover/memory.h"
 #include "operations.h"
 
 namespace crossover::cuda {
 namespace {
 
 /// Joins `next` to `span` where it begins right after it, but for padding, in every array. The
-/// padding is zero in all of them and stays so.
-bool extend(Span& span, const Span& next) {
+/// padding is zero in all of them and stays so. Copies lie as the parameters do.
+bool extend(Span& span, const Span& next, std::int64_t alignment) {
   constexpr auto size = static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t gap = round_up(span.count * size, MemoryPlan::alignment);
+  const std::int64_t gap = round_up(span.count * size, alignment);
   for (std::size_t i = 0; i < span.offsets.size(); ++i) {
     if (span.offsets[i] + gap != next.offsets[i]) {
       return false;
     }
   }
-  if (span.weight_decay != next.weight_decay) {
+  if (span.weight_decay != next.weight_decay || span.copy.exists() != next.copy.exists()) {
     return false;
   }
   span.count = gap / size + next.count;
@@ -36,11 +35,12 @@ std::vector<std::vector<Span>> spans_of(const StepPlanner& step,
   for (std::size_t p = 0; p < arrays[0]->size(); ++p) {
     Span span{.offsets = {},
               .count = step.count((*arrays[0])[p]),
-              .weight_decay = weight_decay.empty() ? 0 : weight_decay[p]};
+              .weight_decay = weight_decay.empty() ? 0 : weight_decay[p],
+              .copy = step.copy_of((*arrays[0])[p])};
     for (const auto* array : arrays) {
       span.offsets.push_back(step.operand((*array)[p]).offset);
     }
-    if (!groups.empty() && extend(groups.back().back(), span)) {
+    if (!groups.empty() && extend(groups.back().back(), span, step.parameter_alignment())) {
       continue;
     }
     if (groups.empty() || groups.back().size() == max_spans) {

@@ -44,6 +44,9 @@ class StepPlanner {
   [[nodiscard]] std::int64_t count(Id id) const { return elements(shape(id)); }
   [[nodiscard]] std::int64_t rows(Id id) const { return leading(shape(id)); }
   [[nodiscard]] Operand operand(Id id) const { return places_.operand(id); }
+  [[nodiscard]] std::int64_t parameter_alignment() const { return places_.parameter_alignment(); }
+  [[nodiscard]] Operand copy_of(Id parameter) const { return places_.copy_of(parameter); }
+  [[nodiscard]] Operand kept(Id cast) const { return places_.kept(cast); }
   [[nodiscard]] std::int64_t alignment(const Operand& operand) const {
     return places_.alignment(operand, step_);
   }

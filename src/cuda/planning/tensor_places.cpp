@@ -2,6 +2,7 @@
 #include "tensor_places.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "../round_up.h"
@@ -14,6 +15,25 @@ constexpr std::int64_t block_alignment = 256;  ///< of what comes after the tens
 
 std::int64_t row_bytes(const Tensor& view) { return bytes(view) / view.shape[0]; }
 
+/// Of each tensor with its padding. Kept activations are all there to be read after a step, as its
+/// Casts would have made them; else a copy, which lies apart, takes nothing.
+std::vector<std::int64_t> padded_bytes(const Workload& workload,
+                                       const std::vector<CopiedParameter>& copied,
+                                       std::int64_t of_parameters, Activations activations) {
+  std::vector<std::int64_t> sizes;
+  for (const Tensor& tensor : workload.tensors) {
+    const bool is_updated = tensor.role == Role::parameter || tensor.role == Role::gradient ||
+                            tensor.role == Role::state;
+    sizes.push_back(is_updated ? round_up(bytes(tensor), of_parameters) : bytes(tensor));
+  }
+  if (activations != Activations::kept) {
+    for (const CopiedParameter& one : copied) {
+      sizes[static_cast<std::size_t>(one.copy)] = 0;
+    }
+  }
+  return sizes;
+}
+
 }  // namespace
 
 TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
@@ -22,10 +42,16 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
       staged_(workload.tensors.size(), -1),
       row_gcd_(workload.steps.size(), 0) {
   const bool resident = plan.mode.is_resident();
+  const std::vector<CopiedParameter> copied = choose_parameter_copies(workload);
+  if (!copied.empty()) {  // of half the bytes, they are as aligned as everything else
+    parameter_alignment_ = 2 * MemoryPlan::alignment;
+  }
+  const std::vector<std::int64_t> sizes =
+      padded_bytes(workload, copied, parameter_alignment_, plan.mode.activations);
   const StreamedMemoryPlan streamed =
-      plan_streamed_memory(workload, plan.mode.buffers, plan.mode.activations);
+      plan_streamed_memory(workload, plan.mode.buffers, plan.mode.activations, sizes);
   const MemoryPlan memory =
-      resident ? plan_memory(workload, {}, plan.mode.activations) : streamed.plan;
+      resident ? plan_memory(workload, sizes, plan.mode.activations) : streamed.plan;
   plan.bytes = memory.bytes;
   plan.buffer_bytes = streamed.input_bytes;
   // A streamed data set's plan has the staging buffers among the tensors.
@@ -50,10 +76,49 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
       plan.loss = static_cast<Id>(i);
     }
   }
+  place_copies(copied);
   for (const Run& run : workload.order) {
     std::int64_t& gcd = row_gcd_[static_cast<std::size_t>(run.step)];
     gcd = std::gcd(gcd, run.first_row);
   }
+}
+
+/// Side by side as the parameters are, so that what is a span of them is one of copies: those that
+/// lie between are written without being read.
+void TensorPlaces::place_copies(const std::vector<CopiedParameter>& copied) {
+  if (copied.empty()) {
+    return;
+  }
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < workload_.tensors.size(); ++i) {
+    if (workload_.tensors[i].role == Role::parameter) {
+      begin = std::min(begin, plan_.tensors[i].offset);
+      end = std::max(end, plan_.tensors[i].offset + bytes(workload_.tensors[i]));
+    }
+  }
+  parameters_ = begin;
+  copies_ = {.offset = reserve((end - begin) / 2), .type = workload_[copied.front().copy].type};
+  for (const CopiedParameter& one : copied) {
+    const std::int64_t offset = copy_of(one.parameter).offset;
+    plan_.copies.push_back({one.parameter, one.copy, offset});
+    if (plan_.mode.activations != Activations::kept) {
+      plan_.tensors[static_cast<std::size_t>(one.copy)].offset = offset;
+    }
+  }
+}
+
+Operand TensorPlaces::copy_of(Id parameter) const {
+  if (!copies_.exists() || workload_[parameter].role != Role::parameter) {
+    return {};
+  }
+  return part_of(copies_, (plan_[parameter].offset - parameters_) / 2);
+}
+
+Operand TensorPlaces::kept(Id cast) const {
+  const auto at = std::find_if(plan_.copies.begin(), plan_.copies.end(),
+                               [cast](const ParameterCopy& copy) { return copy.copy == cast; });
+  return at != plan_.copies.end() ? copy_of(at->parameter) : Operand{};
 }
 
 std::int64_t TensorPlaces::end() const { return round_up(plan_.bytes, block_alignment); }

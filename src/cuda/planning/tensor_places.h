@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "../plan.h"
+#include "crossover/memory.h"
+#include "parameter_copies.h"
 
 namespace crossover::cuda {
 
@@ -28,13 +30,26 @@ class TensorPlaces {
   [[nodiscard]] Layout layout(Id id) const { return plan_[id].layout; }
   /// The largest power of two that divides every address at which a step's operand will lie.
   [[nodiscard]] std::int64_t alignment(const Operand& operand, int step) const;
+  /// Parameters, gradients and states are padded to multiples of it.
+  [[nodiscard]] std::int64_t parameter_alignment() const { return parameter_alignment_; }
+  /// Where an optimizer writes a parameter's copy in 16 bits as well; without a place where no
+  /// parameter has one. That of a span of parameters begins where that of its first one does.
+  [[nodiscard]] Operand copy_of(Id parameter) const;
+  /// Where an optimizer keeps what a Cast to this tensor would make; without a place where none
+  /// does.
+  [[nodiscard]] Operand kept(Id cast) const;
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
   /// An input's rows as they come into a staging buffer.
   [[nodiscard]] StagedInput staged_input(Id view) const;
 
  private:
+  void place_copies(const std::vector<CopiedParameter>& copied);
+
   const Workload& workload_;
   LaunchPlan& plan_;
+  std::int64_t parameter_alignment_ = MemoryPlan::alignment;
+  std::int64_t parameters_ = 0;        ///< place of the first one
+  Operand copies_;                     ///< of its copy in 16 bits
   std::vector<std::int64_t> staged_;   ///< by tensor: an input's place in the first buffer, or -1
   std::vector<std::int64_t> row_gcd_;  ///< by step: divides the first row of each of its runs
 };

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parameter_copies.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <variant>
+
+namespace crossover::cuda {
+namespace {
+
+/// Whether the operation is an optimizer that trains it.
+bool trains(const Op& op, Id parameter) {
+  const auto has = [&](const auto* optimizer) {
+    return optimizer != nullptr &&
+           std::count(optimizer->parameters.begin(), optimizer->parameters.end(), parameter) == 1;
+  };
+  return has(std::get_if<Sgd>(&op)) || has(std::get_if<AdamW>(&op));
+}
+
+class Candidates {
+ public:
+  explicit Candidates(const Workload& workload) : workload_(workload) {
+    for (const Step& step : workload.steps) {
+      for (const Op& op : step.ops) {
+        add(op);
+      }
+    }
+    for (const Step& step : workload.steps) {
+      see(step);
+    }
+  }
+
+  [[nodiscard]] std::vector<CopiedParameter> left() const {
+    std::vector<CopiedParameter> all;
+    for (const auto& [copy, parameter] : parameter_of_) {
+      if (!refused_.contains(copy) && updated_.contains(parameter)) {
+        all.push_back({parameter, copy});
+      }
+    }
+    return all;
+  }
+
+ private:
+  /// The first copy of a parameter may be one, others are not.
+  void add(const Op& op) {
+    const auto* cast = std::get_if<Cast>(&op);
+    if (cast == nullptr || workload_[cast->x].role != Role::parameter ||
+        workload_[cast->y].role != Role::activation || !is_16_bit(workload_[cast->y].type)) {
+      return;
+    }
+    const Id first = copy_of_.try_emplace(cast->x, cast->y).first->second;
+    if (first == cast->y) {
+      parameter_of_.try_emplace(cast->y, cast->x);
+    }
+  }
+
+  [[nodiscard]] bool is_its_cast(const Op& op, Id copy) const {
+    const auto* cast = std::get_if<Cast>(&op);
+    return cast != nullptr && cast->y == copy && cast->x == parameter_of_.at(copy);
+  }
+
+  void see(const Step& step) {
+    std::set<Id> as_the_parameter;  // copies that were cast and still are what they were cast from
+    std::set<Id> unread;            // those of them that nothing has read yet
+    for (const Op& op : step.ops) {
+      const Operands used = operands(op);
+      for (const Id id : used.reads) {
+        if (parameter_of_.contains(id) && !as_the_parameter.contains(id)) {
+          refused_.insert(id);
+        }
+        unread.erase(id);
+      }
+      for (const Id id : used.writes) {
+        if (parameter_of_.contains(id)) {
+          if (!is_its_cast(op, id)) {
+            refused_.insert(id);
+          }
+          as_the_parameter.insert(id);
+          unread.insert(id);
+        } else if (const auto copy = copy_of_.find(id); copy != copy_of_.end()) {
+          if (trains(op, id)) {
+            updated_.insert(id);
+          } else {
+            refused_.insert(copy->second);
+          }
+          as_the_parameter.erase(copy->second);
+        }
+      }
+    }
+    refused_.insert(unread.begin(), unread.end());
+  }
+
+  const Workload& workload_;
+  std::map<Id, Id> copy_of_;       ///< by parameter
+  std::map<Id, Id> parameter_of_;  ///< by copy
+  std::set<Id> refused_;           ///< copies
+  std::set<Id> updated_;           ///< parameters
+};
+
+}  // namespace
+
+std::vector<CopiedParameter> choose_parameter_copies(const Workload& workload) {
+  return Candidates(workload).left();
+}
+
+}  // namespace crossover::cuda
