@@ -24,7 +24,8 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                            .stream = compute_.get(),
                            .plan = &plan_,
                            .products = products_.get(),
-                           .convolutions = convolutions_.get()}} {
+                           .convolutions = convolutions_.get()},
+               .next_run = next_run_} {
   tensors_.clear(compute_.get());
   choose_products(running_.binding, options.products);
   choose_convolutions(running_.binding, options.convolutions);

@@ -23,8 +23,8 @@ namespace crossover::cuda {
 class CudaProgram : public Program {
  public:
   /// On the thread's device. Products and convolutions are those that the plan was made with.
-  /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; Unsupported where
-  /// one of them can't be captured.
+  /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; LoopsRefused where
+  /// the driver then has none; Unsupported where one of them can't be captured.
   CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
               std::shared_ptr<Convolutions> convolutions, const CompileOptions& options);
 
@@ -47,6 +47,7 @@ class CudaProgram : public Program {
   const std::shared_ptr<Convolutions> convolutions_;
   DeviceTensors tensors_;
   const LossReader losses_;
+  std::int64_t next_run_ = 0;  ///< see Running
   Arithmetic arithmetic_;
   std::vector<BoundStep> steps_;
   std::unique_ptr<Executor> executor_;

@@ -18,13 +18,14 @@ BoundLaunch bind(const LossLaunch& launch, const Binding& binding) {
                                    .classes = launch.classes,
                                    .time = launch.time,
                                    .factor = launch.factor,
-                                   .advance = launch.advance});
+                                   .advance = launch.advance,
+                                   .runs = binding.plan->runs});
           }};
 }
 
 BoundLaunch bind(const AdvanceLaunch& /*unused*/, const Binding& binding) {
   return {OpCategory::elementwise, [binding](const Position& /*unused*/) {
-            advance_run(binding.stream, binding.run_counter());
+            advance_run(binding.stream, binding.run_counter(), binding.plan->runs);
           }};
 }
 

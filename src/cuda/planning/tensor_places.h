@@ -29,8 +29,9 @@ class TensorPlaces {
   /// The largest power of two that divides every address at which a step's operand will lie.
   [[nodiscard]] std::int64_t alignment(const Operand& operand, int step) const;
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
-  /// An input's rows as they come into a staging buffer.
-  [[nodiscard]] StagedInput staged_input(Id view) const;
+  [[nodiscard]] bool gathers() const { return plan_.mode.gathers(); }
+  /// An input's rows as they come into a staging buffer in a step's runs.
+  [[nodiscard]] StagedInput staged_input(Id view, int step) const;
 
  private:
   const Workload& workload_;
