@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace crossover::cuda {
@@ -53,5 +54,10 @@ void CudaProgram::enqueue(std::int64_t first, std::int64_t count) {
 }
 
 std::int64_t CudaProgram::launches() const { return count_launches(workload_, plan_); }
+
+std::optional<std::int64_t> CudaProgram::graph_loops() const {
+  return plan_.mode.execution == Execution::graph_epoch ? std::optional(std::ssize(plan_.loops))
+                                                        : std::nullopt;
+}
 
 }  // namespace crossover::cuda

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,7 @@ class CudaProgram : public Program {
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
   [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] std::optional<std::int64_t> graph_loops() const override;
   [[nodiscard]] Reorders reorders() const override { return count_reorders(workload_, plan_); }
   [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override;  // program_profile.cpp
