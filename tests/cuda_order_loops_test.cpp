@@ -28,10 +28,10 @@ std::string loops_of(const std::string& steps) {
   for (const OrderLoop& loop : find_loops(order_of(steps))) {
     EXPECT_EQ(loop.first, end);
     end = loop.end();
-    words += (words.empty() ? "" : " ") + std::to_string(loop.times) + "(" +
-             steps.substr(static_cast<std::size_t>(loop.first),
-                          static_cast<std::size_t>(loop.cycle)) +
-             ")";
+    words +=
+        (words.empty() ? "" : " ") + std::to_string(loop.times) + "(" +
+        steps.substr(static_cast<std::size_t>(loop.first), static_cast<std::size_t>(loop.cycle)) +
+        ")";
   }
   EXPECT_EQ(end, static_cast<std::int64_t>(steps.size()));
   return words;

@@ -358,7 +358,7 @@ TEST(CudaPlan, GathersInTheLargestUnitsThatFit) {
     std::vector<std::int64_t> units;  ///< of rows and labels, step by step
   };
   // Batches of 5 rows and a last one; labels of 4 bytes.
-  for (const Case& c : {Case{4, 10, {16, 4}}, Case{3, 10, {4, 4}}, Case{4, 12, {16, 4, 16, 4}},
+  for (const Case& c : {Case{4, 10, {16, 4}}, Case{3, 10, {4, 4}}, Case{4, 12, {16, 4, 16, 8}},
                         Case{2, 9, {8, 4, 8, 4}}}) {
     const LaunchPlan plan = make_plan(epoch(mlp("m", {c.features, 2}, Activation::relu), c.rows),
                                       {.execution = Execution::graph}, everything);

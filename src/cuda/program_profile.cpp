@@ -59,7 +59,8 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   const auto at_its_run = [this, run] { running_.set_run(run); };
   std::vector<std::function<void()>> pieces{at_its_run};
   std::vector<OpCategory> kinds{OpCategory::launch};
-  if (mode.gathers() && !mode.in_place && !plan_.steps[static_cast<std::size_t>(index)].inputs.empty()) {
+  if (mode.gathers() && !mode.in_place &&
+      !plan_.steps[static_cast<std::size_t>(index)].inputs.empty()) {
     pieces.emplace_back([this, index] { running_.gather(index); });
     kinds.push_back(OpCategory::elementwise);
   }

@@ -95,9 +95,8 @@ cudaError_t check_loops(cudaGraph_t handle, const CUgraph_st& graph) {
     return cudaErrorInvalidValue;
   }
   const bool allowed =
-      std::all_of(graph.entries.begin(), graph.entries.end(), [](const auto& entry) {
-        return !entry.loop || may_be_body(*entry.loop->body);
-      });
+      std::all_of(graph.entries.begin(), graph.entries.end(),
+                  [](const auto& entry) { return !entry.loop || may_be_body(*entry.loop->body); });
   return allowed ? cudaSuccess : cudaErrorNotSupported;
 }
 

@@ -108,9 +108,9 @@ TEST(EmulatedLoop, FollowsTheOneItDependsOn) {
     });
   };
   body(1, first.data);
-  EXPECT_EQ(cudaGraphConditionalHandleCreate(&loop.condition, loop.graph, 1,
-                                             cudaGraphCondAssignDefault),
-            cudaSuccess);
+  EXPECT_EQ(
+      cudaGraphConditionalHandleCreate(&loop.condition, loop.graph, 1, cudaGraphCondAssignDefault),
+      cudaSuccess);
   ASSERT_EQ(loop.add(loop.condition, loop.node), cudaSuccess);
   body(2, second.data);
   ASSERT_EQ(loop.make_ready(), cudaSuccess);
@@ -149,8 +149,7 @@ TEST(EmulatedLoop, IsReadyOnceAndNoChild) {
   const Stream stream;
   const OnDevice<int> number({0});
   LoopGraph loop;
-  loop.capture(stream,
-               [&] { run(count_up, {1, 1}, stream, number.data, loop.condition, 1); });
+  loop.capture(stream, [&] { run(count_up, {1, 1}, stream, number.data, loop.condition, 1); });
   ASSERT_EQ(loop.make_ready(), cudaSuccess);
   cudaGraphExec_t again = nullptr;
   EXPECT_EQ(cudaGraphInstantiate(&again, loop.graph), cudaErrorInvalidValue);
@@ -176,8 +175,7 @@ TEST(EmulatedLoop, TellsOfThreadsThatSetItsConditionTogether) {
   const Stream stream;
   const OnDevice<int> number({0});
   LoopGraph loop;
-  loop.capture(stream,
-               [&] { run(count_up, {1, 2}, stream, number.data, loop.condition, 1); });
+  loop.capture(stream, [&] { run(count_up, {1, 2}, stream, number.data, loop.condition, 1); });
   ASSERT_EQ(loop.make_ready(), cudaSuccess);
   EXPECT_EQ(cudaGraphLaunch(loop.exec, stream), cudaSuccess);
   cudaStreamSynchronize(stream);

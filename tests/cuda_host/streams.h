@@ -34,7 +34,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   CUgraph_st graph;
   std::shared_ptr<int> only;  ///< keeps the graph's `ready`
-  cuda_host::Pending last;     ///< end of its last launch
+  cuda_host::Pending last;    ///< end of its last launch
 };
 
 namespace cuda_host {

@@ -38,11 +38,11 @@ OrderedGraph graph_of_order(const Running& running) {
   if (!running.plan.loops.empty()) {
     return capture_loops(running);
   }
-  return {.exec = captured(running, [&] {
-            for (const Run& run : running.workload.order) {
-              running.issue(run.step, {.first_row = run.first_row});
-            }
-          })};
+  return {.loops = {}, .exec = captured(running, [&] {
+                         for (const Run& run : running.workload.order) {
+                           running.issue(run.step, {.first_row = run.first_row});
+                         }
+                       })};
 }
 
 }  // namespace
@@ -94,8 +94,9 @@ void check_order_graph(const Workload& workload, const LaunchPlan& plan) {
   if (nodes > most_nodes) {
     throw Unsupported("the whole order as one graph would have " + std::to_string(nodes) +
                       " nodes, more than " + std::to_string(most_nodes) +
-                      (plan.loops.empty() ? ": without loops in graphs (CUDA 12.4) it holds each run"
-                                          : ": few of its steps repeat"));
+                      (plan.loops.empty()
+                           ? ": it has no loops, which need CUDA 12.4 and steps that repeat"
+                           : ": few of its steps repeat"));
   }
 }
 

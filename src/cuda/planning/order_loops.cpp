@@ -10,9 +10,8 @@ namespace {
 /// How many runs from `first` on, in whole turns, repeat the first `cycle` of them.
 std::int64_t times_of(const std::vector<Run>& order, std::int64_t first, std::int64_t cycle) {
   const auto begin = order.begin() + first;
-  const auto differing =
-      std::mismatch(begin + cycle, order.end(), begin,
-                    [](const Run& a, const Run& b) { return a.step == b.step; });
+  const auto differing = std::mismatch(begin + cycle, order.end(), begin,
+                                       [](const Run& a, const Run& b) { return a.step == b.step; });
   return std::distance(begin, differing.first) / cycle;
 }
 

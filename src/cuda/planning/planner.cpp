@@ -58,11 +58,11 @@ void reserve_order(const Workload& workload, LaunchPlan& plan, TensorPlaces& pla
 /// kernel is one that gathers rows: it also ends the loops.
 std::vector<OrderLoop> choose_loops(const Workload& workload) {
   std::vector<OrderLoop> loops = find_loops(workload.order);
-  const bool repeats = std::any_of(loops.begin(), loops.end(),
-                                   [](const OrderLoop& loop) { return loop.times > 1; });
-  const bool reads_rows = std::none_of(
-      workload.steps.begin(), workload.steps.end(),
-      [&](const Step& step) { return views_of(workload, step).empty(); });
+  const bool repeats =
+      std::any_of(loops.begin(), loops.end(), [](const OrderLoop& loop) { return loop.times > 1; });
+  const bool reads_rows =
+      std::none_of(workload.steps.begin(), workload.steps.end(),
+                   [&](const Step& step) { return views_of(workload, step).empty(); });
   return repeats && reads_rows ? loops : std::vector<OrderLoop>{};
 }
 

@@ -73,7 +73,8 @@ void StepPlanner::collect_inputs() {
   if (!places_.has_buffers()) {
     return;
   }
-  const std::vector<Id> views = views_of(workload_, workload_.steps[static_cast<std::size_t>(step_)]);
+  const std::vector<Id> views =
+      views_of(workload_, workload_.steps[static_cast<std::size_t>(step_)]);
   if (places_.gathers() && views.size() > max_gathered) {
     throw Unsupported("one kernel gathers the rows of at most " + std::to_string(max_gathered) +
                       " tensors, not " + std::to_string(views.size()) +
