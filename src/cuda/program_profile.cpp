@@ -58,7 +58,7 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   // Whatever has counted on before: the step gathers the rows of a run that is its own.
   const auto at_its_run = [this, run] { running_.set_run(run); };
   std::vector<std::function<void()>> pieces{at_its_run};
-  std::vector<OpCategory> kinds{OpCategory::launch};
+  std::vector<OpCategory> kinds;  // of the pieces behind it
   if (mode.gathers() && !mode.in_place &&
       !plan_.steps[static_cast<std::size_t>(index)].inputs.empty()) {
     pieces.emplace_back([this, index] { running_.gather(index); });
@@ -80,8 +80,8 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   }
   const std::vector<double> times = device_seconds(compute_.get(), pieces);
   const auto without_events = [&](double time) { return std::max(0.0, time - between_events); };
-  for (std::size_t i = 1; i < kinds.size(); ++i) {
-    seconds.device[kinds[i]] += without_events(times[i]);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    seconds.device[kinds[i]] += without_events(times[i + 1]);
   }
   if (staged_on_stream) {
     seconds.copy = without_events(times.back());

@@ -34,21 +34,29 @@ std::int64_t calls_in(const char* function, const std::function<void()>& what) {
   return cuda_host::calls_of(function) - before;
 }
 
+/// An order of one step, as a row of training steps has it.
+Training one_batch() {
+  return {fuse(training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
+                              {.rows = 5, .batch = 5, .optimizer = SgdOptions{}})),
+          uniform_rows({4}, 5, 2)};
+}
+
 TEST(EmulatedGraphs, AreLaunchedOnceForEachStepOrOnceForAll) {
-  const Training training = accumulating();
-  const auto steps = std::ssize(training.workload.order);
-  for (const bool loops : {true, false}) {
-    cuda_host::reset();
-    cuda_host::device().refuses_loops = !loops;
-    for (const auto& [options, launches] :
-         {std::pair{by_step, steps}, std::pair{at_once, std::ptrdiff_t{1}}}) {
-      const auto program = started(*gpu(), training, options);
-      program->wait();
-      for (int pass = 0; pass < 2; ++pass) {
-        const std::int64_t calls = cuda_host::calls();
-        EXPECT_EQ(calls_in("cudaGraphLaunch", [&] { program->enqueue(0, steps); }), launches);
-        EXPECT_EQ(cuda_host::calls() - calls, launches) << "nothing but graphs";
+  for (const Training& training : {accumulating(), one_batch()}) {
+    const auto steps = std::ssize(training.workload.order);
+    for (const bool loops : {true, false}) {
+      cuda_host::reset();
+      cuda_host::device().refuses_loops = !loops;
+      for (const auto& [options, launches] :
+           {std::pair{by_step, steps}, std::pair{at_once, std::ptrdiff_t{1}}}) {
+        const auto program = started(*gpu(), training, options);
         program->wait();
+        for (int pass = 0; pass < 2; ++pass) {
+          const std::int64_t calls = cuda_host::calls();
+          EXPECT_EQ(calls_in("cudaGraphLaunch", [&] { program->enqueue(0, steps); }), launches);
+          EXPECT_EQ(cuda_host::calls() - calls, launches) << "nothing but graphs";
+          program->wait();
+        }
       }
     }
   }
