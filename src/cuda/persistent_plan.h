@@ -80,7 +80,7 @@ struct OnChipPlaces {
   int factors = 0;      ///< the two of AdamW's factors that depend on time
 };
 
-using OnChipRun = OrderedRun;
+using OnChipRun = OrderedRun;  ///< as this kernel calls it
 
 struct PersistentPlan {
   std::vector<DenseStep> dense;  ///< the tensors
