@@ -411,6 +411,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
+  if (const auto loops = made.program->graph_loops()) {
+    result.counters["graph_loops"] = static_cast<double>(*loops);
+  }
   return made;
 }
 

@@ -326,6 +326,67 @@ TEST(CudaPlan, CountsEveryRunOnce) {
   }
 }
 
+constexpr CompileOptions at_once{.execution = Execution::graph_epoch};
+
+TEST(CudaPlan, RepeatsWhatAnOrderRepeats) {
+  const Workload workload = mlp_epoch(13);  // two batches of 5, one of 3
+  const LaunchPlan loops = make_plan(workload, at_once, everything);
+  EXPECT_EQ(loops.loops.size(), 2);
+  EXPECT_FALSE(loops.mode.in_place);
+  const LaunchPlan without_loops =
+      make_plan(workload, at_once, everything, cuda::any_convolution, {}, /*loops=*/false);
+  EXPECT_TRUE(without_loops.loops.empty());
+  EXPECT_TRUE(without_loops.mode.in_place);
+  const std::int64_t launches = count_launches(workload, without_loops);
+  EXPECT_EQ(launches, count_launches(workload, make_plan(workload, {}, everything)));
+  EXPECT_EQ(count_graph_nodes(workload, without_loops), launches);
+  constexpr std::int64_t runs = 3;
+  EXPECT_EQ(count_launches(workload, loops), launches + runs) << "each run gathers its rows";
+  constexpr std::int64_t steps = 2;
+  EXPECT_EQ(count_graph_nodes(workload, loops), steps * (launches / runs + 1) + 2);
+  const auto loops_of = [](const Workload& of) {
+    return make_plan(of, at_once, everything).loops.size();
+  };
+  EXPECT_EQ(loops_of(mlp_epoch(5)), 0) << "nothing to repeat";
+  Workload no_rows = workload;  // which a loop's end is found beside
+  no_rows.steps.push_back({{Sgd{}}});
+  EXPECT_EQ(loops_of(no_rows), 0);
+}
+
+TEST(CudaPlan, GathersInTheLargestUnitsThatFit) {
+  struct Case {
+    std::int64_t features, rows;
+    std::vector<std::int64_t> units;  ///< of rows and labels, step by step
+  };
+  // Batches of 5 rows and a last one; labels of 4 bytes.
+  for (const Case& c : {Case{4, 10, {16, 4}}, Case{3, 10, {4, 4}}, Case{4, 12, {16, 4, 16, 8}},
+                        Case{2, 9, {8, 4, 8, 4}}}) {
+    const LaunchPlan plan = make_plan(epoch(mlp("m", {c.features, 2}, Activation::relu), c.rows),
+                                      {.execution = Execution::graph}, everything);
+    std::vector<std::int64_t> units;
+    for (const cuda::StepPlan& step : plan.steps) {
+      for (const cuda::StagedInput& input : step.inputs) {
+        units.push_back(input.unit);
+      }
+    }
+    EXPECT_EQ(units, c.units) << c.features;
+  }
+}
+
+TEST(CudaPlan, CountsRunsWhoseRowsItGathersWithoutALossToDoIt) {
+  OneOp one;
+  const Id data = one.tensor("data", {6, 4}, Role::data);
+  const Id x = one.tensor("x", {2, 4}, Role::input);
+  one.workload.tensors[static_cast<std::size_t>(x)].source = data;
+  one.operation(Activate{.x = x, .y = one.tensor("y", {2, 4})});
+  one.workload.order = {{.first_row = 0}, {.first_row = 2}, {.first_row = 4}};
+  EXPECT_EQ(cuda::launches_of<cuda::AdvanceLaunch>(make_plan(one.workload, {}, everything)).size(),
+            0);
+  EXPECT_EQ(
+      cuda::launches_of<cuda::AdvanceLaunch>(make_plan(one.workload, at_once, everything)).size(),
+      1);
+}
+
 struct Where {
   Placement placement;
   Execution execution;
@@ -374,6 +435,7 @@ TEST(CudaPlan, KeepsItsPlacesApart) {
         {plan.row_losses, 5 * 4},
         {plan.factors, cuda::factors_bytes},
         {plan.run, 8},
+        {plan.order, plan.mode.gathers() ? plan.runs * 16 : 0},
         {plan.workspace, plan.workspace_bytes}};
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
       if (plan.tensors[i].offset >= 0 && workload.tensors[i].role != Role::activation) {

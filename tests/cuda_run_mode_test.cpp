@@ -16,12 +16,15 @@ TEST(CudaRunMode, ReadsResidentRowsInPlaceWhereNoStepsGraphHoldsTheAddress) {
   const RunMode eager = choose_run_mode({});
   EXPECT_TRUE(eager.in_place);
   EXPECT_EQ(eager.buffers, 0);
+  EXPECT_FALSE(eager.gathers());
   const RunMode graph = choose_run_mode({.execution = Execution::graph});
   EXPECT_FALSE(graph.in_place);
   EXPECT_EQ(graph.buffers, 1);
+  EXPECT_TRUE(graph.gathers());
   const RunMode epoch = choose_run_mode({.execution = Execution::graph_epoch});
   EXPECT_TRUE(epoch.in_place);
   EXPECT_EQ(epoch.buffers, 1) << "for a part of the order";
+  EXPECT_TRUE(epoch.gathers());
 }
 
 TEST(CudaRunMode, StagesWhatComesFromTheHost) {
@@ -30,6 +33,7 @@ TEST(CudaRunMode, StagesWhatComesFromTheHost) {
       const RunMode mode = choose_run_mode({.execution = execution, .placement = placement});
       EXPECT_FALSE(mode.in_place);
       EXPECT_EQ(mode.buffers, placement == Placement::pinned_async ? 2 : 1);
+      EXPECT_FALSE(mode.gathers());
     }
   }
 }

@@ -192,7 +192,11 @@ def test_cost_of_a_small_network() -> None:
         "resident": 3 * 7,
         **dict.fromkeys(("pageable", "pinned", "pinned-async"), 3 * 9),
     }
-    assert launches["cuda"]["graph-epoch"] == {"resident": 3 * 7}
+    assert launches["cuda"]["graph"] == {
+        "resident": 3 * 8,  # one that gathers rows and labels
+        **dict.fromkeys(("pageable", "pinned", "pinned-async"), 3 * 9),
+    }
+    assert launches["cuda"]["graph-epoch"] == {"resident": 3 * 8}
     assert launches["cuda"]["persistent"] == {"resident": 1}
 
 

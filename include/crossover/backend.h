@@ -126,6 +126,10 @@ class Program {
   /// What Execution::automatic came to; none of any other.
   [[nodiscard]] virtual std::optional<Choice> chosen() const { return std::nullopt; }
 
+  /// Loops in the one graph of the whole order: 0 where that holds each run by itself; none where
+  /// there is no such graph.
+  [[nodiscard]] virtual std::optional<std::int64_t> graph_loops() const { return std::nullopt; }
+
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
 

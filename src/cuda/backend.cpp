@@ -45,7 +45,8 @@ OnChip on_chip(const cudaDeviceProp& device) {
 class GpuPlan : public Plan {
  public:
   /// The libraries answer here what they have: instantiate() finds nothing to decide but between
-  /// algorithms. Only where none of those runs that they promised is the plan another.
+  /// algorithms. Only where none of those runs that they promised, or the driver refuses the loops
+  /// that its version has, is the plan another.
   GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
           std::unique_ptr<ProductLibrary> products,
           std::unique_ptr<ConvolutionLibrary> convolutions)
@@ -73,6 +74,9 @@ class GpuPlan : public Plan {
         return std::make_unique<CudaProgram>(workload_, plan_, products, convolutions, options_);
       } catch (const NoneRuns&) {
         make(*products, *convolutions);
+      } catch (const LoopsRefused&) {
+        loops_ = false;
+        make(*products, *convolutions);
       }
     }
   }
@@ -83,7 +87,7 @@ class GpuPlan : public Plan {
     plan_ = make_plan(
         workload_, options_, [&](const ProductForm& form) { return products.supports(form); },
         [&](const ConvolutionForm& form) { return convolutions.supports(form); },
-        on_chip(device_.properties));
+        on_chip(device_.properties), loops_);
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
   }
@@ -93,6 +97,7 @@ class GpuPlan : public Plan {
   const Device device_;
   std::shared_ptr<Products> products_;
   std::shared_ptr<Convolutions> convolutions_;
+  bool loops_ = has_graph_loops();
   LaunchPlan plan_;
   std::int64_t launches_ = 0;
 };

@@ -34,21 +34,22 @@ void clear(const ProductForm& form, const ProductOperands& operands, cudaStream_
 }
 
 /// Three quarters of the way to the next number of tf32, which is the other one.
-constexpr float factor = 1 + 0.75F * 0x1p-10F;
-constexpr float rounded = 1 + 0x1p-10F;
+constexpr float factor_of_tf32 = 1 + 0.75F * 0x1p-10F;
+constexpr float rounded_to_tf32 = 1 + 0x1p-10F;
 
 void put_factor(void* at, cudaStream_t stream) {
-  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(at, &factor, sizeof factor, cudaMemcpyHostToDevice, stream));
+  CROSSOVER_CUDA_CHECK(
+      cudaMemcpyAsync(at, &factor_of_tf32, sizeof factor_of_tf32, cudaMemcpyHostToDevice, stream));
 }
 
-/// From what became of the square of `factor`.
+/// From what became of the square of that number.
 Tf32Factors factors_of(float square) {
   constexpr float few_ulp = 0x1p-20F;
-  if (std::abs(square - factor * factor) < few_ulp) {
+  if (std::abs(square - factor_of_tf32 * factor_of_tf32) < few_ulp) {
     return Tf32Factors::exact;
   }
-  return std::abs(square - rounded * rounded) < few_ulp ? Tf32Factors::rounded
-                                                        : Tf32Factors::truncated;
+  return std::abs(square - rounded_to_tf32 * rounded_to_tf32) < few_ulp ? Tf32Factors::rounded
+                                                                        : Tf32Factors::truncated;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "crossover/dense_training.h"
 #include "crossover/host_device.h"
+#include "ordered_run.h"
 
 namespace crossover::cuda {
 
@@ -79,11 +80,7 @@ struct OnChipPlaces {
   int factors = 0;      ///< the two of AdamW's factors that depend on time
 };
 
-/// A run of the order as the kernel reads it.
-struct OnChipRun {
-  std::int64_t first_row = 0;
-  std::int64_t step = 0;
-};
+using OnChipRun = OrderedRun;  ///< as this kernel calls it
 
 struct PersistentPlan {
   std::vector<DenseStep> dense;  ///< the tensors
@@ -93,7 +90,6 @@ struct PersistentPlan {
   std::int64_t bytes = 0;      ///< of all places, in shared memory or in the workspace
   int blocks = 1;              ///< several: of a cooperative launch, on a workspace
   int threads = 0;             ///< of a block
-  std::int64_t order = 0;      ///< place of OnChipRun [runs] in the device block
   std::int64_t workspace = 0;  ///< place in the device block; only with several blocks
 
   [[nodiscard]] bool is_on_chip() const { return blocks == 1; }

@@ -14,6 +14,7 @@
 #include "launches/launch.h"
 #include "persistent_plan.h"
 #include "planning/layouts.h"
+#include "planning/order_loops.h"
 #include "product_form.h"
 #include "run_mode.h"
 
@@ -31,6 +32,7 @@ struct StagedInput {
   std::int64_t row_bytes = 0;  ///< of the source
   std::int64_t bytes = 0;      ///< of the batch
   std::int64_t staged = 0;     ///< place in the first staging buffer
+  std::int64_t unit = 1;       ///< bytes that a gather moves at once, in each of the step's runs
 };
 
 struct StepPlan {
@@ -55,12 +57,15 @@ struct LaunchPlan {
   std::int64_t row_losses = 0;    ///< place of f32 [rows of the largest loss]
   std::int64_t factors = 0;       ///< place of the optimizer's factors
   std::int64_t run = 0;           ///< place of the i64 counter of runs
+  std::int64_t runs = 0;          ///< of the order: behind the last one the counter is 0 again
+  std::int64_t order = 0;         ///< place of OrderedRun [runs], for kernels that read it
   std::int64_t workspace = 0;     ///< place of the libraries'
   std::int64_t workspace_bytes = 0;
   std::int64_t bytes = 0;       ///< of the whole device block
   Id loss = none;               ///< the tensor that loss_every_step reads
   std::vector<StepPlan> steps;  ///< without launches where one kernel runs all of them:
   std::optional<PersistentPlan> persistent;
+  std::vector<OrderLoop> loops;  ///< of the order's graph; none: it holds each run by itself
 
   const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
@@ -91,14 +96,18 @@ constexpr std::int64_t factors_bytes = 256;
 
 /// The Workload must have been check()ed. A product or a convolution that the library refuses with
 /// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
-/// refuses the plain one, and as plan_persistent() does, to which the device is `chip`.
+/// refuses the plain one, and as plan_persistent() does, to which the device is `chip`. `loops`:
+/// whether driver and runtime have them in graphs.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports,
                      const SupportsConvolution& convolutions = any_convolution,
-                     const OnChip& chip = {});
+                     const OnChip& chip = {}, bool loops = true);
 
 /// What the device starts one by one in a pass over the whole order: see Program::launches().
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
+
+/// Nodes of the graph of the whole order, or of the graphs that it repeats.
+std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan);
 
 /// See Program::reorders(): each Reshape between layouts.
 Reorders count_reorders(const Workload& workload, const LaunchPlan& plan);

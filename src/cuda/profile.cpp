@@ -32,8 +32,6 @@ Profile combine(const RunSeconds& run, Placement placement, bool wait_every_step
     }
     if (placement != Placement::resident) {
       whole[OpCategory::copy_to_device] += times * copy;
-    } else if (copy > 0) {
-      whole[OpCategory::elementwise] += times * copy;  // within the device: a pass over memory
     }
     // A pageable copy holds the CPU as long as it lasts, so that launches hide behind the
     // computation alone; any other copy is work like the computation's.

@@ -14,7 +14,7 @@ namespace crossover::cuda {
 struct StepSeconds {
   std::int64_t runs = 0;  ///< how often the order runs it
   Profile device;         ///< of the compute stream, back to back, without its copies
-  double copy = 0;        ///< the batch's way to where the step reads it
+  double copy = 0;        ///< the batch's way from the host to where the step reads it
   double host = 0;        ///< the CPU's time to enqueue the step, waiting and a pageable copy apart
 };
 

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace crossover::cuda {
@@ -24,7 +25,8 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                            .stream = compute_.get(),
                            .plan = &plan_,
                            .products = products_.get(),
-                           .convolutions = convolutions_.get()}} {
+                           .convolutions = convolutions_.get()},
+               .next_run = next_run_} {
   tensors_.clear(compute_.get());
   choose_products(running_.binding, options.products);
   choose_convolutions(running_.binding, options.convolutions);
@@ -62,5 +64,10 @@ void CudaProgram::enqueue(std::int64_t first, std::int64_t count) {
 }
 
 std::int64_t CudaProgram::launches() const { return count_launches(workload_, plan_); }
+
+std::optional<std::int64_t> CudaProgram::graph_loops() const {
+  return plan_.mode.execution == Execution::graph_epoch ? std::optional(std::ssize(plan_.loops))
+                                                        : std::nullopt;
+}
 
 }  // namespace crossover::cuda

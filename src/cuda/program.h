@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,8 @@ namespace crossover::cuda {
 class CudaProgram : public Program {
  public:
   /// On the thread's device. Products and convolutions are those that the plan was made with.
-  /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; Unsupported where
-  /// one of them can't be captured.
+  /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; LoopsRefused where
+  /// the driver then has none; Unsupported where one of them can't be captured.
   CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
               std::shared_ptr<Convolutions> convolutions, const CompileOptions& options);
 
@@ -33,6 +34,7 @@ class CudaProgram : public Program {
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
   [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] std::optional<std::int64_t> graph_loops() const override;
   [[nodiscard]] Reorders reorders() const override { return count_reorders(workload_, plan_); }
   [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override;  // program_profile.cpp
@@ -47,6 +49,7 @@ class CudaProgram : public Program {
   const std::shared_ptr<Convolutions> convolutions_;
   DeviceTensors tensors_;
   const LossReader losses_;
+  std::int64_t next_run_ = 0;  ///< see Running
   Arithmetic arithmetic_;
   std::vector<BoundStep> steps_;
   std::unique_ptr<Executor> executor_;

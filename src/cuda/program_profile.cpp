@@ -23,8 +23,10 @@ Profile CudaProgram::profile() {
   if (plan_.persistent) {
     run.steps.push_back(profile_order(between_events));
   } else if (executor_->issues_order_at_once()) {
+    running_.set_run(0);
     run.host_once = host_seconds([&] { enqueue(0, running_.runs()); }, [&] { wait(); });
   }
+  running_.set_run(0);
   wait();
   return combine(run, plan_.mode.placement, plan_.mode.loss_every_step);
 }
@@ -50,12 +52,18 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
   if (seconds.runs == 0) {
     return seconds;
   }
-  running_.set_run(0);
   const RunMode& mode = plan_.mode;
   const Position position{.first_row = running_.run(run).first_row,
                           .buffer = mode.in_place ? Position::in_place : 0};
-  std::vector<std::function<void()>> pieces;
-  std::vector<OpCategory> kinds;
+  // Whatever has counted on before: the step gathers the rows of a run that is its own.
+  const auto at_its_run = [this, run] { running_.set_run(run); };
+  std::vector<std::function<void()>> pieces{at_its_run};
+  std::vector<OpCategory> kinds;  // of the pieces behind it
+  if (mode.gathers() && !mode.in_place &&
+      !plan_.steps[static_cast<std::size_t>(index)].inputs.empty()) {
+    pieces.emplace_back([this, index] { running_.gather(index); });
+    kinds.push_back(OpCategory::elementwise);
+  }
   for (const BoundLaunch& launch : steps_[static_cast<std::size_t>(index)]) {
     pieces.emplace_back([&launch, &position] { launch.call(position); });
     kinds.push_back(launch.category);
@@ -65,24 +73,25 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
     kinds.push_back(OpCategory::copy_from_device);
   }
   const auto stage = [this, run] { running_.stage(run, 0, compute_.get()); };
-  const bool staged_on_stream = !mode.in_place && mode.placement != Placement::pageable;
+  const bool staged = !mode.is_resident();
+  const bool staged_on_stream = staged && mode.placement != Placement::pageable;
   if (staged_on_stream) {
     pieces.emplace_back(stage);
   }
   const std::vector<double> times = device_seconds(compute_.get(), pieces);
   const auto without_events = [&](double time) { return std::max(0.0, time - between_events); };
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    seconds.device[kinds[i]] += without_events(times[i]);
+    seconds.device[kinds[i]] += without_events(times[i + 1]);
   }
   if (staged_on_stream) {
     seconds.copy = without_events(times.back());
-  } else if (!mode.in_place) {
+  } else if (staged) {
     seconds.copy = host_seconds(stage, [&] { wait(); });
   }
   if (executor_->issues_order_at_once()) {
     return seconds;
   }
-  running_.set_run(0);
+  at_its_run();
   seconds.host = host_seconds(
       [&] {
         if (staged_on_stream) {
@@ -92,7 +101,7 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
       },
       [&] {
         wait();
-        running_.set_run(0);
+        at_its_run();
         wait();
       });
   return seconds;

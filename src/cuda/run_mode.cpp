@@ -33,7 +33,8 @@ RunMode choose_run_mode(const CompileOptions& options) {
   if (mode.execution == Execution::graph_epoch && (!mode.is_resident() || mode.loss_every_step)) {
     mode.execution = Execution::graph;  // see Execution
   }
-  // A step's graph reads at fixed addresses, the graph of a whole order at each run's own.
+  // A step's graph reads at fixed addresses, the graph of a whole order at each run's own, unless
+  // it repeats the graphs of steps: make_plan() decides that.
   mode.in_place = mode.is_resident() && mode.execution != Execution::graph;
   if (mode.placement == Placement::pinned_async) {
     mode.buffers = 2;

@@ -15,7 +15,7 @@ struct RunMode {
   Activations activations = Activations::share_memory;
 
   /// A pass over the whole order reads the rows where the data set lies on the device; where not,
-  /// each step's rows are copied into a staging buffer first.
+  /// each step's rows come into a staging buffer first.
   bool in_place = true;
 
   /// Staging buffers. Two: a stream of its own fills one while a step reads the other. Where a
@@ -23,6 +23,9 @@ struct RunMode {
   int buffers = 0;
 
   [[nodiscard]] bool is_resident() const { return placement == Placement::resident; }
+  /// What fills the staging buffer: a kernel at the head of a step's graph, which finds out on the
+  /// device whose turn it is. Else copies before each step.
+  [[nodiscard]] bool gathers() const { return is_resident() && buffers > 0; }
 };
 
 /// Throws Unsupported for an execution that is not a GPU's.

@@ -139,8 +139,12 @@ GraphExec capture(cudaStream_t stream, const std::function<void()>& issue) {
   }
   CROSSOVER_CUDA_CHECK(cudaStreamEndCapture(stream, &recorded));
   const Graph graph(recorded);
+  return instantiate(graph.get(), stream);
+}
+
+GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraphExec_t executable = nullptr;
-  CROSSOVER_CUDA_CHECK(cudaGraphInstantiate(&executable, graph.get(), 0));
+  CROSSOVER_CUDA_CHECK(cudaGraphInstantiate(&executable, graph, 0));
   GraphExec ready(executable);
   CROSSOVER_CUDA_CHECK(cudaGraphUpload(ready.get(), stream));  // not at the first launch
   return ready;

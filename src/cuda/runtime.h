@@ -75,6 +75,9 @@ PinnedMemory allocate_pinned(std::int64_t bytes);
 /// Records what `issue` puts into the stream, instead of running it.
 GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
 
+/// Ready to be launched in the stream, at the first launch as at any other.
+GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream);
+
 /// A GPU by the number that the runtime gives it, and what the runtime says of it.
 struct Device {
   int ordinal = 0;

@@ -98,7 +98,8 @@ struct Copy {
   [[nodiscard]] Work work() const {
     return {.what = "copy of " + std::to_string(bytes) + " bytes",
             .run = [*this] { std::memcpy(to, from, bytes); },
-            .blocks = blocks_of({to, from})};
+            .blocks = blocks_of({to, from}),
+            .loops = !pageable_source() && !pageable_target()};
   }
 
   /// The same, of what the source holds now.

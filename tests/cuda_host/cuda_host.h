@@ -40,6 +40,7 @@ struct Device {
   bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
   bool cudnn_refuses_capture = false;
   unsigned failing_plans = 0;  ///< bits by number: proposed by cuDNN, and refused when run
+  bool refuses_loops = false;  ///< no graph with a conditional node is made ready to be launched
   bool blocks_apart = false;   ///< whether kernels' blocks get in each other's way is looked at
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.

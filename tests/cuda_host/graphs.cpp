@@ -2,6 +2,7 @@
 // Captures that become graphs, and their launches.
 #include <algorithm>
 
+#include "graph_loops.h"
 #include "streams.h"
 
 namespace cuda_host {
@@ -45,8 +46,8 @@ void leave_capture(const std::shared_ptr<Capture>& capture) {
 void record_launch(const CUgraph_st& graph, CUstream_st& stream) {
   auto& entries = stream.capture->graph.entries;
   const auto border = [&](std::vector<std::size_t> after) {
-    entries.push_back(
-        {std::make_shared<Work>(Work{.what = "graph", .run = {}, .blocks = {}}), std::move(after)});
+    entries.push_back({std::make_shared<Work>(Work{.what = "graph", .run = {}, .blocks = {}}),
+                       std::move(after), nullptr});
     return entries.size() - 1;
   };
   const std::size_t first = border(stream.tails);
@@ -57,14 +58,39 @@ void record_launch(const CUgraph_st& graph, CUstream_st& stream) {
       after.push_back(first + 1 + before);
     }
     every.push_back(entries.size());
-    entries.push_back({entry.work, std::move(after)});
+    entries.push_back({entry.work, std::move(after), nullptr});
   }
   stream.tails = {border(std::move(every))};
 }
 
+cudaError_t begin_capture(cudaStream_t handle, cudaStreamCaptureMode mode, cudaGraph_t into) {
+  if (handle == nullptr) {
+    return result(cudaErrorStreamCaptureUnsupported);
+  }
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) {
+    return result(cudaErrorInvalidResourceHandle);
+  }
+  if (stream->capture) {
+    return result(cudaErrorIllegalState);
+  }
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->into = into;
+  stream->capture->origin = handle;
+  stream->capture->mode = mode;
+  stream->capture->streams = {handle};
+  stream->tails.clear();
+  return cudaSuccess;
+}
+
 void launch_now(CUgraphExec_st& exec, CUstream_st& stream) {
   const auto border = std::make_shared<Work>(Work{.what = "graph", .run = {}, .blocks = {}});
-  const Pending first = submit(border, {stream.last, exec.last}, stream.number);
+  auto begin = border;
+  if (has_loops(exec.graph)) {
+    begin = std::make_shared<Work>(*border);
+    begin->run = [graph = exec.graph] { assign_conditions(graph); };
+  }
+  const Pending first = submit(begin, {stream.last, exec.last}, stream.number);
   std::vector<Pending> every{first};
   std::vector<Pending> nodes;
   for (const CUgraph_st::Entry& entry : exec.graph.entries) {
@@ -80,8 +106,15 @@ void launch_now(CUgraphExec_st& exec, CUstream_st& stream) {
 
 }  // namespace
 
+CUgraph_st* find_graph(cudaGraph_t handle) {
+  return all_graphs().graphs.has(handle) ? handle : find_body(handle);
+}
+
 void forget_graphs();
-void forget_graphs() { all_graphs() = Graphs{}; }
+void forget_graphs() {
+  all_graphs() = Graphs{};
+  forget_loops();
+}
 
 }  // namespace cuda_host
 
@@ -91,21 +124,36 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   if (const cudaError_t error = enter("cudaStreamBeginCapture")) {
     return result(error);
   }
-  if (handle == nullptr) {
-    return result(cudaErrorStreamCaptureUnsupported);
+  return begin_capture(handle, mode, nullptr);
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph,
+                                          const cudaGraphNode_t* /*dependencies*/,
+                                          const cudaGraphEdgeData* /*dependency_data*/,
+                                          std::size_t dependency_count,
+                                          cudaStreamCaptureMode mode) {
+  if (const cudaError_t error = enter("cudaStreamBeginCaptureToGraph")) {
+    return result(error);
   }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
+  const CUgraph_st* into = find_graph(graph);
+  if (into == nullptr) {
+    return result(cudaErrorInvalidValue);
   }
-  if (stream->capture) {
-    return result(cudaErrorIllegalState);
+  if (dependency_count > 0 || !into->entries.empty()) {
+    return result(cudaErrorNotSupported);  // by the emulation
   }
-  stream->capture = std::make_shared<Capture>();
-  stream->capture->origin = handle;
-  stream->capture->mode = mode;
-  stream->capture->streams = {handle};
-  stream->tails.clear();
+  return begin_capture(handle, mode, graph);
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
+  *graph = nullptr;
+  if (const cudaError_t error = enter("cudaGraphCreate")) {
+    return result(error);
+  }
+  if (flags != 0) {
+    return result(cudaErrorInvalidValue);
+  }
+  *graph = all_graphs().graphs.make(&Live::graphs);
   return cudaSuccess;
 }
 
@@ -136,7 +184,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (!joined) {
     return result(cudaErrorStreamCaptureUnjoined);
   }
-  *graph = all_graphs().graphs.make(&Live::graphs);
+  *graph = capture->into != nullptr ? capture->into : all_graphs().graphs.make(&Live::graphs);
   **graph = capture->graph;
   return cudaSuccess;
 }
@@ -160,11 +208,20 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
   if (const cudaError_t error = enter("cudaGraphInstantiate")) {
     return result(error);
   }
-  if (!all_graphs().graphs.has(graph)) {
+  *exec = nullptr;
+  if (!all_graphs().graphs.has(graph) || !graph->ready.expired()) {
     return result(cudaErrorInvalidValue);
+  }
+  if (const cudaError_t error = check_loops(graph, *graph)) {
+    return result(error);
   }
   *exec = all_graphs().execs.make(&Live::graph_execs);
   (*exec)->graph = *graph;
+  if (has_loops(*graph)) {
+    make_loops_ready((*exec)->graph);
+    (*exec)->only = std::make_shared<int>();
+    graph->ready = (*exec)->only;
+  }
   return cudaSuccess;
 }
 
@@ -196,6 +253,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   }
   if (!stream->capture->valid) {
     return result(cudaErrorStreamCaptureInvalidated);
+  }
+  if (has_loops(exec->graph)) {
+    return result(cudaErrorNotSupported);  // it can't be a child
   }
   record_launch(exec->graph, *stream);
   return cudaSuccess;

@@ -144,6 +144,11 @@ Pending submit(std::shared_ptr<const Work> work, const std::vector<Pending>& aft
   return node;
 }
 
+void carry_out_within(const Work& work) {
+  carry_out(work);
+  queue().clock += work.microseconds;
+}
+
 Pending done_now() {
   auto node = std::make_shared<Node>();
   node->done = true;

@@ -21,6 +21,7 @@ struct Work {
   std::function<void()> run;        ///< empty: an event, or the border of a graph
   std::vector<const void*> blocks;  ///< memory that it uses: first bytes of its blocks
   double microseconds = 1;          ///< of the made-up clock
+  bool loops = true;                ///< whether it may be part of a loop's body in a graph
 };
 
 /// The blocks that addresses lie in, without those that lie in none.
@@ -31,6 +32,9 @@ using Pending = std::shared_ptr<Node>;
 
 /// Puts it into the queue behind `after`; `stream` is a number for the executor's favour.
 Pending submit(std::shared_ptr<const Work> work, const std::vector<Pending>& after, int stream);
+
+/// Carries it out at once, as a part of what is being carried out.
+void carry_out_within(const Work& work);
 
 /// Something that is over: at this moment of the made-up clock.
 Pending done_now();

@@ -135,7 +135,7 @@ cudaError_t enqueue(CUstream_st& stream, Work work) {
     return cudaErrorStreamCaptureInvalidated;
   }
   auto& entries = stream.capture->graph.entries;
-  entries.push_back({std::move(shared), stream.tails});
+  entries.push_back({std::move(shared), stream.tails, nullptr});
   stream.tails = {entries.size() - 1};
   return cudaSuccess;
 }
@@ -284,7 +284,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, uns
                                         event->capture = nullptr;
                                         event->node = done_now();
                                       },
-                                  .blocks = {}}));
+                                  .blocks = {},
+                                  .loops = false}));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -11,24 +11,37 @@
 #include "queue.h"
 #include "state.h"
 
+struct CUgraphNode_st {
+  std::size_t entry = 0;
+};
+
+namespace cuda_host {
+struct Loop;
+}
+
 /// A list of operations, each behind some before it.
 struct CUgraph_st {
   struct Entry {
-    std::shared_ptr<const cuda_host::Work> work;
+    std::shared_ptr<const cuda_host::Work> work;  ///< of a loop: when the graph is made ready
     std::vector<std::size_t> after;
+    std::shared_ptr<cuda_host::Loop> loop;
   };
   std::vector<Entry> entries;
+  std::vector<std::shared_ptr<CUgraphNode_st>> nodes;  ///< those that have a handle
+  std::weak_ptr<int> ready;  ///< of a graph with loops: alive while it is made ready
 };
 
 struct CUgraphExec_st {
   CUgraph_st graph;
-  cuda_host::Pending last;  ///< end of its last launch
+  std::shared_ptr<int> only;  ///< keeps the graph's `ready`
+  cuda_host::Pending last;    ///< end of its last launch
 };
 
 namespace cuda_host {
 
 struct Capture {
   CUgraph_st graph;
+  cudaGraph_t into = nullptr;  ///< the graph that it becomes; null: one of its own
   cudaStream_t origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool valid = true;
@@ -83,6 +96,9 @@ Registry<CUstream_st>& streams();
 
 /// The stream behind a handle, the legacy default stream for null; null where there is none.
 CUstream_st* find_stream(cudaStream_t handle);
+
+/// The graph behind a handle, or the body of a loop; null where there is none.
+CUgraph_st* find_graph(cudaGraph_t handle);
 
 /// Puts it into the stream, or records it where the stream is in capture.
 cudaError_t enqueue(CUstream_st& stream, Work work);

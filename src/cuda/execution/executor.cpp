@@ -20,7 +20,7 @@ class Eager : public StepByStep {
 
 void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
   const std::int64_t end = first + count;
-  running_.set_run(first);
+  running_.start_at(first);
   feeder_->begin(first);
   for (std::int64_t run = first; run < end; ++run) {
     issue(run, feeder_->before(run));
@@ -30,6 +30,7 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
       running_.wait();
     }
   }
+  running_.count_on(count);
 }
 
 std::unique_ptr<Executor> make_executor(const Running& running) {

@@ -28,8 +28,8 @@ class Executor {
   virtual void issue(std::int64_t run, const Position& position) const = 0;
 };
 
-/// Throws what capturing graphs throws. The block holds zeros before and after, but for the order
-/// of runs that a kernel reads.
+/// Throws what capturing graphs throws, and LoopsRefused. The block holds zeros before and after,
+/// but for the order of runs that a kernel reads.
 std::unique_ptr<Executor> make_executor(const Running& running);
 
 /// A step at a time, each after its batch.

@@ -6,15 +6,18 @@
 namespace crossover::cuda {
 namespace {
 
-class InPlace : public Feeder {
+/// Nothing comes before the step: it reads in place, or gathers its rows itself.
+class OnDevice : public Feeder {
  public:
-  explicit InPlace(const Running& running) : running_(running) {}
+  explicit OnDevice(const Running& running)
+      : running_(running), buffer_(running.plan.mode.gathers() ? 0 : Position::in_place) {}
   Position before(std::int64_t run) override {
-    return {.first_row = running_.run(run).first_row, .buffer = Position::in_place};
+    return {.first_row = running_.run(run).first_row, .buffer = buffer_};
   }
 
  private:
   const Running& running_;
+  const int buffer_;
 };
 
 /// On the stream that computes: nothing overlaps.
@@ -81,14 +84,13 @@ class DoubleBuffered : public Feeder {
 }  // namespace
 
 std::unique_ptr<Feeder> make_feeder(const Running& running) {
-  switch (running.plan.mode.buffers) {
-    case 0:
-      return std::make_unique<InPlace>(running);
-    case 1:
-      return std::make_unique<Staged>(running);
-    default:
-      return std::make_unique<DoubleBuffered>(running);
+  if (running.plan.mode.is_resident()) {
+    return std::make_unique<OnDevice>(running);
   }
+  if (running.plan.mode.buffers == 1) {
+    return std::make_unique<Staged>(running);
+  }
+  return std::make_unique<DoubleBuffered>(running);
 }
 
 }  // namespace crossover::cuda

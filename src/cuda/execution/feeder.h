@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a batch reaches the step that reads it: in place, through a staging buffer, or through two
-// that a stream of its own fills. One class for each; RunMode says which.
+// How a batch reaches the step that reads it: it is on the device already, it comes through a
+// staging buffer, or through two that a stream of its own fills. One class for each; RunMode says
+// which.
 #pragma once
 
 #include <memory>

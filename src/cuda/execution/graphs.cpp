@@ -26,6 +26,25 @@ GraphExec captured(const Running& running, const std::function<void()>& issue) {
   }
 }
 
+/// A step that reads from a staging buffer, behind what fills that where a kernel does.
+void issue_with_rows(const Running& running, int step, int buffer) {
+  if (running.plan.mode.gathers()) {
+    running.gather(step);
+  }
+  running.issue(step, {.buffer = buffer});
+}
+
+OrderedGraph graph_of_order(const Running& running) {
+  if (!running.plan.loops.empty()) {
+    return capture_loops(running);
+  }
+  return {.loops = {}, .exec = captured(running, [&] {
+                         for (const Run& run : running.workload.order) {
+                           running.issue(run.step, {.first_row = run.first_row});
+                         }
+                       })};
+}
+
 }  // namespace
 
 StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
@@ -33,14 +52,17 @@ StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
   // Code is loaded at its first call, which a capture does not allow everywhere: so each step runs
   // once before, on zeros, and leaves zeros behind.
   for (int step = 0; step < steps; ++step) {
-    running.issue(step, {.buffer = 0});
+    issue_with_rows(running, step, 0);
     running.wait();
     running.tensors.clear(running.stream());
+  }
+  if (running.plan.mode.gathers()) {
+    running.upload_order();
   }
   for (int step = 0; step < steps; ++step) {
     std::vector<GraphExec>& graphs = graphs_.emplace_back();
     for (int buffer = 0; buffer < running.plan.mode.buffers; ++buffer) {
-      graphs.push_back(captured(running, [&] { running.issue(step, {.buffer = buffer}); }));
+      graphs.push_back(captured(running, [&] { issue_with_rows(running, step, buffer); }));
     }
   }
 }
@@ -52,16 +74,12 @@ void StepGraphs::issue(std::int64_t run, const Position& position) const {
 }
 
 OrderGraph::OrderGraph(const Running& running)
-    : running_(running), parts_(running), order_(captured(running, [&] {
-        running.set_run(0);
-        for (const Run& run : running.workload.order) {
-          running.issue(run.step, {.first_row = run.first_row});
-        }
-      })) {}
+    : running_(running), parts_(running), order_(graph_of_order(running)) {}
 
 void OrderGraph::enqueue(std::int64_t first, std::int64_t count) {
   if (first == 0 && count == running_.runs()) {
-    CROSSOVER_CUDA_CHECK(cudaGraphLaunch(order_.get(), running_.stream()));
+    running_.start_at(0);  // where it ends, too
+    CROSSOVER_CUDA_CHECK(cudaGraphLaunch(order_.exec.get(), running_.stream()));
   } else {
     parts_.enqueue(first, count);
   }
@@ -72,10 +90,13 @@ void check_order_graph(const Workload& workload, const LaunchPlan& plan) {
     return;
   }
   constexpr std::int64_t most_nodes = 500'000;  // about a gigabyte, and minutes to instantiate
-  const std::int64_t nodes = 1 + count_launches(workload, plan);
+  const std::int64_t nodes = count_graph_nodes(workload, plan);
   if (nodes > most_nodes) {
     throw Unsupported("the whole order as one graph would have " + std::to_string(nodes) +
-                      " nodes, more than " + std::to_string(most_nodes));
+                      " nodes, more than " + std::to_string(most_nodes) +
+                      (plan.loops.empty()
+                           ? ": it has no loops, which need CUDA 12.4 and steps that repeat"
+                           : ": few of its steps repeat"));
   }
 }
 

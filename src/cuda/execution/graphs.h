@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as CUDA graphs: one for each step and staging buffer, or one for the whole order.
+// Steps as CUDA graphs: one for each step and staging buffer, or one for the whole order. With
+// resident data a step's graph begins with the kernel that gathers its rows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "executor.h"
+#include "graph_loops.h"
 
 namespace crossover::cuda {
 
@@ -30,7 +32,7 @@ class OrderGraph : public Executor {
  private:
   const Running& running_;
   StepGraphs parts_;  ///< for a part of the order
-  GraphExec order_;
+  OrderedGraph order_;
 };
 
 /// Throws Unsupported where the graph of a whole order would be too large to make.

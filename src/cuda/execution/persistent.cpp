@@ -35,7 +35,7 @@ class Arguments {
         of.kept[s][l] = kept(step, step.layers[l]);
       }
     }
-    of.order = running_.binding.address<const OnChipRun>(persistent_.order);
+    of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
     of.inputs = at<float>(source(first.inputs()));
     of.labels = at<std::int32_t>(source(first.loss.labels));
     of.loss = at<float>(first.loss.loss);
@@ -112,16 +112,8 @@ Persistent::Persistent(const Running& running)
              .shared_bytes =
                  running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
              .keep = running.plan.mode.activations == Activations::kept} {
-  const PersistentPlan& plan = *running.plan.persistent;
   prepare_training(shape_);
-  std::vector<OnChipRun> order;
-  for (const Run& run : running.workload.order) {
-    order.push_back({.first_row = run.first_row, .step = run.step});
-  }
-  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(running.binding.address(plan.order), order.data(),
-                                       order.size() * sizeof(OnChipRun), cudaMemcpyHostToDevice,
-                                       running.stream()));
-  running.wait();
+  running.upload_order();
 }
 
 void Persistent::enqueue(std::int64_t first, std::int64_t count) { train(first, count); }

@@ -2,6 +2,7 @@
 #include "running.h"
 
 #include "../kernels/loss.cuh"
+#include "../ordered_run.h"
 
 namespace crossover::cuda {
 
@@ -18,6 +19,25 @@ void LossReader::copy(const Binding& binding, std::int64_t run) const {
 
 void Running::set_run(std::int64_t index) const {
   cuda::set_run(stream(), binding.run_counter(), index);
+  next_run = index;
+}
+
+void Running::start_at(std::int64_t index) const {
+  if (next_run != index) {
+    set_run(index);
+  }
+}
+
+void Running::upload_order() const {
+  std::vector<OrderedRun> order;
+  order.reserve(workload.order.size());
+  for (const Run& run : workload.order) {
+    order.push_back({.first_row = run.first_row, .step = run.step});
+  }
+  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(binding.address(plan.order), order.data(),
+                                       order.size() * sizeof(OrderedRun), cudaMemcpyHostToDevice,
+                                       stream()));
+  wait();  // `order` ends here
 }
 
 void Running::issue(int step, const Position& position) const {

@@ -7,6 +7,7 @@
 
 #include "../device_tensors.h"
 #include "../launches/bind.h"
+#include "../launches/gather.h"
 #include "../runtime.h"
 
 namespace crossover::cuda {
@@ -31,6 +32,7 @@ struct Running {
   const LossReader& losses;
   const std::vector<BoundStep>& steps;
   const Binding binding;
+  std::int64_t& next_run;  ///< what the counter of runs comes to by what the stream has been given
 
   [[nodiscard]] const Run& run(std::int64_t index) const {
     return workload.order[static_cast<std::size_t>(index)];
@@ -42,8 +44,21 @@ struct Running {
 
   /// Sets the device's counter of runs.
   void set_run(std::int64_t index) const;
+  /// The same, where it will not stand there anyway.
+  void start_at(std::int64_t index) const;
+  /// After so many runs from start_at() on have been put into the stream.
+  void count_on(std::int64_t count) const { next_run = (next_run + count) % runs(); }
+
   /// Puts a step's launches into the stream, one by one.
   void issue(int step, const Position& position) const;
+  /// Puts the kernel into the stream that fetches the rows of the run whose turn it is.
+  void gather(int step) const { cuda::gather(step_plan(step), binding); }
+  /// Puts the order where gather() and other kernels read it; returns when it is there.
+  void upload_order() const;
+
+  [[nodiscard]] const StepPlan& step_plan(int step) const {
+    return plan.steps[static_cast<std::size_t>(step)];
+  }
   void stage(std::int64_t index, int buffer, cudaStream_t on) const {
     tensors.stage(run(index), buffer, on);
   }

@@ -145,11 +145,16 @@ __device__ float softmax_row_of_block(const LossArguments& of, std::int64_t row)
   return loss_of_row(at_label, largest, others, sum);
 }
 
+__device__ void count_run(std::int64_t* run, std::int64_t runs) {
+  const std::int64_t next = *run + 1;
+  *run = next < runs ? next : 0;
+}
+
 /// By one thread.
 __device__ void store_loss(const LossArguments& of, double sum) {
   of.loss[*of.run] = static_cast<float>(sum / static_cast<double>(of.rows));
   if (of.advance) {
-    *of.run += 1;
+    count_run(of.run, of.runs);
   }
 }
 
@@ -223,7 +228,7 @@ void launch_loss_by_blocks(cudaStream_t stream, const LossArguments& arguments, 
 }
 
 __global__ void set_run_kernel(std::int64_t* run, std::int64_t value) { *run = value; }
-__global__ void advance_run_kernel(std::int64_t* run) { *run += 1; }
+__global__ void advance_run_kernel(std::int64_t* run, std::int64_t runs) { count_run(run, runs); }
 
 }  // namespace
 
@@ -249,8 +254,8 @@ void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value) {
   launch(set_run_kernel, {1, 1}, stream, run, value);
 }
 
-void advance_run(cudaStream_t stream, std::int64_t* run) {
-  launch(advance_run_kernel, {1, 1}, stream, run);
+void advance_run(cudaStream_t stream, std::int64_t* run, std::int64_t runs) {
+  launch(advance_run_kernel, {1, 1}, stream, run, runs);
 }
 
 }  // namespace crossover::cuda

@@ -17,12 +17,13 @@ struct LossArguments {
   const std::int32_t* labels = nullptr;  // [rows / time, time]
   void* dlogits = nullptr;               // [rows, classes]
   float* loss = nullptr;                 // [runs]; written at *run
-  std::int64_t* run = nullptr;           // then incremented where `advance` is set
+  std::int64_t* run = nullptr;           // then counted on where `advance` is set
   float* row_losses = nullptr;           // [rows], scratch
   std::int64_t rows = 0, classes = 0;
   std::int64_t time = 1;  // rows lie time first: [time, rows / time]
   float factor = 0;       // scale / rows
   bool advance = false;
+  std::int64_t runs = 1;  // behind the last of which `run` is 0 again
 };
 /// How a loss is divided.
 struct LossThreads {
@@ -36,6 +37,6 @@ void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArgument
 void mean_loss(cudaStream_t stream, const LossArguments& arguments);
 
 void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value);
-void advance_run(cudaStream_t stream, std::int64_t* run);
+void advance_run(cudaStream_t stream, std::int64_t* run, std::int64_t runs);
 
 }  // namespace crossover::cuda

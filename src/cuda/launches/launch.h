@@ -51,6 +51,9 @@ inline Operand part_of(Operand whole, std::int64_t bytes) {
 /// Of tensors or spans that one kernel takes: they travel as its parameters.
 constexpr std::size_t max_spans = 32;
 
+/// Tensors whose rows one kernel gathers.
+constexpr std::size_t max_gathered = 8;
+
 struct ProductLaunch {
   ProductForm form;
   Operand a, b, d, vector, mask;

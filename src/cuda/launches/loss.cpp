@@ -18,7 +18,8 @@ BoundLaunch bind(const LossLaunch& launch, const Binding& binding) {
                                    .classes = launch.classes,
                                    .time = launch.time,
                                    .factor = launch.factor,
-                                   .advance = launch.advance},
+                                   .advance = launch.advance,
+                                   .runs = binding.plan->runs},
                                   {.threads = launch.threads, .in_one_block = launch.in_one_block});
           }};
 }
@@ -30,13 +31,14 @@ BoundLaunch bind(const MeanLossLaunch& launch, const Binding& binding) {
                        .run = binding.run_counter(),
                        .row_losses = binding.address<float>(binding.plan->row_losses),
                        .rows = launch.rows,
-                       .advance = launch.advance});
+                       .advance = launch.advance,
+                       .runs = binding.plan->runs});
           }};
 }
 
 BoundLaunch bind(const AdvanceLaunch& /*unused*/, const Binding& binding) {
   return {OpCategory::elementwise, [binding](const Position& /*unused*/) {
-            advance_run(binding.stream, binding.run_counter());
+            advance_run(binding.stream, binding.run_counter(), binding.plan->runs);
           }};
 }
 

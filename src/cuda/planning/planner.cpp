@@ -4,6 +4,7 @@
 #include <iterator>
 #include <variant>
 
+#include "../ordered_run.h"
 #include "../plan.h"
 #include "persistent.h"
 #include "step_planner.h"
@@ -44,6 +45,27 @@ bool is_gradient_of_a_line(const ProductForm& form) {
   return of_gradient && std::min({form.m, form.n, form.k}) == 1;
 }
 
+/// The counter of runs, and the order where kernels look up what it stands for.
+void reserve_order(const Workload& workload, LaunchPlan& plan, TensorPlaces& places) {
+  plan.runs = std::ssize(workload.order);
+  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
+  if (plan.persistent || plan.mode.gathers()) {
+    plan.order = places.reserve(plan.runs * static_cast<std::int64_t>(sizeof(OrderedRun)));
+  }
+}
+
+/// The graph of a whole order as loops, where that makes it smaller and where each run's first
+/// kernel is one that gathers rows: it also ends the loops.
+std::vector<OrderLoop> choose_loops(const Workload& workload) {
+  std::vector<OrderLoop> loops = find_loops(workload.order);
+  const bool repeats =
+      std::any_of(loops.begin(), loops.end(), [](const OrderLoop& loop) { return loop.times > 1; });
+  const bool reads_rows =
+      std::none_of(workload.steps.begin(), workload.steps.end(),
+                   [&](const Step& step) { return views_of(workload, step).empty(); });
+  return repeats && reads_rows ? loops : std::vector<OrderLoop>{};
+}
+
 /// Activations stay with the kernel: they have no place of their own, unless they are kept.
 /// So do gradients, whose place is only what a start sets to zero, as of any Program.
 LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
@@ -57,21 +79,27 @@ LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& 
       plan.tensors[i].offset = -1;
     }
   }
-  plan.persistent->order =
-      places.reserve(std::ssize(workload.order) * static_cast<std::int64_t>(sizeof(OnChipRun)));
+  reserve_order(workload, plan, places);
   if (!plan.persistent->is_on_chip()) {
     plan.persistent->workspace = places.reserve(plan.persistent->bytes);
   }
-  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
   plan.steps.resize(workload.steps.size());
   return plan;
+}
+
+/// Of one run: its step, and what brings the rows.
+std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
+  const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];
+  const std::int64_t inputs = plan.mode.in_place ? 0 : std::ssize(step.inputs);
+  return std::ssize(step.launches) +
+         (plan.mode.gathers() ? std::min<std::int64_t>(1, inputs) : inputs);
 }
 
 }  // namespace
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports, const SupportsConvolution& convolutions,
-                     const OnChip& chip) {
+                     const OnChip& chip, bool loops) {
   if (options.execution == Execution::persistent) {
     return make_persistent_plan(workload, options, chip);
   }
@@ -79,11 +107,18 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     return !is_gradient_of_a_line(form) && supports(form);
   };
   LaunchPlan plan{.mode = choose_run_mode(options)};
+  if (plan.mode.execution == Execution::graph_epoch && loops) {
+    plan.loops = choose_loops(workload);
+    plan.mode.in_place = plan.loops.empty();
+  }
   TensorPlaces places(workload, plan);
   plan.row_losses = places.reserve(loss_rows(workload) * static_cast<std::int64_t>(sizeof(float)));
   plan.factors = places.reserve(factors_bytes);
   const std::int64_t scratch = places.end();
-  const bool counts_runs = std::any_of(workload.steps.begin(), workload.steps.end(), has_loss);
+  const bool counts_runs =
+      std::any_of(workload.steps.begin(), workload.steps.end(), [&](const Step& step) {
+        return has_loss(step) || (plan.mode.gathers() && !views_of(workload, step).empty());
+      });
   for (std::size_t i = 0; i < workload.steps.size(); ++i) {
     StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions}, scratch);
     plan.steps.push_back(step.plan());
@@ -92,7 +127,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     }
     places.extend(step.scratch_end());
   }
-  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
+  reserve_order(workload, plan, places);
   plan.workspace_bytes = workspace_for(plan);
   plan.workspace = places.reserve(plan.workspace_bytes);
   return plan;
@@ -104,9 +139,20 @@ std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
   }
   std::int64_t sum = 0;
   for (const Run& run : workload.order) {
-    const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];
-    sum += std::ssize(step.launches) + (plan.mode.in_place ? 0 : std::ssize(step.inputs)) +
-           (plan.mode.loss_every_step ? 1 : 0);
+    sum += launches_in(plan, run) + (plan.mode.loss_every_step ? 1 : 0);
+  }
+  return sum;
+}
+
+std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan) {
+  if (plan.loops.empty()) {
+    return count_launches(workload, plan);
+  }
+  std::int64_t sum = std::ssize(plan.loops);
+  for (const OrderLoop& loop : plan.loops) {
+    for (std::int64_t run = loop.first; run < loop.first + loop.cycle; ++run) {
+      sum += launches_in(plan, workload.order[static_cast<std::size_t>(run)]);
+    }
   }
   return sum;
 }

@@ -11,6 +11,19 @@
 
 namespace crossover::cuda {
 
+std::vector<Id> views_of(const Workload& workload, const Step& step) {
+  std::vector<Id> views;
+  for (const Op& op : step.ops) {
+    for (const Id id : operands(op).reads) {
+      if (workload[id].role == Role::input &&
+          std::find(views.begin(), views.end(), id) == views.end()) {
+        views.push_back(id);
+      }
+    }
+  }
+  return views;
+}
+
 StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
                          Offers offers, std::int64_t scratch)
     : workload_(workload),
@@ -60,17 +73,15 @@ void StepPlanner::collect_inputs() {
   if (!places_.has_buffers()) {
     return;
   }
-  std::vector<Id> views;
-  for (const Op& op : ops_) {
-    for (const Id id : operands(op).reads) {
-      if (workload_[id].role == Role::input &&
-          std::find(views.begin(), views.end(), id) == views.end()) {
-        views.push_back(id);
-      }
-    }
+  const std::vector<Id> views =
+      views_of(workload_, workload_.steps[static_cast<std::size_t>(step_)]);
+  if (places_.gathers() && views.size() > max_gathered) {
+    throw Unsupported("one kernel gathers the rows of at most " + std::to_string(max_gathered) +
+                      " tensors, not " + std::to_string(views.size()) +
+                      ": graphs need the data in another placement");
   }
   std::transform(views.begin(), views.end(), std::back_inserter(planned_.inputs),
-                 [this](Id view) { return places_.staged_input(view); });
+                 [this](Id view) { return places_.staged_input(view, step_); });
 }
 
 }  // namespace crossover::cuda

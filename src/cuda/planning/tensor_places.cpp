@@ -162,12 +162,20 @@ std::int64_t TensorPlaces::alignment(const Operand& operand, int step) const {
   return divided & -divided;
 }
 
-StagedInput TensorPlaces::staged_input(Id view) const {
+StagedInput TensorPlaces::staged_input(Id view, int step) const {
   const Tensor& tensor = workload_[view];
-  return {.source = tensor.source,
-          .row_bytes = row_bytes(tensor),
-          .bytes = bytes(tensor),
-          .staged = staged_[static_cast<std::size_t>(view)]};
+  StagedInput input{.source = tensor.source,
+                    .row_bytes = row_bytes(tensor),
+                    .bytes = bytes(tensor),
+                    .staged = staged_[static_cast<std::size_t>(view)]};
+  if (gathers()) {
+    constexpr std::int64_t largest = 16;
+    const std::int64_t divided = largest | plan_[tensor.source].offset | input.staged |
+                                 input.bytes |
+                                 (input.row_bytes * row_gcd_[static_cast<std::size_t>(step)]);
+    input.unit = divided & -divided;
+  }
+  return input;
 }
 
 }  // namespace crossover::cuda

@@ -39,8 +39,9 @@ class TensorPlaces {
   /// does.
   [[nodiscard]] Operand kept(Id cast) const;
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
-  /// An input's rows as they come into a staging buffer.
-  [[nodiscard]] StagedInput staged_input(Id view) const;
+  [[nodiscard]] bool gathers() const { return plan_.mode.gathers(); }
+  /// An input's rows as they come into a staging buffer in a step's runs.
+  [[nodiscard]] StagedInput staged_input(Id view, int step) const;
 
  private:
   void place_copies(const std::vector<CopiedParameter>& copied);

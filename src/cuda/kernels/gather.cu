@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gather.cuh"
+
+#include "gather_rows.cuh"
+
+namespace crossover::cuda {
+namespace {
+
+__global__ void gather_kernel(GatherArguments of) { gather_rows(of, *of.run); }
+
+}  // namespace
+
+void gather(cudaStream_t stream, const GatherArguments& arguments) {
+  launch(gather_kernel, grid_for_largest(arguments), stream, arguments);
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels share that gather rows.
+#pragma once
+
+#include "../grid.cuh"
+#include "gather.cuh"
+
+namespace crossover::cuda {
+
+/// This thread's share of one tensor's rows.
+template <class Unit>
+__device__ void copy_units(const std::byte* from, std::byte* to, std::int64_t count) {
+  const auto* source = reinterpret_cast<const Unit*>(from);
+  auto* target = reinterpret_cast<Unit*>(to);
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    target[i] = source[i];
+  }
+}
+
+/// By all threads of the grid: the rows of run `run`.
+inline __device__ void gather_rows(const GatherArguments& of, std::int64_t run) {
+  const std::int64_t first_row = of.order[run].first_row;
+  for (int s = 0; s < of.count; ++s) {
+    const GatherSpan& span = of.span[s];
+    const std::byte* from = span.from + first_row * span.row_bytes;
+    switch (span.unit) {
+      case sizeof(float4):
+        copy_units<float4>(from, span.to, span.count);
+        break;
+      case sizeof(float2):
+        copy_units<float2>(from, span.to, span.count);
+        break;
+      case sizeof(std::uint32_t):
+        copy_units<std::uint32_t>(from, span.to, span.count);
+        break;
+      case sizeof(std::uint16_t):
+        copy_units<std::uint16_t>(from, span.to, span.count);
+        break;
+      default:
+        copy_units<std::uint8_t>(from, span.to, span.count);
+        break;
+    }
+  }
+}
+
+}  // namespace crossover::cuda

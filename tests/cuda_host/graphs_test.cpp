@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// How graphs run a Program: what is launched, with and without loops, and where the rows come from.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "crossover/backend.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
+#include "cuda_host.h"
+#include "emulated.h"
+#include "kernels/gather.cuh"
+#include "owners.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+using cuda_host::test::OnDevice;
+using testing::HasSubstr;
+
+constexpr CompileOptions by_step{.execution = Execution::graph};
+constexpr CompileOptions at_once{.execution = Execution::graph_epoch};
+
+/// What makes a driver refuse loops: by its version, or when it is asked.
+const std::vector<std::function<void()>> refusals{
+    [] { cuda_host::device().driver_version = cuda_host::device().runtime_version = 12030; },
+    [] { cuda_host::device().refuses_loops = true; }};
+
+/// Calls of one function by what comes.
+std::int64_t calls_in(const char* function, const std::function<void()>& what) {
+  const std::int64_t before = cuda_host::calls_of(function);
+  what();
+  return cuda_host::calls_of(function) - before;
+}
+
+/// An order of one step, as a row of training steps has it.
+Training one_batch() {
+  return {fuse(training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
+                              {.rows = 5, .batch = 5, .optimizer = SgdOptions{}})),
+          uniform_rows({4}, 5, 2)};
+}
+
+TEST(EmulatedGraphs, AreLaunchedOnceForEachStepOrOnceForAll) {
+  for (const Training& training : {accumulating(), one_batch()}) {
+    const auto steps = std::ssize(training.workload.order);
+    for (const bool loops : {true, false}) {
+      cuda_host::reset();
+      cuda_host::device().refuses_loops = !loops;
+      for (const auto& [options, launches] :
+           {std::pair{by_step, steps}, std::pair{at_once, std::ptrdiff_t{1}}}) {
+        const auto program = started(*gpu(), training, options);
+        program->wait();
+        for (int pass = 0; pass < 2; ++pass) {
+          const std::int64_t calls = cuda_host::calls();
+          EXPECT_EQ(calls_in("cudaGraphLaunch", [&] { program->enqueue(0, steps); }), launches);
+          EXPECT_EQ(cuda_host::calls() - calls, launches) << "nothing but graphs";
+          program->wait();
+        }
+      }
+    }
+  }
+}
+
+TEST(EmulatedGraphs, HoldOneRunOfAStepHoweverManyThereAre) {
+  const auto launches_of_rows = [](std::int64_t rows) {
+    const Workload workload = fuse(training_epoch(
+        mlp("m", {3, 2}, Activation::relu), {.rows = rows, .batch = 2, .optimizer = SgdOptions{}}));
+    const auto program = gpu()->compile(workload, at_once);
+    return calls_in("kernel", [&] { static_cast<void>(gpu()->compile(workload, at_once)); });
+  };
+  EXPECT_EQ(launches_of_rows(20), launches_of_rows(2000));
+}
+
+TEST(EmulatedGraphs, MatchTheReferenceWhereTheDriverRefusesLoops) {
+  const Training training = accumulating();
+  const auto steps = std::ssize(training.workload.order);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  for (const auto& refuse : refusals) {
+    cuda_host::reset();
+    const std::int64_t with_loops = gpu()->plan(training.workload, at_once)->launches();
+    refuse();
+    const auto backend = gpu();
+    const auto program = backend->compile(training.workload, at_once);
+    EXPECT_EQ(program->graph_loops(), 0);
+    EXPECT_EQ(program->launches(), with_loops - steps) << "it reads the rows in place";
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      set_data(*program, training.workload, training.data);
+      restart(*program, training.workload);
+      program->enqueue(0, steps);
+      EXPECT_NO_THROW(verify_state(*program, training.workload, expected));
+    }
+  }
+}
+
+TEST(EmulatedGraphs, SayHowManyLoopsTheyHave) {
+  const auto loops_of = [](std::int64_t rows, const CompileOptions& options) {
+    const Workload workload = fuse(training_epoch(
+        mlp("m", {3, 2}, Activation::relu), {.rows = rows, .batch = 5, .optimizer = SgdOptions{}}));
+    return gpu()->compile(workload, options)->graph_loops();
+  };
+  EXPECT_EQ(loops_of(20, at_once), 1);
+  EXPECT_EQ(loops_of(23, at_once), 2);
+  EXPECT_EQ(loops_of(5, at_once), 0) << "nothing repeats";
+  EXPECT_EQ(loops_of(23, by_step), std::nullopt);
+  EXPECT_EQ(loops_of(23, {}), std::nullopt);
+}
+
+TEST(EmulatedGraphs, AreRefusedWhereTheyWouldBeTooLarge) {
+  const Workload workload =
+      fuse(training_epoch(mlp("m", {3, 2}, Activation::relu),
+                          {.rows = 150'000, .batch = 1, .optimizer = SgdOptions{}}));
+  EXPECT_NO_THROW(static_cast<void>(gpu()->compile(workload, at_once)));
+  for (const auto& refuse : refusals) {
+    cuda_host::reset();
+    refuse();
+    try {
+      static_cast<void>(gpu()->compile(workload, at_once));
+      ADD_FAILURE() << "compiled";
+    } catch (const Unsupported& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the whole order as one graph would have"));
+      EXPECT_THAT(error.what(), HasSubstr("it has no loops, which need CUDA 12.4"));
+    }
+    EXPECT_NO_THROW(static_cast<void>(gpu()->plan(workload, by_step)));
+  }
+}
+
+/// Rows of `row` bytes, batches of three that begin at even rows, in units of so many bytes.
+void expect_gathered(std::int64_t row, std::int64_t unit) {
+  constexpr std::int64_t batch = 3;
+  constexpr std::int64_t rows = 9;
+  std::vector<std::uint8_t> data(static_cast<std::size_t>(rows * row));
+  std::iota(data.begin(), data.end(), std::uint8_t{1});
+  const OnDevice<std::uint8_t> from(data);
+  const OnDevice<std::uint8_t> to(std::vector<std::uint8_t>(static_cast<std::size_t>(batch * row)));
+  const OnDevice<std::int64_t> run({2});
+  const OnDevice<std::int64_t> order({0, 0, 4, 0, 6, 0});  // OrderedRun
+  cuda::GatherArguments arguments{
+      .count = 1, .run = run.data, .order = reinterpret_cast<const cuda::OrderedRun*>(order.data)};
+  arguments.span[0] = {.from = reinterpret_cast<const std::byte*>(from.data),
+                       .to = reinterpret_cast<std::byte*>(to.data),
+                       .row_bytes = row,
+                       .unit = unit,
+                       .count = batch * row / unit};
+  cuda::gather(nullptr, arguments);
+  cudaDeviceSynchronize();
+  EXPECT_EQ(to.values(),
+            std::vector<std::uint8_t>(data.begin() + 6 * row, data.begin() + (6 + batch) * row))
+      << row << ", " << unit;
+}
+
+TEST(EmulatedGather, BringsTheRowsOfTheRunInAnyUnit) {
+  for (const std::int64_t unit : {1, 2, 4, 8, 16}) {
+    expect_gathered(unit, unit);
+    expect_gathered(16 * 100, unit);
+  }
+}
+
+TEST(EmulatedGather, HasBlocksThatKeepApart) {
+  cuda_host::device().blocks_apart = true;
+  expect_gathered(16 * 1000, 16);
+}
+
+}  // namespace
+}  // namespace crossover::test
