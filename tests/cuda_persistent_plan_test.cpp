@@ -1,219 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one multiprocessor holds, and in which order its warps go over it. Needs no CUDA.
+// Who trains a network in one kernel, and how its jobs are shared out. Needs no CUDA.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "../src/cuda/planning/persistent.h"
-#include "crossover/catalogue.h"
 #include "crossover/launches.h"
-#include "support.h"
+#include "cuda_persistent_walk.h"
 
 namespace crossover::test {
 namespace {
 
 using cuda::Job;
 using cuda::OnChip;
-using cuda::OnChipLayer;
 using cuda::OnChipStep;
 using cuda::PersistentPlan;
-using Kind = Job::Kind;
+using cuda::TeamKind;
 
 constexpr CompileOptions persistent{.execution = Execution::persistent};
 
-Workload epoch_of(const std::string& network) {
-  const Task task = find_model(network);
-  return fuse(training_epoch(
-      task.model, {.rows = task.rows, .batch = task.batch, .optimizer = task.optimizer}));
+/// "1", "8" or "all": of multiprocessors.
+std::string team_of(const std::string& network, const OnChip& chip) {
+  const PersistentPlan plan = persistent_plan(network, chip);
+  EXPECT_EQ(plan.is_on_chip(), plan.bytes <= chip.shared_bytes) << network;
+  EXPECT_EQ(plan.team == TeamKind::block, plan.blocks == 1) << network;
+  return plan.team == TeamKind::grid ? "all" : std::to_string(plan.blocks);
 }
 
-PersistentPlan plan_of(const std::string& network, const OnChip& chip = {}) {
-  return cuda::plan_persistent(epoch_of(network), persistent, chip);
-}
-
-/// Goes over a step's jobs as the kernel does, with a name for what each float of shared memory
-/// holds: whoever reads must find what was written, and no two jobs between the same barriers may
-/// touch what one of them writes.
-class Walk {
- public:
-  explicit Walk(const PersistentPlan& plan)
-      : plan_(plan), floats_(static_cast<std::size_t>(plan.bytes) / sizeof(float)) {
-    for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-      const OnChipLayer& layer = plan.layers[l];
-      const int w = (layer.out + 3) / 4 * 4 * cuda::leading_dimension(layer.in);
-      for (int copy = 0; copy < (plan.places.states > 0 ? 3 : 1); ++copy) {
-        const std::string name = std::to_string(copy) + " of " + std::to_string(l);
-        define(layer.w + copy * plan.places.states, w, "w" + name);
-        define(layer.bias + copy * plan.places.states, layer.out, "bias" + name);
-      }
-    }
-    define(plan.layers[0].x, 2 * plan.places.inputs, "x");
-    define(plan.places.labels, 2 * plan.places.labels_next, "labels");
-    if (plan.places.states > 0) {
-      define(plan.places.factors, 2, "factors");
-    }
+TEST(PersistentPlan, TakesOneMultiprocessorUpToDisc7AndAllUpToDisc11WithoutClusters) {
+  const OnChip chip{.cluster_blocks = 1};
+  for (const char* network :
+       {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
+    EXPECT_EQ(team_of(network, chip), "1") << network;
   }
-
-  void step(const OnChipStep& step) {
-    batch_ = step.batch;
-    for (int j = 0; j < step.jobs; ++j) {
-      const Job& job = step.job[j];
-      if (job.kind == Kind::barrier) {
-        ++barriers;
-        readers_.clear();
-        writers_.clear();
-      } else {
-        ++number_;
-        run(job);
-      }
-    }
-  }
-
-  int barriers = 0;
-
- private:
-  void run(const Job& job) {
-    const std::size_t l = job.layer;
-    const OnChipLayer& layer = plan_.layers[l];
-    const std::string me = std::to_string(l);
-    const auto x = [&] {
-      l == 0 ? reads(layer.x, 2 * plan_.places.inputs, "x")
-             : reads(layer.x, matrix(layer.in), "y" + std::to_string(l - 1));
-    };
-    const auto w = [&] {
-      reads(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me);
-    };
-    switch (job.kind) {
-      case Kind::forward:
-        x();
-        w();
-        writes(layer.y, matrix(layer.out), "y" + me);
-        break;
-      case Kind::loss:
-        reads(layer.y, matrix(layer.out), "y" + me);
-        writes(layer.dy, matrix(layer.out), "dy" + me);
-        writes(plan_.places.row_losses, batch_, "row losses");
-        break;
-      case Kind::mean_loss:
-        reads(plan_.places.row_losses, batch_, "row losses");
-        break;
-      case Kind::dx:
-        x();
-        w();
-        reads(layer.dy, matrix(layer.out), "dy" + me);
-        writes(layer.dx, matrix(layer.in), "dy" + std::to_string(l - 1));
-        break;
-      case Kind::dw:
-        x();
-        reads(layer.dy, matrix(layer.out), "dy" + me);
-        writes(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me);
-        break;
-      case Kind::dbias:
-        reads(layer.dy, matrix(layer.out), "dy" + me);
-        break;
-      default:
-        break;
-    }
-  }
-
-  [[nodiscard]] int matrix(int columns) const { return batch_ * cuda::leading_dimension(columns); }
-
-  void define(int at, int count, const std::string& what) {
-    for (int i = at; i < at + count; ++i) {
-      std::string& holds = floats_.at(static_cast<std::size_t>(i));
-      ASSERT_EQ(holds, "") << what << " lies on it";
-      holds = what;
-    }
-  }
-
-  void reads(int at, int count, const std::string& what) {
-    for (int i = at; i < at + count; ++i) {
-      ASSERT_EQ(floats_.at(static_cast<std::size_t>(i)), what) << "read at " << i;
-      ASSERT_TRUE(!writers_.contains(i) || writers_[i] == number_) << what << " is being written";
-      readers_[i].insert(number_);
-    }
-  }
-
-  void writes(int at, int count, const std::string& what) {
-    for (int i = at; i < at + count; ++i) {
-      std::string& holds = floats_.at(static_cast<std::size_t>(i));
-      ASSERT_FALSE(holds.starts_with("w") != what.starts_with("w") || holds == "x" ||
-                   holds == "labels" || holds.starts_with("bias"))
-          << what << " over " << holds;
-      ASSERT_TRUE(!writers_.contains(i)) << what << " and another are written between two barriers";
-      ASSERT_TRUE(readers_[i].empty() || readers_[i] == std::set{number_})
-          << holds << " is being read where " << what << " is written";
-      writers_[i] = number_;
-      holds = what;
-    }
-  }
-
-  const PersistentPlan& plan_;
-  std::vector<std::string> floats_;
-  std::map<int, std::set<int>> readers_;
-  std::map<int, int> writers_;
-  int number_ = 0;
-  int batch_ = 0;
-};
-
-class PersistentPlaces : public testing::TestWithParam<std::pair<const char*, std::int64_t>> {};
-
-TEST_P(PersistentPlaces, LetNothingBeOverwrittenThatIsStillRead) {
-  const auto& [network, kilobytes] = GetParam();
-  if (thinned() && kilobytes > 100) {
-    GTEST_SKIP() << "walks through every number: without sanitizers, or with CROSSOVER_TEST_ALL";
-  }
-  const OnChip chip{.shared_bytes = kilobytes << 10U};
-  const PersistentPlan plan = plan_of(network, chip);
-  EXPECT_EQ(plan.bytes <= chip.shared_bytes, plan.is_on_chip());
-  Walk walk(plan);
-  for (const OnChipStep& step : plan.steps) {
-    walk.step(step);
-    walk.step(step);
-    ASSERT_FALSE(HasFatalFailure());
+  for (const char* network : {"disc-7x1.125", "disc-8", "disc-9", "disc-10", "disc-11"}) {
+    EXPECT_EQ(team_of(network, chip), "all") << network;
   }
 }
 
-// Sizes of shared memory that GPUs have, but for one that makes disc-6 take the other phases.
-INSTANTIATE_TEST_SUITE_P(Cuda, PersistentPlaces,
-                         testing::Values(std::pair{"disc-2", 99}, std::pair{"disc-3", 64},
-                                         std::pair{"disc-5", 99}, std::pair{"disc-6", 110},
-                                         std::pair{"disc-6", 163}, std::pair{"disc-7", 227},
-                                         std::pair{"heart", 64}, std::pair{"disc-8", 227},
-                                         std::pair{"heart", 1}),
-                         [](const auto& parameters) {
-                           std::string name = parameters.param.first;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + "_in_" + std::to_string(parameters.param.second);
-                         });
+/// Where meeting takes more than what the others compute, one block trains alone.
+TEST(PersistentPlan, TakesAClusterBetweenThose) {
+  const OnChip chip;
+  for (const char* network : {"disc-2", "disc-3", "heart"}) {
+    EXPECT_EQ(team_of(network, chip), "1") << network;
+  }
+  for (const char* network :
+       {"disc-4", "disc-5", "disc-6", "disc-7", "disc-7x1.125", "disc-7x1.25"}) {
+    EXPECT_EQ(team_of(network, chip), "8") << network;
+  }
+  for (const char* network : {"disc-7x1.5", "disc-8", "disc-11"}) {
+    EXPECT_EQ(team_of(network, chip), "all") << network;
+  }
+  const OnChip small{.shared_bytes = 99 << 10};  // of capability 12.0
+  EXPECT_EQ(team_of("disc-6", small), "8");
+  EXPECT_EQ(team_of("disc-7", small), "all");
+}
 
-TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
-  const auto barriers = [](const PersistentPlan& plan) {
-    Walk walk(plan);
-    walk.step(plan.steps.front());
-    return walk.barriers;
+TEST(PersistentPlan, TakesNoLargerClusterThanThereIs) {
+  for (const int blocks : {1, 2, 4, 8}) {
+    EXPECT_EQ(team_of("disc-7", {.cluster_blocks = blocks}), std::to_string(blocks));
+  }
+}
+
+/// Each block has all parameters, their gradients once more, and its rows of the batch.
+TEST(PersistentPlan, GivesABlockOfAClusterItsRowsAndAllParameters) {
+  const PersistentPlan one = persistent_plan("disc-7", {.cluster_blocks = 1});
+  const PersistentPlan eight = persistent_plan("disc-7");
+  ASSERT_EQ(eight.blocks, 8);
+  EXPECT_EQ(eight.places.parameters, one.places.parameters);
+  EXPECT_GE(eight.places.gradients, eight.places.parameters);
+  EXPECT_EQ(one.places.gradients, 0);
+  for (std::size_t l = 0; l < one.layers.size(); ++l) {
+    EXPECT_EQ(eight.layers[l].w, one.layers[l].w);
+    EXPECT_EQ(eight.layers[l].bias, one.layers[l].bias);
+  }
+  EXPECT_EQ(one.places.inputs, 100 * cuda::leading_dimension(2));
+  EXPECT_EQ(eight.places.inputs, 16 * cuda::leading_dimension(2)) << "13 rows, by fours";
+  const auto of_rows = [](const PersistentPlan& plan, int copies) {
+    return plan.bytes / std::int64_t{sizeof(float)} - std::int64_t{copies} * plan.places.parameters;
   };
-  EXPECT_EQ(barriers(plan_of("disc-2")), 2 * 2 + 1);
-  EXPECT_EQ(barriers(plan_of("disc-6")), 2 * 6 + 1);
-  EXPECT_EQ(barriers(plan_of("disc-7")), 7 + 1 + 2 * 7 - 1) << "too large to overlap them";
+  EXPECT_LT(of_rows(eight, 2), of_rows(one, 1) / 5);
 }
 
-TEST(PersistentPlan, TakesOneMultiprocessorUpToDisc7AndAllUpToDisc11) {
+TEST(PersistentPlan, CountsItsMultiprocessors) {
   const auto multiprocessors = [](const char* network) {
     return cuda_multiprocessors(epoch_of(network), persistent);
   };
-  for (const char* network :
-       {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
-    EXPECT_EQ(multiprocessors(network), 1) << network;
-  }
-  for (const char* network : {"disc-8", "disc-9", "disc-10", "disc-11"}) {
-    EXPECT_EQ(multiprocessors(network), 0) << network;
-    EXPECT_EQ(cuda_launches(epoch_of(network), persistent), 1) << network;
-  }
+  EXPECT_EQ(multiprocessors("disc-2"), 1);
+  EXPECT_EQ(multiprocessors("disc-7"), 8);
+  EXPECT_EQ(multiprocessors("disc-8"), 0) << "all";
+  EXPECT_EQ(cuda_launches(epoch_of("disc-7"), persistent), 1);
+  EXPECT_EQ(cuda_launches(epoch_of("disc-8"), persistent), 1);
   for (const char* network : {"disc-12", "fcn-r", "alexnet-r", "lstm"}) {
-    EXPECT_THROW(multiprocessors(network), Unsupported) << network;
+    EXPECT_THAT([&] { static_cast<void>(multiprocessors(network)); },
+                testing::Throws<Unsupported>())
+        << network;
   }
 }
 
@@ -230,7 +108,7 @@ TEST(PersistentPlan, PutsRowsAnOddNumberOfVectorsApart) {
 TEST(PersistentPlan, SplitsEveryProductIntoTilesAndLanesThatTheKernelHas) {
   for (const char* network : {"disc-2", "disc-7", "heart"}) {
     for (const int threads : {32, 512}) {
-      const PersistentPlan plan = plan_of(network, {.threads = threads});
+      const PersistentPlan plan = persistent_plan(network, {.threads = threads});
       EXPECT_LE(plan.threads, threads);
       for (const OnChipStep& step : plan.steps) {
         for (int j = 0; j < step.jobs; ++j) {

@@ -12,7 +12,7 @@ from bench_runs import BENCH, ROOT
 KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
-KERNELS = 4  # one block or all; the one that is timed, and the one that keeps activations
+KERNELS = 6  # one block, a cluster or all; the timed one, and the one that keeps activations
 
 pytestmark = pytest.mark.program
 

@@ -20,7 +20,8 @@ std::int64_t cpu_launches(const Workload& workload);
 /// std::overflow_error as plan_memory() does.
 std::int64_t cuda_launches(const Workload& workload, const CompileOptions& options);
 
-/// Multiprocessors that Execution::persistent keeps busy; 0: all. As above.
+/// Multiprocessors that Execution::persistent keeps busy on a GPU that has clusters; 0: all. As
+/// above.
 int cuda_multiprocessors(const Workload& workload, const CompileOptions& options);
 
 }  // namespace crossover

@@ -14,6 +14,7 @@
 #include "crossover/launches.h"
 #include "cublaslt_library.h"
 #include "execution/graphs.h"
+#include "kernels/persistent.cuh"
 #include "nvml.h"
 #include "plan.h"
 #include "probes.h"
@@ -34,11 +35,17 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
   return text.data();
 }
 
+/// Of clusters the largest that the driver finds room for.
 OnChip on_chip(const cudaDeviceProp& device) {
   OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin),
               .multiprocessors = device.multiProcessorCount,
               .cache_bytes = device.l2CacheSize};
   chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
+  while (chip.cluster_blocks > 1 &&
+         !(device.clusterLaunch != 0 &&
+           fits_training_cluster(chip.cluster_blocks, chip.threads, chip.shared_bytes))) {
+    chip.cluster_blocks /= 2;
+  }
   return chip;
 }
 
@@ -87,7 +94,8 @@ class GpuPlan : public Plan {
     plan_ = make_plan(
         workload_, options_, [&](const ProductForm& form) { return products.supports(form); },
         [&](const ConvolutionForm& form) { return convolutions.supports(form); },
-        on_chip(device_.properties), loops_);
+        options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
+        loops_);
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
   }

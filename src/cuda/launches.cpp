@@ -13,7 +13,8 @@ std::int64_t cuda_launches(const Workload& workload, const CompileOptions& optio
 }
 
 int cuda_multiprocessors(const Workload& workload, const CompileOptions& options) {
-  return cuda::plan_persistent(workload, options, {}).is_on_chip() ? 1 : 0;
+  const cuda::PersistentPlan plan = cuda::plan_persistent(workload, options, {});
+  return plan.is_on_chip() ? plan.blocks : 0;
 }
 
 }  // namespace crossover

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one kernel does that trains a whole order, as data: where it keeps the network, and who of
-// its threads computes what in which order. One block keeps it in its multiprocessor's shared
-// memory; several blocks in a workspace that the L2 cache holds. The planner
-// (planning/persistent.h) decides it, kernels/persistent.cu carries it out.
+// its threads computes what in which order. The planner (planning/persistent.h) decides it,
+// kernels/persistent.cu carries it out.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,16 @@ namespace crossover::cuda {
 struct OnChip {
   std::int64_t shared_bytes = 227 << 10;  ///< of a block, with the kernel's consent
   int threads = 512;                      ///< of a block: the most that leave each 128 registers
-  int multiprocessors = 128;              ///< blocks that can wait for each other
-  std::int64_t cache_bytes = 50 << 20;    ///< L2, which all of them see
+  int cluster_blocks = 8;               ///< of the largest cluster: a power of two; 1: it has none
+  int multiprocessors = 128;            ///< blocks that can wait for each other
+  std::int64_t cache_bytes = 50 << 20;  ///< L2, which all of them see
+};
+
+/// Who trains.
+enum class TeamKind : std::uint8_t {
+  block,    ///< one, with everything in its shared memory
+  cluster,  ///< blocks that reach each other's: each has all parameters, and rows of the batch
+  grid,     ///< all multiprocessors, on a workspace that the L2 cache holds
 };
 
 /// All of it travels as the kernel's parameters, which hold 4 KB.
@@ -31,15 +38,17 @@ constexpr std::size_t most_jobs = 96;
 /// turn. Of a product, a thread, or `lanes` of them, computes a tile of `rows` times 4 results.
 struct Job {
   enum class Kind : std::uint8_t {
-    barrier,
+    barrier,    ///< of those that share a memory
+    exchange,   ///< barrier of all
     load,       ///< the next run's rows and labels come in meanwhile
     factors,    ///< AdamW's at this step's time
     forward,    ///< y = activation(x wT + bias)
     loss,       ///< of each row, and its gradient
     mean_loss,  ///< of the rows
     dx,         ///< times the derivative of x_activation
-    dw,         ///< and the weights' update
+    dw,         ///< and the weights' update, unless that is a job of its own
     dbias,      ///< and the bias's
+    update,     ///< of all parameters, by the sum of what each memory's rows gave
   };
   Kind kind = Kind::barrier;
   std::uint8_t layer = 0;
@@ -54,10 +63,11 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
   return static_cast<int>(((columns + 3) / 4 | 1) * 4);
 }
 
-/// Of a layer, in floats from the start of shared memory or workspace. Matrices have
-/// leading_dimension() and rows up to a multiple of four; what w and bias have beyond the layer is
-/// zero, so that products may run over it. The optimizer's states lie as the parameters do, one and
-/// two `states` after them.
+/// Of a layer, in floats from the start of shared memory, in each block of a cluster the same, or
+/// of the workspace. Matrices have leading_dimension() and rows up to a multiple of four; what w
+/// and bias have beyond the layer is zero, so that products may run over it. The optimizer's states
+/// lie as the parameters do, one and two `states` after them. x, y, dy and dx are of the rows of
+/// the batch that lie there.
 struct OnChipLayer {
   int in = 0, out = 0;
   Activation activation = Activation::identity, x_activation = Activation::identity;
@@ -72,11 +82,13 @@ struct OnChipStep {
 };
 
 struct OnChipPlaces {
-  int states = 0;  ///< floats of all parameters; 0: there are no states
-  int inputs = 0;  ///< from one batch's buffer to the other's; the first is the first layer's x
-  int labels = 0;  ///< i32 [largest batch]
+  int parameters = 0;  ///< floats of all
+  int states = 0;      ///< the same; 0: there are none
+  int gradients = 0;   ///< from a parameter to its gradient; 0: that is not stored
+  int inputs = 0;      ///< from one batch's buffer to the other's; the first is the first layer's x
+  int labels = 0;      ///< i32 [rows]
   int labels_next = 0;  ///< from one batch's labels to the other's
-  int row_losses = 0;   ///< [largest batch]
+  int row_losses = 0;   ///< [rows]
   int factors = 0;      ///< the two of AdamW's factors that depend on time
 };
 
@@ -87,12 +99,13 @@ struct PersistentPlan {
   std::vector<OnChipLayer> layers;
   std::vector<OnChipStep> steps;
   OnChipPlaces places;
-  std::int64_t bytes = 0;      ///< of all places, in shared memory or in the workspace
-  int blocks = 1;              ///< several: of a cooperative launch, on a workspace
+  std::int64_t bytes = 0;  ///< of all places, in each block's shared memory or the workspace
+  TeamKind team = TeamKind::block;
+  int blocks = 1;              ///< a power of two
   int threads = 0;             ///< of a block
-  std::int64_t workspace = 0;  ///< place in the device block; only with several blocks
+  std::int64_t workspace = 0;  ///< place in the device block; only of a grid
 
-  [[nodiscard]] bool is_on_chip() const { return blocks == 1; }
+  [[nodiscard]] bool is_on_chip() const { return team != TeamKind::grid; }
 };
 
 }  // namespace crossover::cuda

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "include/cuda_pipeline_primitives.h"
+#include "shared_memory.h"
 #include "state.h"
 
 namespace cuda_host {
@@ -25,10 +27,12 @@ struct Copier {
   std::vector<std::vector<Copy>> committed;  ///< the oldest first
 };
 
-std::map<unsigned, Copier>& threads() {
-  static std::map<unsigned, Copier> all;
+/// By block and thread.
+std::map<std::pair<unsigned, unsigned>, Copier>& threads() {
+  static std::map<std::pair<unsigned, unsigned>, Copier> all;
   return all;
 }
+Copier& thread() { return threads()[{blockIdx.x, threadIdx.x}]; }
 
 }  // namespace
 
@@ -41,20 +45,24 @@ void copy_async(void* shared, const void* global, std::size_t bytes) {
               " bytes, or to or from no multiple of as many");
     return;
   }
+  if (is_shared_of_another(shared)) {
+    violation("an asynchronous copy into another block's shared memory");
+    return;
+  }
   if (state().pick(2) == 0) {
     std::memcpy(shared, global, bytes);
   }
-  threads()[threadIdx.x].open.push_back({shared, global, bytes});
+  thread().open.push_back({shared, global, bytes});
 }
 
 void commit_copies() {
-  Copier& thread = threads()[threadIdx.x];
-  thread.committed.push_back(std::move(thread.open));
-  thread.open.clear();
+  Copier& copier = thread();
+  copier.committed.push_back(std::move(copier.open));
+  copier.open.clear();
 }
 
 void wait_for_copies(std::size_t but_groups) {
-  auto& committed = threads()[threadIdx.x].committed;
+  auto& committed = thread().committed;
   while (committed.size() > but_groups) {
     for (const Copy& copy : committed.front()) {
       std::memcpy(copy.to, copy.from, copy.bytes);
@@ -66,13 +74,13 @@ void wait_for_copies(std::size_t but_groups) {
 void forget_async_copies() { threads().clear(); }
 
 std::string check_async_copies() {
-  for (const auto& [number, thread] : threads()) {
-    bool any = !thread.open.empty();
-    for (const auto& group : thread.committed) {
+  for (const auto& [place, copier] : threads()) {
+    bool any = !copier.open.empty();
+    for (const auto& group : copier.committed) {
       any |= !group.empty();
     }
     if (any) {
-      return "thread " + std::to_string(number) +
+      return "thread " + std::to_string(place.second) +
              " ends without having waited for its asynchronous copies";
     }
   }

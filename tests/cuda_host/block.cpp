@@ -10,6 +10,7 @@
 
 #include "fibers.h"
 #include "include/cuda_host/kernel.h"
+#include "shared_memory.h"
 #include "state.h"
 
 uint3 threadIdx{}, blockIdx{};
@@ -21,7 +22,7 @@ namespace {
 constexpr unsigned warp = warpSize;
 constexpr unsigned all_lanes = 0xffffffffU;
 
-enum class At { start, running, barrier, exchange, end };
+enum class At { start, running, barrier, cluster_barrier, exchange, end };
 
 struct Thread {
   At at = At::start;
@@ -48,13 +49,12 @@ Fibers& fibers() {
 
 class Running {
  public:
-  /// One block, or several of a cooperative launch.
-  Running(const std::function<void()>& body, unsigned blocks, unsigned threads_of_block,
-          bool cooperative)
+  Running(const std::function<void()>& body, const Group& group)
       : body_(body),
-        threads_(std::size_t{blocks} * threads_of_block),
-        threads_of_block_(threads_of_block),
-        cooperative_(cooperative) {
+        group_(group),
+        threads_(std::size_t{group.blocks} * group.threads),
+        fresh_of_block_(group.blocks, group.threads),
+        left_of_block_(group.blocks, group.threads) {
     const auto count = static_cast<unsigned>(threads_.size());
     fresh_.resize(count);
     std::iota(fresh_.begin(), fresh_.end(), 0U);
@@ -66,7 +66,7 @@ class Running {
       const std::size_t choices = ready_.size() + (fresh_.empty() ? 0 : 1);
       const std::size_t chosen = choices == 0 ? 0 : state().pick(choices);
       if (choices == 0) {
-        release_barrier();
+        release_barriers();
       } else if (chosen == ready_.size()) {
         fibers().start([this] { run_fresh(); });
       } else {
@@ -86,18 +86,43 @@ class Running {
   // ---- called on fibers ----
 
   void barrier(const std::source_location& where) {
-    if (cooperative_) {
+    if (group_.kind == Group::Kind::grid) {
       error_ = "the barrier of a block at " + place(where) +
                " is in a cooperative launch, where the emulation has only those of all blocks";
     }
     wait(At::barrier, where);
   }
 
+  void cluster_barrier(const std::source_location& where) {
+    if (group_.kind != Group::Kind::cluster) {
+      error_ = "the barrier of a cluster at " + place(where) + " is in no launch of clusters";
+    }
+    wait(At::cluster_barrier, where);
+  }
+
   void grid_barrier(const std::source_location& where) {
-    if (!cooperative_) {
+    if (group_.kind != Group::Kind::grid) {
       error_ = "the barrier of all blocks at " + place(where) + " is in no cooperative launch";
     }
     wait(At::barrier, where);
+  }
+
+  void* shared_of(void* own, unsigned rank, const std::source_location& where) {
+    if (group_.kind != Group::Kind::cluster || rank >= group_.blocks) {
+      error_ = "block " + std::to_string(rank) + " at " + place(where) + " is in no cluster here";
+      return own;
+    }
+    void* there = dynamic_shared_of(own, block_of(current_), rank);
+    if (there == nullptr) {
+      error_ =
+          "the address at " + place(where) + " is not in the block's shared memory of the launch";
+      return own;
+    }
+    return there;
+  }
+
+  [[nodiscard]] unsigned cluster_rank() const {
+    return group_.kind == Group::Kind::cluster ? block_of(current_) : 0;
   }
 
   std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
@@ -113,12 +138,12 @@ class Running {
   }
 
  private:
+  [[nodiscard]] unsigned block_of(unsigned number) const { return number / group_.threads; }
+
   void enter(unsigned number) {
     current_ = number;
-    threadIdx.x = number % threads_of_block_;
-    if (cooperative_) {
-      blockIdx = {number / threads_of_block_, 0, 0};
-    }
+    threadIdx.x = number % group_.threads;
+    blockIdx = {group_.first + block_of(number), 0, 0};
     threads_[number].at = At::running;
   }
 
@@ -128,10 +153,23 @@ class Running {
       fresh_.pop_back();
       threads_[number].fiber = nullptr;
       enter(number);
+      begin(block_of(number));
       body_();
       threads_[current_].at = At::end;
       ++ended_;
       release_warp(current_);
+      end(block_of(current_));
+    }
+  }
+
+  void begin(unsigned block) {
+    if (fresh_of_block_[block]-- == group_.threads && group_.kind == Group::Kind::cluster) {
+      spoil_block(block);
+    }
+  }
+  void end(unsigned block) {
+    if (--left_of_block_[block] == 0 && group_.kind == Group::Kind::cluster) {
+      spoil_block(block);
     }
   }
 
@@ -147,12 +185,13 @@ class Running {
 
   /// Lets the shuffle of a warp happen when all its lanes that have not ended have come to it.
   void release_warp(unsigned member) {
-    const unsigned first = member / warp * warp;
-    const unsigned last = std::min(first + warp, static_cast<unsigned>(threads_.size()));
+    const unsigned start = block_of(member) * group_.threads;
+    const unsigned first = start + (member - start) / warp * warp;
+    const unsigned last = std::min(first + warp, start + group_.threads);
     const Thread* waiting = nullptr;
     for (unsigned i = first; i < last; ++i) {
       const Thread& thread = threads_[i];
-      if (thread.at == At::start || thread.at == At::running || thread.at == At::barrier) {
+      if (thread.at != At::exchange && thread.at != At::end) {
         return;
       }
       if (thread.at == At::exchange) {
@@ -188,17 +227,46 @@ class Running {
     }
   }
 
-  /// Nothing can run: all threads are at one barrier, or something is wrong.
-  void release_barrier() {
+  /// Nothing can run: all threads are at a barrier, or something is wrong. Of a cluster's blocks
+  /// that are at a barrier of their own, one goes on, and may come to the next before another has
+  /// left this one.
+  void release_barriers() {
+    if (group_.kind == Group::Kind::cluster) {
+      std::vector<unsigned> at_their_own;
+      for (unsigned block = 0; block < group_.blocks; ++block) {
+        const auto first = threads_.begin() + block * group_.threads;
+        if (std::any_of(first, first + group_.threads,
+                        [](const Thread& thread) { return thread.at == At::barrier; })) {
+          at_their_own.push_back(block);
+        }
+      }
+      if (!at_their_own.empty()) {
+        const unsigned block = at_their_own[state().pick(at_their_own.size())];
+        release_barrier(block * group_.threads, (block + 1) * group_.threads, "block");
+        return;
+      }
+    }
+    release_barrier(0, static_cast<unsigned>(threads_.size()),
+                    group_.kind == Group::Kind::cluster ? "cluster"
+                    : group_.kind == Group::Kind::grid  ? "grid"
+                                                        : "block");
+  }
+
+  void release_barrier(unsigned first, unsigned last, const std::string& of) {
     const Thread* at_barrier = nullptr;
     const Thread* at_exchange = nullptr;
-    for (const Thread& thread : threads_) {
+    int ended = 0;
+    for (unsigned i = first; i < last; ++i) {
+      const Thread& thread = threads_[i];
       if (thread.at == At::exchange) {
         at_exchange = &thread;
-      } else if (thread.at == At::barrier) {
+      } else if (thread.at == At::end) {
+        ++ended;
+      } else {
         if (at_barrier != nullptr && !same(at_barrier->where, thread.where)) {
-          error_ = "threads of one block wait at different barriers: " + place(at_barrier->where) +
-                   " and " + place(thread.where);
+          error_ = "threads of one " + of +
+                   " wait at different barriers: " + place(at_barrier->where) + " and " +
+                   place(thread.where);
           return;
         }
         at_barrier = &thread;
@@ -207,23 +275,23 @@ class Running {
     if (at_exchange != nullptr) {
       error_ = "some lanes of a warp wait at the shuffle at " + place(at_exchange->where) +
                ", others at the barrier at " + place(at_barrier->where);
-    } else if (ended_ > 0) {
+    } else if (ended > 0) {
       error_ = "the barrier at " + place(at_barrier->where) +
-               " is not reached by all threads of the block: " + std::to_string(ended_) +
+               " is not reached by all threads of the " + of + ": " + std::to_string(ended) +
                " have ended";
     } else {
-      for (unsigned i = 0; i < threads_.size(); ++i) {
+      for (unsigned i = first; i < last; ++i) {
         ready_.push_back(i);
       }
     }
   }
 
   const std::function<void()>& body_;
+  const Group group_;
   std::vector<Thread> threads_;
-  unsigned threads_of_block_;
-  bool cooperative_;
-  std::vector<unsigned> fresh_;  ///< not started; the next one is the last
-  std::vector<unsigned> ready_;  ///< paused, with nothing to wait for
+  std::vector<unsigned> fresh_of_block_, left_of_block_;  ///< threads not started, not ended
+  std::vector<unsigned> fresh_;                           ///< not started; the next one is the last
+  std::vector<unsigned> ready_;                           ///< paused, with nothing to wait for
   unsigned current_ = 0;
   std::size_t ended_ = 0;
   std::string error_;
@@ -247,25 +315,20 @@ unsigned lane() { return threadIdx.x % warp; }
 
 void grid_barrier(const std::source_location& where) { running()->grid_barrier(where); }
 
-namespace {
+void cluster_barrier(const std::source_location& where) { running()->cluster_barrier(where); }
 
-std::string run_all(const std::function<void()>& thread, unsigned blocks, unsigned threads,
-                    bool cooperative) {
-  Running block(thread, blocks, threads, cooperative);
-  running() = &block;
-  std::string error = block.run();
+void* shared_of(void* own, unsigned rank, const std::source_location& where) {
+  return running()->shared_of(own, rank, where);
+}
+
+unsigned cluster_rank() { return running() == nullptr ? 0 : running()->cluster_rank(); }
+
+std::string run_group(const std::function<void()>& thread, const Group& group) {
+  Running now(thread, group);
+  running() = &now;
+  std::string error = now.run();
   running() = nullptr;
   return error;
-}
-
-}  // namespace
-
-std::string run_block(const std::function<void()>& thread, unsigned threads) {
-  return run_all(thread, 1, threads, /*cooperative=*/false);
-}
-
-std::string run_blocks(const std::function<void()>& thread, unsigned blocks, unsigned threads) {
-  return run_all(thread, blocks, threads, /*cooperative=*/true);
 }
 
 }  // namespace cuda_host

@@ -24,6 +24,7 @@ struct Device {
   bool has_code = true;  ///< the program holds kernels for it
   int threads = 1024;    ///< of a block
   int multiprocessors = 4;
+  unsigned cluster_blocks = 8;  ///< of the largest that there is room for; not before major 9
   int cache_bytes = 1 << 20U;
   std::size_t shared_bytes = std::size_t{227} << 10U;  ///< of a block, with the kernel's consent
   std::size_t bytes = std::size_t{1} << 30U;

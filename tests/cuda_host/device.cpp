@@ -63,6 +63,7 @@ constexpr Text texts[] = {
      "operation would make the legacy stream depend on a capturing blocking stream"},
     {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
      "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize", "invalid cluster size"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
@@ -184,6 +185,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
   properties->major = state().device.major;
   properties->minor = 9;  // no device has it
+  properties->clusterLaunch = state().device.major >= 9 ? 1 : 0;
   properties->multiProcessorCount = state().device.multiprocessors;
   properties->asyncEngineCount = 2;
   properties->memoryBusWidth = 64;

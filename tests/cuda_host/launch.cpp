@@ -13,40 +13,58 @@
 namespace cuda_host {
 namespace {
 
-void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& memory) {
-  std::vector<unsigned> blocks(size.blocks);
-  std::iota(blocks.begin(), blocks.end(), 0U);
-  std::shuffle(blocks.begin(), blocks.end(), state().random);
-  gridDim = dim3(size.blocks);
-  blockDim = dim3(size.threads);
-  if (size.cooperative) {
-    spoil_shared_memory(size.shared_bytes);
-    if (const std::string error = run_blocks(kernel.thread, size.blocks, size.threads);
-        !error.empty()) {
-      violation("in a kernel, " + error);
-      fail_context(cudaErrorLaunchFailure);
-    }
-    return;
-  }
-  const auto run = [&](unsigned block) {
-    spoil_shared_memory(size.shared_bytes);
-    forget_async_copies();
-    blockIdx = {block, 0, 0};
-    std::string error = run_block(kernel.thread, size.threads);
-    return error.empty() ? check_async_copies() : error;
-  };
-  std::string error;
-  if (state().device.blocks_apart && size.blocks > 1) {
-    error = run_apart(blocks, memory, run);
-  } else {
-    for (std::size_t i = 0; i < blocks.size() && error.empty(); ++i) {
-      error = run(blocks[i]);
-    }
-  }
+void end_kernel(const std::string& error) {
   if (!error.empty()) {
     violation("in a kernel, " + error);
     fail_context(cudaErrorLaunchFailure);
   }
+}
+
+void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& memory) {
+  std::vector<unsigned> groups(size.blocks / std::max(size.cluster_blocks, 1U));
+  std::iota(groups.begin(), groups.end(), 0U);
+  std::shuffle(groups.begin(), groups.end(), state().random);
+  gridDim = dim3(size.blocks);
+  blockDim = dim3(size.threads);
+  if (size.cooperative) {
+    spoil_shared_memory(size.shared_bytes);
+    end_kernel(run_group(kernel.thread, {Group::Kind::grid, 0, size.blocks, size.threads}));
+    return;
+  }
+  const bool is_cluster = size.cluster_blocks > 0;
+  const unsigned together = std::max(size.cluster_blocks, 1U);
+  const auto run = [&](unsigned group) {
+    spoil_shared_memory(size.shared_bytes, together);
+    forget_async_copies();
+    std::string error =
+        run_group(kernel.thread, {is_cluster ? Group::Kind::cluster : Group::Kind::block,
+                                  group * together, together, size.threads});
+    return error.empty() ? check_async_copies() : error;
+  };
+  std::string error;
+  if (state().device.blocks_apart && groups.size() > 1) {
+    error = run_apart(groups, memory, run);
+  } else {
+    for (std::size_t i = 0; i < groups.size() && error.empty(); ++i) {
+      error = run(groups[i]);
+    }
+  }
+  end_kernel(error);
+}
+
+/// Of a kernel's launch, too.
+bool allows_shared_bytes(const void* kernel, unsigned bytes) {
+  const auto allowed = state().allowed_shared_bytes.find(kernel);
+  return bytes <= (allowed == state().allowed_shared_bytes.end()
+                       ? shared_bytes_without_consent
+                       : std::max(allowed->second, shared_bytes_without_consent));
+}
+
+/// That the device has, whether or not it finds room for them.
+bool is_cluster(Size size) {
+  constexpr unsigned portable = 8;
+  return state().device.major >= 9 && size.cluster_blocks <= portable &&
+         size.blocks % size.cluster_blocks == 0;
 }
 
 }  // namespace
@@ -59,6 +77,20 @@ cudaError_t allow_shared_bytes(const void* kernel, unsigned bytes) {
     return result(cudaErrorInvalidValue);
   }
   state().allowed_shared_bytes[kernel] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t active_clusters(int* clusters, Size size, const void* kernel) {
+  if (const cudaError_t error = enter("cudaOccupancyMaxActiveClusters")) {
+    return result(error);
+  }
+  if (size.cluster_blocks == 0 || !is_cluster(size)) {
+    return result(cudaErrorInvalidClusterSize);
+  }
+  const bool fits = size.cluster_blocks <= state().device.cluster_blocks &&
+                    size.threads <= static_cast<unsigned>(state().device.threads) &&
+                    allows_shared_bytes(kernel, size.shared_bytes);
+  *clusters = fits ? 1 : 0;
   return cudaSuccess;
 }
 
@@ -81,10 +113,11 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
   if (size.cooperative && size.blocks > static_cast<unsigned>(state().device.multiprocessors)) {
     return result(cudaErrorCooperativeLaunchTooLarge);
   }
-  const auto allowed = state().allowed_shared_bytes.find(kernel.function);
-  if (size.shared_bytes > (allowed == state().allowed_shared_bytes.end()
-                               ? shared_bytes_without_consent
-                               : std::max(allowed->second, shared_bytes_without_consent))) {
+  if (size.cluster_blocks > 0 &&
+      (!is_cluster(size) || size.cluster_blocks > state().device.cluster_blocks)) {
+    return result(cudaErrorInvalidClusterSize);
+  }
+  if (!allows_shared_bytes(kernel.function, size.shared_bytes)) {
     return result(cudaErrorInvalidValue);
   }
   for (const void* pointer : kernel.pointers) {

@@ -1,95 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel that trains a whole order, on the emulation: golden runs by blocks of several sizes,
-// each operation against the reference, and what does not fit.
-#include <gmock/gmock.h>
-
-#include <cstdlib>
-
-#include "crossover/backend.h"
+// The kernel that trains a whole order, on the emulation: golden runs by blocks and clusters of
+// several sizes, each operation against the reference.
 #include "crossover/catalogue.h"
 #include "crossover/dense_training.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "cuda_host.h"
-#include "emulated.h"
 #include "golden.h"
-#include "support.h"
+#include "persistent_crews.h"
 
 namespace crossover::test {
 namespace {
 
-using testing::HasSubstr;
-
-constexpr CompileOptions persistent{.execution = Execution::persistent};
-
-std::string refusal(const Workload& workload, const CompileOptions& options = persistent) {
-  try {
-    static_cast<void>(gpu()->plan(workload, options));
-  } catch (const Unsupported& error) {
-    return error.what();
-  }
-  return "";
-}
-
-/// A full and a short batch, extents that are no multiples of four, and more of a batch than a warp
-/// has lanes.
-Training odd_training(const Optimizer& optimizer, bool update_fused = false) {
-  const Model model = mlp("odd", {5, 18, 7, 3}, Activation::sigmoid);
-  Workload workload =
-      fuse(training_epoch(model, {.rows = 90, .batch = 37, .optimizer = optimizer}));
-  if (update_fused) {
-    workload = fuse_update(std::move(workload));
-  }
-  return {std::move(workload), uniform_rows({5}, 90, 3)};
-}
-
 // ---- against the reference
 // -----------------------------------------------------------------------------------
 
-/// So that no network fits on one multiprocessor: all of them train it.
-void leave_no_shared_memory() { cuda_host::device().shared_bytes = 0; }
+struct Way {
+  Form form;
+  Crew crew;
+};
 
-/// The case, its form, and the threads that a block may have at most: less than 0 of each of
-/// several.
-class EmulatedPersistent : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
+class EmulatedPersistent : public testing::TestWithParam<std::tuple<Golden, Way>> {};
 
 TEST_P(EmulatedPersistent, Trajectory) {
-  const auto& [golden, form, threads] = GetParam();
-  const Training training = golden.training(form);
+  const auto& [golden, way] = GetParam();
+  const Training training = golden.training(way.form);
   if (flops(golden, training.workload) > 3e8) {
     GTEST_SKIP() << "too slow on the emulation";
   }
-  cuda_host::device().threads = std::abs(threads);
-  if (threads < 0) {
-    leave_no_shared_memory();
-  }
   try {
+    if (!leave_room_for(way.crew, training.workload)) {
+      GTEST_SKIP() << "another team needs less memory";
+    }
     expect_golden(golden, training, *started(*gpu(), training, persistent));
   } catch (const Unsupported& error) {
     GTEST_SKIP() << error.what();
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<std::tuple<Golden, Form, int>>& info) {
-  const auto& [golden, form, threads] = info.param;
-  return label(golden) + "_" + label(form) + (threads < 0 ? "_blocks_of_" : "_one_block_of_") +
-         std::to_string(std::abs(threads));
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Golden, Way>>& info) {
+  const auto& [golden, way] = info.param;
+  return label(golden) + "_" + label(way.form) + "_" + testing::PrintToString(way.crew);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistent,
-                         testing::Combine(testing::ValuesIn(golden_mlps()),
-                                          testing::Values(Form::fused, Form::update_fused),
-                                          testing::Values(32, 128, 512, -64)),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(
+    Gpu, EmulatedPersistent,
+    testing::Combine(testing::ValuesIn(golden_mlps()),
+                     testing::Values(Way{Form::fused, {.threads = 32}}, Way{Form::fused, one_block},
+                                     Way{Form::fused, cluster_of(2, 128)},
+                                     Way{Form::fused, cluster_of(4, 32)},
+                                     Way{Form::fused, cluster_of(8, 64)},
+                                     Way{Form::fused, all_blocks},
+                                     Way{Form::update_fused, one_block},
+                                     Way{Form::update_fused, cluster_of(8, 64)})),
+    name_of_case);
 
 /// The largest that fits, a few steps: the products' large tiles.
 TEST(EmulatedPersistentTraining, OfDisc7IsVerified) {
   const Task task = find_model("disc-7");
   const TrainingOptions options{.rows = 250, .batch = 100, .optimizer = task.optimizer};
   const Training training{fuse(training_epoch(task.model, options)), task.generate(250)};
+  cuda_host::device().cluster_blocks = 1;
   const auto program = started(*gpu(), training, persistent);
   EXPECT_NO_THROW(verify(*program, training.workload,
                          reference_trajectory(training.workload, training.data, 3)));
+}
+
+/// By more than one block can hold: the network that a cluster has and nothing smaller.
+TEST(EmulatedPersistentTraining, OfDisc7AndAQuarterOnAClusterIsVerified) {
+  const Task task = find_model("disc-7x1.25");
+  const TrainingOptions options{.rows = 130, .batch = 100, .optimizer = task.optimizer};
+  const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
+  EXPECT_EQ(plan_of(training.workload).team, cuda::TeamKind::cluster);
+  const auto program = started(*gpu(), training, persistent);
+  EXPECT_EQ(program->launches(), 1);
+  EXPECT_NO_THROW(verify(*program, training.workload,
+                         reference_trajectory(training.workload, training.data, 2)));
 }
 
 /// Larger than a multiprocessor's shared memory.
@@ -116,19 +101,19 @@ class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
 TEST_P(EmulatedPersistentOptimizer, IsVerifiedInWhateverPieces) {
   const Training odd = training();
   const Trajectory expected = reference_trajectory(odd.workload, odd.data, 3);
-  for (const int threads : {32, 64, 256, 512, -32, -64}) {
-    cuda_host::reset(static_cast<std::uint64_t>(std::abs(threads)));
-    cuda_host::device().threads = std::abs(threads);
-    if (threads < 0) {
-      leave_no_shared_memory();
-    }
+  for (const Crew& crew :
+       {Crew{.threads = 32}, Crew{.threads = 256}, one_block, cluster_of(2, 32), cluster_of(2, 512),
+        cluster_of(4, 64), cluster_of(8, 32), cluster_of(8, 256), all_blocks}) {
+    SCOPED_TRACE(testing::PrintToString(crew));
+    cuda_host::reset(static_cast<std::uint64_t>(crew.threads) + crew.blocks);
+    ASSERT_TRUE(leave_room_for(crew, odd.workload));
     const auto program = started(*gpu(), odd, persistent);
     program->enqueue(0, 3);
-    EXPECT_NO_THROW(verify_state(*program, odd.workload, expected)) << threads;
+    EXPECT_NO_THROW(verify_state(*program, odd.workload, expected));
     restart(*program, odd.workload);
     program->enqueue(0, 1);
     program->enqueue(1, 2);
-    EXPECT_NO_THROW(verify_state(*program, odd.workload, expected)) << threads << " in parts";
+    EXPECT_NO_THROW(verify_state(*program, odd.workload, expected)) << "in parts";
   }
 }
 
@@ -136,11 +121,10 @@ TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
   const Training odd = training();
   CompileOptions options = persistent;
   options.keep_activations = true;
-  for (const bool on_chip : {true, false}) {
+  for (const Crew& crew : {one_block, cluster_of(4, 64), all_blocks}) {
+    SCOPED_TRACE(testing::PrintToString(crew));
     cuda_host::reset();
-    if (!on_chip) {
-      leave_no_shared_memory();
-    }
+    ASSERT_TRUE(leave_room_for(crew, odd.workload));
     const auto program = gpu()->compile(odd.workload, options);
     set_data(*program, odd.workload, odd.data);
     Reference reference(odd.workload);
@@ -154,23 +138,35 @@ TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
 /// What threads do first, and when copies come in, changes no bit.
 TEST_P(EmulatedPersistentOptimizer, RepeatsToTheBit) {
   const Training odd = training();
-  std::vector<std::vector<double>> results;
-  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
-    cuda_host::reset(seed);
-    if (seed > 2) {
-      leave_no_shared_memory();
+  for (const Crew& crew : {one_block, cluster_of(8, 64), all_blocks}) {
+    std::vector<std::vector<double>> results;
+    for (const std::uint64_t seed : {1U, 2U}) {
+      cuda_host::reset(seed);
+      ASSERT_TRUE(leave_room_for(crew, odd.workload));
+      const auto program = started(*gpu(), odd, persistent);
+      program->enqueue(0, 3);
+      std::vector<double> all = download(*program, odd.workload, find(odd.workload, "loss"));
+      for (const Id id : tensors_of(odd.workload, Role::parameter)) {
+        const std::vector<double> values = download(*program, odd.workload, id);
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      results.push_back(all);
     }
-    const auto program = started(*gpu(), odd, persistent);
-    program->enqueue(0, 3);
-    std::vector<double> all = download(*program, odd.workload, find(odd.workload, "loss"));
-    for (const Id id : tensors_of(odd.workload, Role::parameter)) {
-      const std::vector<double> values = download(*program, odd.workload, id);
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    results.push_back(all);
+    EXPECT_EQ(results[0], results[1]) << testing::PrintToString(crew);
   }
-  EXPECT_EQ(results[0], results[1]);
-  EXPECT_EQ(results[2], results[3]) << "on all multiprocessors";
+}
+
+/// Fewer rows than blocks, in the last batch: some have none.
+TEST(EmulatedPersistentCluster, TrainsBatchesOfFewerRowsThanBlocks) {
+  const Model model = mlp("odd", {3, 6, 2}, Activation::relu);
+  const Training training{
+      fuse(training_epoch(model, {.rows = 53, .batch = 50, .optimizer = SgdOptions{}})),
+      uniform_rows({3}, 53, 2)};
+  ASSERT_TRUE(leave_room_for(cluster_of(8, 64), training.workload));
+  const auto program = started(*gpu(), training, persistent);
+  program->enqueue(0, 2);
+  EXPECT_NO_THROW(verify_state(*program, training.workload,
+                               reference_trajectory(training.workload, training.data, 2)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Values(0, 1, 2),
@@ -213,64 +209,6 @@ TEST(EmulatedPersistentProgram, HasActivationsOnlyWhereTheyAreKept) {
   const auto program = started(*gpu(), odd, persistent);
   const Id logits = dense_training(odd.workload).front().loss.logits;
   EXPECT_THROW(download(*program, odd.workload, logits), std::invalid_argument);
-}
-
-// ---- what it refuses, and what it does with less memory
-// -----------------------------------------------------------------------------------
-
-TEST(EmulatedPersistentLimit, IsToldInKilobytes) {
-  const Task task = find_model("disc-8");
-  const Workload workload =
-      fuse(training_epoch(task.model, {.rows = 100, .batch = 100, .optimizer = task.optimizer}));
-  cuda_host::device().cache_bytes = 512 << 10U;
-  EXPECT_THAT(refusal(workload),
-              testing::MatchesRegex("one kernel for the whole order needs [0-9]+ KB for this "
-                                    "network at batch 100; a block of this GPU has 227 KB of "
-                                    "shared memory, and all blocks half of 512 KB of cache"));
-}
-
-/// With less shared memory the phases of a step overlap less, and then it does not fit.
-TEST(EmulatedPersistentLimit, TakesTheOtherOrderOfPhasesBeforeItRefuses) {
-  const Training odd = odd_training(SgdOptions{});
-  const Trajectory expected = reference_trajectory(odd.workload, odd.data, 3);
-  int ran = 0;
-  bool refused = false;
-  for (std::size_t bytes = std::size_t{16} << 10U; bytes > 1024 && !refused; bytes -= 256) {
-    cuda_host::reset(bytes);
-    cuda_host::device().shared_bytes = bytes;
-    cuda_host::device().cache_bytes = 0;
-    refused = !refusal(odd.workload).empty();
-    if (!refused && ran++ % 8 == 0) {
-      const auto program = started(*gpu(), odd, persistent);
-      program->enqueue(0, 3);
-      EXPECT_NO_THROW(verify_state(*program, odd.workload, expected)) << bytes;
-    }
-  }
-  EXPECT_GT(ran, 0);
-  EXPECT_TRUE(refused);
-}
-
-TEST(EmulatedPersistentLimit, OfOtherOptionsAndNetworksIsTold) {
-  const Workload workload = odd_training(SgdOptions{}).workload;
-  const auto with = [](auto change) {
-    CompileOptions options = persistent;
-    change(options);
-    return options;
-  };
-  EXPECT_EQ(refusal(workload), "");
-  EXPECT_THAT(refusal(workload, with([](auto& o) { o.precision = Precision::tf32; })),
-              HasSubstr("computes in f32 alone, not in tf32"));
-  EXPECT_THAT(refusal(workload, with([](auto& o) { o.placement = Placement::pinned; })),
-              HasSubstr("must be resident"));
-  EXPECT_THAT(refusal(workload, with([](auto& o) { o.loss_every_step = true; })),
-              HasSubstr("shows its losses at its end"));
-  EXPECT_THAT(refusal(fuse(training_epoch(residual_model(),
-                                          {.rows = 5, .batch = 5, .optimizer = SgdOptions{}}))),
-              HasSubstr("takes networks of Linear layers alone"));
-  const std::vector<std::int64_t> widths(14, 3);
-  EXPECT_THAT(refusal(fuse(training_epoch(mlp("deep", widths, Activation::relu),
-                                          {.rows = 5, .batch = 5, .optimizer = SgdOptions{}}))),
-              HasSubstr("takes at most 12 layers, not 13"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks run one at a time, so __shared__ variables are static ones of functions: the program's own
-// table of symbols knows them by their functions' namespaces, those of templates as well.
+// But for a cluster's, blocks run one at a time, so __shared__ variables are static ones of
+// functions: the program's own table of symbols knows them by their functions' namespaces, those of
+// templates as well.
 #include "shared_memory.h"
 
 #include <elf.h>
@@ -11,10 +12,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
+
+#include "block.h"
 
 extern "C" const char __ehdr_start[];  // NOLINT(bugprone-reserved-identifier): the linker's
 
@@ -89,14 +94,22 @@ struct DynamicMemory {
       begin = std::malloc(wanted);  // at multiples of 16
       bytes = wanted;
     }
+    fill();
+  }
+  void fill() const {
     if (bytes > 0) {
       std::memset(begin, 0xff, bytes);
     }
   }
+  [[nodiscard]] bool holds(const void* address) const {
+    return std::less_equal<>()(begin, address) &&
+           std::less<>()(address, static_cast<const char*>(begin) + bytes);
+  }
 };
-DynamicMemory& dynamic_memory() {
-  static DynamicMemory only;
-  return only;
+/// Of each block that runs at once; they stay where they are.
+std::deque<DynamicMemory>& dynamic_memories() {
+  static std::deque<DynamicMemory> all(1);
+  return all;
 }
 
 /// A sanitizer may count redzones to a variable.
@@ -111,11 +124,35 @@ __attribute__((no_sanitize("address", "undefined"))) void spoil_variables() {
 
 }  // namespace
 
-void spoil_shared_memory(unsigned dynamic_bytes) {
+void spoil_shared_memory(unsigned dynamic_bytes, unsigned blocks) {
   spoil_variables();
-  dynamic_memory().spoil(dynamic_bytes);
+  dynamic_memories().resize(blocks);
+  for (DynamicMemory& memory : dynamic_memories()) {
+    memory.spoil(dynamic_bytes);
+  }
 }
 
-void* dynamic_shared() { return dynamic_memory().begin; }
+void spoil_block(unsigned block) { dynamic_memories().at(block).fill(); }
+
+void* dynamic_shared() { return dynamic_memories().at(cluster_rank()).begin; }
+
+void* dynamic_shared_of(void* of, unsigned block, unsigned other) {
+  const DynamicMemory& from = dynamic_memories().at(block);
+  if (!from.holds(of)) {
+    return nullptr;
+  }
+  return static_cast<char*>(dynamic_memories().at(other).begin) +
+         (static_cast<char*>(of) - static_cast<char*>(from.begin));
+}
+
+bool is_shared_of_another(const void* address) {
+  const auto& memories = dynamic_memories();
+  for (std::size_t block = 0; block < memories.size(); ++block) {
+    if (block != cluster_rank() && memories[block].holds(address)) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace cuda_host

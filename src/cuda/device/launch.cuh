@@ -65,6 +65,81 @@ void launch_cooperative(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&
 /// Of all threads of a cooperative launch, which then see what any of them wrote.
 __device__ inline void grid_barrier() { cooperative_groups::this_grid().sync(); }
 
+/// Blocks that run at once on neighbouring multiprocessors and reach each other's shared memory: of
+/// compute capability 9.0 and later. Each call must stand where the code is made for those alone.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr bool has_clusters = true;
+/// Of all threads of the cluster, which then see what any of them wrote.
+__device__ inline void cluster_barrier() { cooperative_groups::this_cluster().sync(); }
+__device__ inline int cluster_rank() {
+  return static_cast<int>(cooperative_groups::this_cluster().block_rank());
+}
+/// The same place in the shared memory of the cluster's block `rank`.
+__device__ inline float* shared_of(float* own, int rank) {
+  return cooperative_groups::this_cluster().map_shared_rank(own, static_cast<unsigned>(rank));
+}
+#else
+constexpr bool has_clusters = false;
+__device__ inline void cluster_barrier() {}
+__device__ inline int cluster_rank() { return 0; }
+__device__ inline float* shared_of(float* own, int /*rank*/) { return own; }
+#endif
+
+/// A launch of one cluster that all blocks of the grid are.
+class ClusterLaunch {
+ public:
+  ClusterLaunch(Grid grid, cudaStream_t stream) {
+    attribute_.id = cudaLaunchAttributeClusterDimension;
+    attribute_.val.clusterDim.x = grid.blocks;
+    attribute_.val.clusterDim.y = 1;
+    attribute_.val.clusterDim.z = 1;
+    config_.gridDim = dim3(grid.blocks);
+    config_.blockDim = dim3(grid.threads);
+    config_.dynamicSmemBytes = grid.shared_bytes;
+    config_.stream = stream;
+    config_.attrs = &attribute_;
+    config_.numAttrs = 1;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+
+  [[nodiscard]] const cudaLaunchConfig_t* get() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute attribute_{};
+  cudaLaunchConfig_t config_{};
+};
+
+/// The grid is one cluster: at most as large as fits_cluster() says.
+template <class... P, class... A>
+void launch_cluster(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+  static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
+  std::tuple<P...> values(std::forward<A>(args)...);
+  const ClusterLaunch cluster(grid, stream);
+  std::apply(
+      [&](auto&... value) {
+        std::array<void*, sizeof...(P)> pointers{&value...};
+        CROSSOVER_CUDA_CHECK(cudaLaunchKernelExC(
+            cluster.get(), reinterpret_cast<const void*>(kernel), pointers.data()));
+      },
+      values);
+}
+
+/// Whether the device has room for the grid as one cluster. Throws as calls of CUDA do, but not
+/// where the answer is that it has no clusters, or none of that size.
+template <class... P>
+bool fits_cluster(void (*kernel)(P...), Grid grid) {
+  int clusters = 0;
+  const cudaError_t status = cudaOccupancyMaxActiveClusters(
+      &clusters, reinterpret_cast<const void*>(kernel), ClusterLaunch(grid, nullptr).get());
+  if (status == cudaErrorInvalidClusterSize || status == cudaErrorNotSupported) {
+    static_cast<void>(cudaGetLastError());  // not for whoever asks next
+    return false;
+  }
+  CROSSOVER_CUDA_CHECK(status);
+  return clusters > 0;
+}
+
 /// cudaSuccess where the program holds the kernel's code for the current device.
 template <class... P>
 cudaError_t find_code(void (*kernel)(P...)) {

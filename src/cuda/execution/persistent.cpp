@@ -2,6 +2,7 @@
 #include "persistent.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Arguments {
     const DenseStep& first = persistent_.dense.front();
     of.layers = static_cast<int>(first.layers.size());
     of.places = persistent_.places;
+    if (persistent_.team == TeamKind::cluster) {
+      of.memories_log2 = std::countr_zero(static_cast<unsigned>(persistent_.blocks));
+    }
     if (!persistent_.is_on_chip()) {
       of.workspace = running_.binding.address<float>(persistent_.workspace);
     }
@@ -107,7 +111,8 @@ class Arguments {
 Persistent::Persistent(const Running& running)
     : running_(running),
       arguments_(Arguments(running).made()),
-      shape_{.blocks = running.plan.persistent->blocks,
+      shape_{.team = running.plan.persistent->team,
+             .blocks = running.plan.persistent->blocks,
              .threads = running.plan.persistent->threads,
              .shared_bytes =
                  running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,

@@ -5,6 +5,9 @@
 // layers and one more to a step where memory allows it. Batches come in a step ahead, by
 // asynchronous copies that no thread waits for until the step's end.
 //
+// A cluster's blocks each take rows of the batch, with a copy of the parameters, and meet where the
+// gradients of the rows are added up: only there does anything pass between them.
+//
 // The same jobs can be done by all multiprocessors, on a workspace in the device's memory that the
 // L2 cache holds, with barriers of the whole grid: each takes a microsecond or so, which a larger
 // network's products outweigh.
@@ -19,7 +22,7 @@ namespace crossover::cuda {
 namespace persistent {
 namespace {
 
-/// Into a buffer; the caller waits for it.
+/// The rows that are this memory's, into a buffer; the caller waits for it.
 template <class Team>
 __device__ void load_batch(const PersistentArguments& of, float* shared, const OnChipRun& run,
                            int buffer) {
@@ -28,19 +31,24 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
   float* x = shared + first.x + buffer * of.places.inputs;
   auto* labels =
       reinterpret_cast<std::int32_t*>(shared + of.places.labels + buffer * of.places.labels_next);
-  const int batch = of.step[run.step].batch;
-  const float* rows = of.inputs + run.first_row * first.in;
-  for (int i = Team::thread(); i < batch * first.in; i += Team::threads()) {
-    Team::copy(x + i / first.in * next + i % first.in, rows + i);
+  const int rank = Team::rank();
+  const int log2 = Team::memories_log2(of);
+  const int rows = Block<Team>::rows_of(of.step[run.step].batch, rank, log2);
+  const float* inputs = of.inputs + run.first_row * first.in;
+  for (int i = Team::thread(); i < rows * first.in; i += Team::threads()) {
+    const int row = i / first.in;
+    const int column = i % first.in;
+    Team::copy(x + row * next + column, inputs + ((row << log2) + rank) * first.in + column);
   }
-  for (int b = Team::thread(); b < batch; b += Team::threads()) {
-    Team::copy(labels + b, of.labels + run.first_row + b);
+  for (int b = Team::thread(); b < rows; b += Team::threads()) {
+    Team::copy(labels + b, of.labels + run.first_row + (b << log2) + rank);
   }
   Team::commit_copies();
 }
 
 /// A matrix in the device's memory, and its place on the chip, in the one direction or the other.
-/// The way there also makes zeros of what it is filled up with to `room` rows of vectors.
+/// The way there, to each memory, also makes zeros of what it is filled up with to `room` rows of
+/// vectors; the way back is shared out.
 template <class Team>
 __device__ void bring(float* on_chip, const float* from, int rows, int room, int columns) {
   const int next = leading_dimension(columns);
@@ -51,9 +59,12 @@ __device__ void bring(float* on_chip, const float* from, int rows, int room, int
   }
 }
 template <class Team>
-__device__ void take(float* to, const float* on_chip, int rows, int columns) {
+__device__ void take(const PersistentArguments& of, float* to, const float* on_chip, int rows,
+                     int columns) {
   const int next = leading_dimension(columns);
-  for (int i = Team::thread(); i < rows * columns; i += Team::threads()) {
+  const int log2 = Team::memories_log2(of);
+  for (int i = (Team::thread() << log2) + Team::rank(); i < rows * columns;
+       i += Team::threads() << log2) {
     to[i] = on_chip[i / columns * next + i % columns];
   }
 }
@@ -79,9 +90,11 @@ __device__ void for_each_parameter(const PersistentArguments& of, float* shared,
   }
 }
 
-/// The factors of AdamW that depend on time, for all: by one lane, beside the first product.
-__device__ int factors(const Block& block, int taken) {
-  if (block.first_task(taken) == 0 && block.lane == 0) {
+/// The factors of AdamW that depend on time, for all that share a memory: by one lane, beside the
+/// first product.
+template <class Team>
+__device__ int factors(const Block<Team>& block, int taken) {
+  if (block.here.first_task(taken) == 0 && block.lane == 0) {
     const PersistentArguments& of = block.of;
     AdamWFactors<float> f = of.adamw;
     set_time(f, of.clock, *of.time + static_cast<int>(block.run - of.first) + 1);
@@ -91,8 +104,8 @@ __device__ int factors(const Block& block, int taken) {
   return 1;
 }
 
-template <int rows, bool keep>
-__device__ int product(const Block& block, const Job& job, int taken) {
+template <int rows, bool keep, class Team>
+__device__ int product(const Block<Team>& block, const Job& job, int taken) {
   const PersistentLayer& layer = block.of.layer[job.layer];
   switch (job.kind) {
     case Job::Kind::forward:
@@ -104,8 +117,8 @@ __device__ int product(const Block& block, const Job& job, int taken) {
   }
 }
 
-template <bool keep>
-__device__ int do_job(const Block& block, const Job& job, int taken) {
+template <bool keep, class Team>
+__device__ int do_job(const Block<Team>& block, const Job& job, int taken) {
   switch (job.kind) {
     case Job::Kind::factors:
       return factors(block, taken);
@@ -113,6 +126,11 @@ __device__ int do_job(const Block& block, const Job& job, int taken) {
       return loss<keep>(block, taken);
     case Job::Kind::mean_loss:
       return mean_loss(block, taken);
+    case Job::Kind::update:
+      if constexpr (Team::is_spread) {
+        return add_up<keep>(block, taken);
+      }
+      return 0;
     case Job::Kind::dbias:
       return bias_gradient<keep>(block, block.of.layer[job.layer], job, taken);
     default:
@@ -128,11 +146,19 @@ __device__ int do_job(const Block& block, const Job& job, int taken) {
   }
 }
 
-/// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers:
-/// without the one, ptxas spills for generations before 90 to leave room for two.
+template <class Team>
+__device__ Warps warps_here() {
+  return {Team::threads() / warp_threads, Team::thread() / warp_threads};
+}
+template <class Team>
+__device__ Warps warps_of_all(const PersistentArguments& of) {
+  const Warps here = warps_here<Team>();
+  const int log2 = Team::memories_log2(of);
+  return {here.count << log2, (here.number << log2) + Team::rank()};
+}
+
 template <class Team, bool keep>
-__global__ void __launch_bounds__(512, 1)
-    train_kernel(const __grid_constant__ PersistentArguments of) {
+__device__ void train(const PersistentArguments& of) {
   float* shared = Team::memory(of);
   for_each_parameter(of, shared,
                      [](const float* from, float* on_chip, int rows, int room, int columns) {
@@ -141,6 +167,11 @@ __global__ void __launch_bounds__(512, 1)
   // What the batches' rows are filled up with is never written again.
   for (int i = Team::thread(); i < 2 * of.places.inputs; i += Team::threads()) {
     shared[of.layer[0].on_chip.x + i] = 0;
+  }
+  if constexpr (Team::is_spread) {  // nor of the gradients'
+    for (int i = Team::thread(); i < of.places.parameters; i += Team::threads()) {
+      shared[of.places.gradients + i] = 0;
+    }
   }
   Team::barrier();
   OnChipRun now = of.order[of.first];
@@ -152,23 +183,25 @@ __global__ void __launch_bounds__(512, 1)
     const bool another = run + 1 < of.end;
     const OnChipRun next = of.order[another ? run + 1 : run];
     const int step = static_cast<int>(now.step);
-    const Block block{of,
-                      shared,
-                      Team::threads() / warp_threads,
-                      Team::thread() / warp_threads,
-                      Team::thread() % warp_threads,
-                      run,
-                      step,
-                      of.step[step].batch,
-                      buffer};
+    const Block<Team> block{of,
+                            shared,
+                            warps_here<Team>(),
+                            warps_of_all<Team>(of),
+                            Team::thread() % warp_threads,
+                            Team::rank(),
+                            Team::memories_log2(of),
+                            run,
+                            step,
+                            of.step[step].batch,
+                            buffer};
     int taken = 0;
     for (int j = 0; j < of.step[step].jobs; ++j) {
       const Job job = of.step[step].job[j];
-      if (job.kind == Job::Kind::barrier) {
+      if (job.kind == Job::Kind::barrier || job.kind == Job::Kind::exchange) {
         if (j + 1 == of.step[step].jobs) {
           Team::wait_for_copies();  // each thread for its own, before all go on
         }
-        Team::barrier();
+        job.kind == Job::Kind::barrier ? Team::barrier() : Team::barrier_of_all();
         taken = 0;
       } else if (job.kind == Job::Kind::load) {
         if (another) {
@@ -182,41 +215,73 @@ __global__ void __launch_bounds__(512, 1)
     buffer = 1 - buffer;
   }
   for_each_parameter(of, shared,
-                     [](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
-                       take<Team>(to, on_chip, rows, columns);
+                     [&](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
+                       take<Team>(of, to, on_chip, rows, columns);
                      });
-  if (of.places.states > 0 && Team::thread() == 0) {
+  if (of.places.states > 0 && Team::thread() == 0 && Team::rank() == 0) {
     *of.time += static_cast<std::int32_t>(of.end - of.first);
   }
 }
 
-/// Calls part(the kernel of that shape, whether it is launched cooperatively).
+/// One block of at most 512 threads to a multiprocessor, so that each may have 128 registers:
+/// without the one, ptxas spills for generations before 90 to leave room for two.
+template <class Team, bool keep>
+__global__ void __launch_bounds__(512, 1)
+    train_kernel(const __grid_constant__ PersistentArguments of) {
+  if constexpr (Team::exists) {
+    train<Team, keep>(of);
+  }
+}
+
+/// Calls part(the kernel of that shape).
 template <class Part>
 void with_kernel(const TrainingShape& shape, const Part& part) {
-  if (shape.blocks > 1) {
-    part(shape.keep ? train_kernel<WholeGrid, true> : train_kernel<WholeGrid, false>, true);
-  } else {
-    part(shape.keep ? train_kernel<OneBlock, true> : train_kernel<OneBlock, false>, false);
+  switch (shape.team) {
+    case TeamKind::block:
+      return part(shape.keep ? train_kernel<OneBlock, true> : train_kernel<OneBlock, false>);
+    case TeamKind::cluster:
+      return part(shape.keep ? train_kernel<Cluster, true> : train_kernel<Cluster, false>);
+    case TeamKind::grid:
+      return part(shape.keep ? train_kernel<WholeGrid, true> : train_kernel<WholeGrid, false>);
   }
+}
+
+Grid grid_of(const TrainingShape& shape) {
+  return {static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads),
+          static_cast<unsigned>(shape.shared_bytes)};
 }
 
 }  // namespace
 }  // namespace persistent
 
 void prepare_training(const TrainingShape& shape) {
-  persistent::with_kernel(shape, [&](auto* kernel, bool /*cooperative*/) {
+  persistent::with_kernel(shape, [&](auto* kernel) {
     allow_shared_bytes(kernel, static_cast<unsigned>(shape.shared_bytes));
   });
 }
 
+bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes) {
+  const TrainingShape shape{.team = TeamKind::cluster,
+                            .blocks = blocks,
+                            .threads = threads,
+                            .shared_bytes = shared_bytes};
+  prepare_training(shape);
+  bool fits = false;
+  persistent::with_kernel(
+      shape, [&](auto* kernel) { fits = fits_cluster(kernel, persistent::grid_of(shape)); });
+  return fits;
+}
+
 void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape) {
-  const Grid grid{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads),
-                  static_cast<unsigned>(shape.shared_bytes)};
-  persistent::with_kernel(shape, [&](auto* kernel, bool cooperative) {
-    if (cooperative) {
-      launch_cooperative(kernel, grid, stream, arguments);
-    } else {
-      launch(kernel, grid, stream, arguments);
+  const Grid grid = persistent::grid_of(shape);
+  persistent::with_kernel(shape, [&](auto* kernel) {
+    switch (shape.team) {
+      case TeamKind::block:
+        return launch(kernel, grid, stream, arguments);
+      case TeamKind::cluster:
+        return launch_cluster(kernel, grid, stream, arguments);
+      case TeamKind::grid:
+        return launch_cooperative(kernel, grid, stream, arguments);
     }
   });
 }

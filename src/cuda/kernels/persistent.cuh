@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel that trains a small network for many runs: one block of threads, with parameters,
-// optimizer states, activations and gradients in shared memory from the first run to the last; or
-// as many blocks as there are multiprocessors, with all of it in a workspace.
+// One kernel that trains a small network for many runs: one block of threads or a cluster, with
+// parameters, optimizer states, activations and gradients in shared memory from the first run to
+// the last; or as many blocks as there are multiprocessors, with all of it in a workspace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,7 +40,8 @@ struct PersistentArguments {
   OnChipStep step[most_on_chip_steps];
   float loss_factor[most_on_chip_steps] = {};  // scale / batch
   OnChipPlaces places;
-  float* workspace = nullptr;  // null: in shared memory
+  float* workspace = nullptr;  // of a grid
+  int memories_log2 = 0;       // of a cluster: two to which power blocks it has
   int layers = 0;
   const OnChipRun* order = nullptr;
   std::int64_t first = 0, end = 0;       // positions of the order
@@ -56,6 +57,7 @@ static_assert(sizeof(PersistentArguments) <= 4096, "what a kernel's parameters h
 
 /// How a kernel is launched.
 struct TrainingShape {
+  TeamKind team = TeamKind::block;
   int blocks = 1, threads = 0;
   std::int64_t shared_bytes = 0;
   bool keep = false;  ///< another kernel from the same source, which also writes what
@@ -65,7 +67,10 @@ struct TrainingShape {
 /// Must have been called before train() with the same shape.
 void prepare_training(const TrainingShape& shape);
 
-/// Several blocks need a workspace.
+/// Of that size and with that much shared memory in each block, whether the device runs clusters.
+bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes);
+
+/// A grid needs a workspace, a cluster its memories_log2.
 void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape);
 
 }  // namespace crossover::cuda

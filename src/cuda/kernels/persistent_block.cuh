@@ -19,26 +19,51 @@ constexpr int tile_columns = 4;
 
 inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-/// A step as one warp sees it.
+/// Warps that share out the tasks of jobs: how many, and which of them this is.
+struct Warps {
+  int count, number;
+
+  /// Of this warp in a job before which `taken` warp tasks were handed out since the barrier: so
+  /// small jobs between two barriers meet different warps.
+  __device__ int first_task(int taken) const { return (number - taken) & (count - 1); }
+};
+
+/// A step as one warp sees it. Row b of the batch lies in memory b % memories of the team's
+/// (persistent_team.cuh) as its row b / memories.
+template <class Team>
 struct Block {
   const PersistentArguments& of;
-  float* shared;
-  int warps, warp, lane;
+  float* shared;  ///< the own memory
+  Warps here;     ///< that share it
+  Warps all;
+  int lane;
+  int rank, memories_log2;
   std::int64_t run;
   int step, batch;
   int buffer;  // of the two that batches come in by turns
 
-  /// A layer's input. The first layer's is the batch.
-  __device__ const float* x(const OnChipLayer& layer, int number) const {
-    return shared + layer.x + (number == 0 ? buffer * of.places.inputs : 0);
+  /// Of the batch in the own memory.
+  __device__ int rows() const { return rows_of(batch, rank, memories_log2); }
+  /// The row of the batch that is row `at` here.
+  __device__ int row_of(int at) const { return (at << memories_log2) | rank; }
+  __device__ const float* memory_of_row(int b) const {
+    return Team::memory_of(shared, b & ((1 << memories_log2) - 1));
+  }
+  /// Which row of its memory it is.
+  __device__ int place_of_row(int b) const { return b >> memories_log2; }
+
+  /// Where a layer's input is in each memory. The first layer's is the batch.
+  __device__ int x(const OnChipLayer& layer, int number) const {
+    return layer.x + (number == 0 ? buffer * of.places.inputs : 0);
   }
   __device__ const std::int32_t* labels() const {
     return reinterpret_cast<const std::int32_t*>(shared + of.places.labels +
                                                  buffer * of.places.labels_next);
   }
-  /// Of the warp in a job before which `taken` warp tasks were handed out since the barrier: so
-  /// small jobs between two barriers meet different warps.
-  __device__ int first_task(int taken) const { return (warp - taken) & (warps - 1); }
+
+  static __device__ int rows_of(int batch, int rank, int memories_log2) {
+    return (batch + (1 << memories_log2) - 1 - rank) >> memories_log2;
+  }
 };
 
 /// The part of a tile of results that a lane has in a task: with `lanes` to a tile, the terms

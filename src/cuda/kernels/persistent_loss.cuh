@@ -9,17 +9,18 @@
 namespace crossover::cuda::persistent {
 
 /// Each row's loss, and the gradient of its logits, by one thread.
-template <bool keep>
-__device__ int loss(const Block& block, int taken) {
+template <bool keep, class Team>
+__device__ int loss(const Block<Team>& block, int taken) {
   const PersistentArguments& of = block.of;
   const OnChipLayer& last = of.layer[of.layers - 1].on_chip;
   const int classes = last.out;
   const int next = leading_dimension(classes);
   const float factor = of.loss_factor[block.step];
-  const int tasks = ceil_div(block.batch, warp_threads);
-  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+  const int rows = block.rows();
+  const int tasks = ceil_div(rows, warp_threads);
+  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
     const int row = task * warp_threads + block.lane;
-    if (row >= block.batch) {
+    if (row >= rows) {
       continue;
     }
     const float* logits = block.shared + last.y + row * next;
@@ -45,7 +46,7 @@ __device__ int loss(const Block& block, int taken) {
     }
     if (keep) {
       float* kept =
-          of.kept[block.step][of.layers - 1].dy + static_cast<std::int64_t>(row) * classes;
+          of.kept[block.step][of.layers - 1].dy + std::int64_t{block.row_of(row)} * classes;
       for (int c = 0; c < classes; ++c) {
         kept[c] = gradient[c];
       }
@@ -59,11 +60,13 @@ __device__ int loss(const Block& block, int taken) {
 }
 
 /// By one warp, in double.
-inline __device__ int mean_loss(const Block& block, int taken) {
-  if (block.first_task(taken) == 0) {
+template <class Team>
+__device__ int mean_loss(const Block<Team>& block, int taken) {
+  if (block.all.first_task(taken) == 0) {
     double sum = 0;
     for (int row = block.lane; row < block.batch; row += warp_threads) {
-      sum += static_cast<double>(block.shared[block.of.places.row_losses + row]);
+      const float* losses = block.memory_of_row(row) + block.of.places.row_losses;
+      sum += static_cast<double>(losses[block.place_of_row(row)]);
     }
     for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
       sum += __shfl_down_sync(all_lanes, sum, apart);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products in shared memory, for the training kernel. All return how many warp tasks they
-// were.
+// were, and keep to the rows of the batch in the own memory.
 #pragma once
 
 #include "persistent_block.cuh"
@@ -12,13 +12,13 @@ namespace crossover::cuda::persistent {
 /// the derivative of the activation that made x. Both sum along the rows of their first factor.
 /// A thread's rows lie row_tiles apart, so that its neighbours read neighbouring rows, from
 /// different banks; the lanes of a warp that share columns read the same vectors of w at once.
-template <int rows, bool backward, bool keep>
-__device__ int row_product(const Block& block, const PersistentLayer& of, const Job& job,
+template <int rows, bool backward, bool keep, class Team>
+__device__ int row_product(const Block<Team>& block, const PersistentLayer& of, const Job& job,
                            int taken) {
   const OnChipLayer& layer = of.on_chip;
   const int columns = backward ? layer.in : layer.out;
   const int terms = backward ? layer.out : layer.in;
-  const float* x = block.x(layer, job.layer);
+  const float* x = block.shared + block.x(layer, job.layer);
   const float* a = backward ? block.shared + layer.dy : x;
   const float* w = block.shared + layer.w;
   float* result = block.shared + (backward ? layer.dx : layer.y);
@@ -26,10 +26,11 @@ __device__ int row_product(const Block& block, const PersistentLayer& of, const 
   const int w_next = leading_dimension(layer.in);
   const int result_next = leading_dimension(columns);
   const int lanes = job.lanes;
-  const int row_tiles = ceil_div(block.batch, rows);
+  const int own_rows = block.rows();
+  const int row_tiles = ceil_div(own_rows, rows);
   const int tiles = row_tiles * ceil_div(columns, tile_columns);
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int column = share.tile / row_tiles * tile_columns;
     const int row = share.tile % row_tiles;
@@ -60,7 +61,7 @@ __device__ int row_product(const Block& block, const PersistentLayer& of, const 
     CROSSOVER_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int at = row + r * row_tiles;
-      if (!share.exists || at >= block.batch || !ends_with(r, share.part, lanes)) {
+      if (!share.exists || at >= own_rows || !ends_with(r, share.part, lanes)) {
         continue;
       }
       float4 v = sum[r];
@@ -81,7 +82,7 @@ __device__ int row_product(const Block& block, const PersistentLayer& of, const 
       if (keep) {
         float* kept = backward ? block.of.kept[block.step][job.layer - 1].dy
                                : block.of.kept[block.step][job.layer].y;
-        keep4(kept + static_cast<std::int64_t>(at) * columns, column, columns, v);
+        keep4(kept + std::int64_t{block.row_of(at)} * columns, column, columns, v);
       }
     }
   }
@@ -89,25 +90,26 @@ __device__ int row_product(const Block& block, const PersistentLayer& of, const 
 }
 
 /// The gradient of a layer's weights, dyT x, and their update. Sums over the rows of both factors.
-template <int rows, bool keep>
-__device__ int weight_gradient(const Block& block, const PersistentLayer& of, const Job& job,
+template <int rows, bool keep, class Team>
+__device__ int weight_gradient(const Block<Team>& block, const PersistentLayer& of, const Job& job,
                                int taken) {
   const OnChipLayer& layer = of.on_chip;
-  const float* x = block.x(layer, job.layer);
+  const float* x = block.shared + block.x(layer, job.layer);
   const float* dy = block.shared + layer.dy;
+  const int own_rows = block.rows();
   const int x_next = leading_dimension(layer.in);
   const int dy_next = leading_dimension(layer.out);
   const int lanes = job.lanes;
   const int column_tiles = ceil_div(layer.in, tile_columns);
   const int tiles = ceil_div(layer.out, rows) * column_tiles;
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater updater(block, of.keep_w);
-  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+  const Updater<Team> updater(block, of.keep_w);
+  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int out = share.tile / column_tiles * rows;
     const int in = share.tile % column_tiles * tile_columns;
     float4 sum[rows] = {};
-    for (int b = share.part; b < block.batch; b += lanes) {
+    for (int b = share.part; b < own_rows; b += lanes) {
       const float4 right = load4(x + b * x_next + in);
       const float* left = dy + b * dy_next + out;
       if constexpr (rows == 4) {
@@ -127,8 +129,8 @@ __device__ int weight_gradient(const Block& block, const PersistentLayer& of, co
     CROSSOVER_UNROLL
     for (int r = 0; r < rows; ++r) {
       if (share.exists && out + r < layer.out && ends_with(r, share.part, lanes)) {
-        updater.update(layer.w + (out + r) * x_next + in, sum[r], layer.in - in);
-        if (keep && block.of.kept[block.step][job.layer].dw != nullptr) {
+        updater.take(layer.w + (out + r) * x_next + in, sum[r], layer.in - in);
+        if (keep && !Team::is_spread && block.of.kept[block.step][job.layer].dw != nullptr) {
           keep4(block.of.kept[block.step][job.layer].dw +
                     static_cast<std::int64_t>(out + r) * layer.in,
                 in, layer.in, sum[r]);
@@ -140,27 +142,28 @@ __device__ int weight_gradient(const Block& block, const PersistentLayer& of, co
 }
 
 /// The gradient of a layer's bias, the column sums of dy, and the bias's update.
-template <bool keep>
-__device__ int bias_gradient(const Block& block, const PersistentLayer& of, const Job& job,
+template <bool keep, class Team>
+__device__ int bias_gradient(const Block<Team>& block, const PersistentLayer& of, const Job& job,
                              int taken) {
   const OnChipLayer& layer = of.on_chip;
   const float* dy = block.shared + layer.dy;
+  const int own_rows = block.rows();
   const int dy_next = leading_dimension(layer.out);
   const int lanes = job.lanes;
   const int tiles = ceil_div(layer.out, tile_columns);
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater updater(block, of.keep_bias);
-  for (int task = block.first_task(taken); task < tasks; task += block.warps) {
+  const Updater<Team> updater(block, of.keep_bias);
+  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int column = share.tile * tile_columns;
     float4 sum[1] = {};
-    for (int b = share.part; b < block.batch; b += lanes) {
+    for (int b = share.part; b < own_rows; b += lanes) {
       add_product(sum[0], 1.0F, load4(dy + b * dy_next + column));
     }
     sum_over_lanes(sum, lanes);
     if (share.exists && share.part == 0) {
-      updater.update(layer.bias + column, sum[0], layer.out - column);
-      if (keep && block.of.kept[block.step][job.layer].dbias != nullptr) {
+      updater.take(layer.bias + column, sum[0], layer.out - column);
+      if (keep && !Team::is_spread && block.of.kept[block.step][job.layer].dbias != nullptr) {
         keep4(block.of.kept[block.step][job.layer].dbias, column, layer.out, sum[0]);
       }
     }

@@ -6,13 +6,15 @@
 
 namespace crossover::cuda::persistent {
 
-/// Updates the parameters of one tensor as soon as somebody has a gradient of some of them. The
-/// gradient itself is stored nowhere.
+/// Updates parameters as soon as somebody has a gradient of some of them. Where the rows of a batch
+/// are spread over several memories, that is a part of it, which is stored until add_up().
+template <class Team>
 class Updater {
  public:
-  __device__ Updater(const Block& block, float keep)
+  __device__ Updater(const Block<Team>& block, float keep)
       : shared_(block.shared),
         states_(block.of.places.states),
+        gradients_(block.of.places.gradients),
         learning_rate_(block.of.learning_rate),
         factors_(block.of.adamw) {
     if (states_ > 0) {
@@ -22,7 +24,18 @@ class Updater {
     }
   }
 
-  /// At most `count` of the four parameters that begin at `at`: what is beyond must stay zero.
+  /// The gradient of at most `count` of the four parameters that begin at `at`.
+  __device__ void take(int at, const float4& gradient, int count) const {
+    if constexpr (Team::is_spread) {
+      store4(shared_ + gradients_ + at,
+             {gradient.x, count > 1 ? gradient.y : 0.0F, count > 2 ? gradient.z : 0.0F,
+              count > 3 ? gradient.w : 0.0F});
+    } else {
+      update(at, gradient, count);
+    }
+  }
+
+  /// What is beyond `count` must stay zero.
   __device__ void update(int at, const float4& gradient, int count) const {
     const float g[tile_columns] = {gradient.x, gradient.y, gradient.z, gradient.w};
     const float4 before = load4(shared_ + at);
@@ -45,9 +58,76 @@ class Updater {
 
  private:
   float* shared_;
-  int states_;
+  int states_, gradients_;
   float learning_rate_;
   AdamWFactors<float> factors_;
 };
+
+/// The layer that has a parameter's place.
+inline __device__ int layer_of(const PersistentArguments& of, int at) {
+  int layer = 0;
+  while (layer + 1 < of.layers && of.layer[layer + 1].on_chip.w <= at) {
+    ++layer;
+  }
+  return layer;
+}
+
+/// A vector of gradients to where the step's are kept.
+inline __device__ void keep_gradient(const PersistentArguments& of, int step, int layer, int at,
+                                     const float4& gradient) {
+  const OnChipLayer& place = of.layer[layer].on_chip;
+  const KeptLayer& kept = of.kept[step][layer];
+  if (kept.dw == nullptr) {
+    return;
+  }
+  if (at >= place.bias) {
+    keep4(kept.dbias, at - place.bias, place.out, gradient);
+    return;
+  }
+  const int next = leading_dimension(place.in);
+  const int row = (at - place.w) / next;
+  if (row < place.out) {
+    keep4(kept.dw + std::int64_t{row} * place.in, (at - place.w) % next, place.in, gradient);
+  }
+}
+
+/// Of a team with several memories: a vector of parameters belongs to one thread, which adds up the
+/// parts of its gradient, updates it, and gives it to all. Neighbours read and write vectors that
+/// lie together. What tensors are filled up with has gradients of zero, and stays so.
+template <bool keep, class Team>
+__device__ int add_up(const Block<Team>& block, int taken) {
+  const PersistentArguments& of = block.of;
+  const int memories = 1 << block.memories_log2;
+  const int vectors = of.places.parameters / tile_columns;
+  const int tasks = ceil_div(vectors, warp_threads);
+  const auto there = [&](int i) {  // each begins with itself, and has another one next
+    return Team::memory_of(block.shared, (block.rank + i) & (memories - 1));
+  };
+  for (int task = block.all.first_task(taken); task < tasks; task += block.all.count) {
+    const int at = (task * warp_threads + block.lane) * tile_columns;
+    if (at >= of.places.parameters) {
+      continue;
+    }
+    float4 sum = load4(block.shared + of.places.gradients + at);
+    for (int i = 1; i < memories; ++i) {
+      add_product(sum, 1.0F, load4(there(i) + of.places.gradients + at));
+    }
+    const int layer = layer_of(of, at);
+    const PersistentLayer& its = of.layer[layer];
+    Updater<Team>(block, at >= its.on_chip.bias ? its.keep_bias : its.keep_w)
+        .update(at, sum, tile_columns);
+    for (int state = 0; state < (of.places.states > 0 ? 3 : 1); ++state) {
+      const int place = at + state * of.places.states;
+      const float4 v = load4(block.shared + place);
+      for (int i = 1; i < memories; ++i) {
+        store4(there(i) + place, v);
+      }
+    }
+    if (keep) {
+      keep_gradient(of, block.step, layer, at, sum);
+    }
+  }
+  return tasks;
+}
 
 }  // namespace crossover::cuda::persistent

@@ -38,12 +38,9 @@ void require(std::size_t count, std::size_t most, const std::string& what) {
 /// The jobs of a step as the kernel takes them, and about how long they take.
 double write(OnChipStep& step, Phases phases, const std::vector<OnChipLayer>& layers,
              const Team& team) {
-  // Of a block's, and of all blocks' by way of the L2 cache.
-  const double cycles_of_barrier = team.is_on_chip() ? 20 + 2 * team.warps : 2000;
   double cycles = 0;
   for (std::vector<Job>& phase : phases) {
-    cycles += split(phase, layers, step.batch, team) + cycles_of_barrier;
-    phase.push_back({.kind = Kind::barrier});
+    cycles += split(phase, layers, step.batch, team);
     require(static_cast<std::size_t>(step.jobs) + phase.size(), most_jobs, "pieces of a step");
     for (const Job& job : phase) {
       step.job[step.jobs++] = job;
@@ -52,25 +49,51 @@ double write(OnChipStep& step, Phases phases, const std::vector<OnChipLayer>& la
   return cycles;
 }
 
-/// Sets steps and threads: as many as make the first step, which is most of an epoch, the fastest.
-void choose_threads(PersistentPlan& plan, const Phases& phases, int most_threads) {
+/// A plan, and about how long its first step takes, which is most of an epoch.
+struct Candidate {
+  PersistentPlan plan;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+/// What does not depend on who trains.
+struct TrainedSteps {
+  const std::vector<DenseStep>& dense;
+  std::int64_t batch = 0;  ///< the largest
+  bool adamw = false;
+  int most_threads = 0;
+
+  [[nodiscard]] const std::vector<DenseLayer>& layers() const { return dense.front().layers; }
+};
+
+/// With steps and as many threads as make it the fastest.
+Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Phasing phasing) {
   constexpr int warp = 32;
-  double least = std::numeric_limits<double>::infinity();
-  for (int warps = 1; warps * warp <= most_threads; warps *= 2) {
+  Team team{.kind = kind, .blocks = blocks};
+  const Phases phases = phases_of(of_all.layers().size(), of_all.adamw, phasing);
+  PersistentLayout layout =
+      lay_out(of_all.layers(), (of_all.batch + team.memories() - 1) / team.memories(), of_all.adamw,
+              phases);
+  Candidate best;
+  best.plan.layers = std::move(layout.layers);
+  best.plan.places = layout.places;
+  best.plan.bytes = layout.bytes;
+  best.plan.team = kind;
+  best.plan.blocks = blocks;
+  for (; team.warps * warp <= of_all.most_threads; team.warps *= 2) {
     std::vector<OnChipStep> steps;
     std::vector<double> cycles;
-    for (const DenseStep& dense : plan.dense) {
+    for (const DenseStep& dense : of_all.dense) {
       OnChipStep& step = steps.emplace_back();
       step.batch = static_cast<int>(dense.batch);
-      cycles.push_back(write(step, phases, plan.layers,
-                             {.warps = warps * plan.blocks, .multiprocessors = plan.blocks}));
+      cycles.push_back(write(step, phases, best.plan.layers, team));
     }
-    if (cycles.front() < least) {
-      least = cycles.front();
-      plan.threads = warps * warp;
-      plan.steps = std::move(steps);
+    if (cycles.front() < best.cycles) {
+      best.cycles = cycles.front();
+      best.plan.threads = team.warps * warp;
+      best.plan.steps = std::move(steps);
     }
   }
+  return best;
 }
 
 /// Warps take tasks in turn by the bits of their number.
@@ -82,11 +105,21 @@ int power_of_two_within(int count) {
   return power;
 }
 
-std::string kilobytes(std::int64_t bytes) { return std::to_string((bytes + 1023) >> 10); }
+/// `least` is what needs the least memory in a block.
+[[noreturn]] void refuse_size(const TrainedSteps& of_all, const PersistentPlan& least,
+                              const OnChip& chip) {
+  refuse(
+      "needs " + std::to_string((least.bytes + 1023) >> 10) + " KB for this network at batch " +
+      std::to_string(of_all.batch) +
+      (least.blocks > 1 ? " in each block of a cluster of " + std::to_string(least.blocks) : "") +
+      "; a block of this GPU has " + std::to_string(chip.shared_bytes >> 10) +
+      " KB of shared memory, and all blocks half of " + std::to_string(chip.cache_bytes >> 10) +
+      " KB of cache");
+}
 
 }  // namespace
 
-Phases phases_of(std::size_t layers, bool adamw, bool overlapped) {
+Phases phases_of(std::size_t layers, bool adamw, Phasing phasing) {
   const auto of = [](Kind kind, std::size_t layer) {
     return Job{.kind = kind, .layer = static_cast<std::uint8_t>(layer)};
   };
@@ -101,61 +134,76 @@ Phases phases_of(std::size_t layers, bool adamw, bool overlapped) {
   }
   phases.push_back({of(Kind::loss, last)});
   const std::size_t backward = phases.size();
-  // dx reads the weights before dw changes them.
-  for (std::size_t l = last; l > 0; --l) {
-    if (!overlapped || l == last) {
+  if (phasing == Phasing::spread) {
+    for (std::size_t l = last; l > 0; --l) {
+      phases.push_back({of(Kind::dx, l), of(Kind::dw, l), of(Kind::dbias, l)});
+    }
+    phases.push_back({of(Kind::dw, 0), of(Kind::dbias, 0)});
+    phases.push_back({of(Kind::update, 0)});
+  } else {
+    // dx reads the weights before dw changes them.
+    const bool overlapped = phasing == Phasing::overlapped;
+    for (std::size_t l = last; l > 0; --l) {
+      if (!overlapped || l == last) {
+        phases.emplace_back();
+      }
+      phases.back().push_back(of(Kind::dx, l));
+      phases.push_back({of(Kind::dw, l), of(Kind::dbias, l)});
+    }
+    if (!overlapped || last == 0) {
       phases.emplace_back();
     }
-    phases.back().push_back(of(Kind::dx, l));
-    phases.push_back({of(Kind::dw, l), of(Kind::dbias, l)});
+    phases.back().insert(phases.back().end(), {of(Kind::dw, 0), of(Kind::dbias, 0)});
   }
-  if (!overlapped || last == 0) {
-    phases.emplace_back();
+  const bool is_spread = phasing == Phasing::spread;
+  (is_spread ? phases.back() : phases[backward]).push_back(of(Kind::mean_loss, 0));
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    phases[p].push_back(
+        of(is_spread && p + 2 >= phases.size() ? Kind::exchange : Kind::barrier, 0));
   }
-  phases.back().insert(phases.back().end(), {of(Kind::dw, 0), of(Kind::dbias, 0)});
-  phases[backward].push_back(of(Kind::mean_loss, 0));
   return phases;
 }
 
 PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
                                const OnChip& chip) {
   require(options);
-  PersistentPlan plan{.dense = dense_training(workload)};
-  const std::vector<DenseLayer>& layers = plan.dense.front().layers;
-  require(layers.size(), most_on_chip_layers, "layers");
-  require(plan.dense.size(), most_on_chip_steps, "sizes of a batch");
+  std::vector<DenseStep> dense = dense_training(workload);
+  require(dense.front().layers.size(), most_on_chip_layers, "layers");
+  require(dense.size(), most_on_chip_steps, "sizes of a batch");
   const auto largest =
-      std::max_element(plan.dense.begin(), plan.dense.end(),
+      std::max_element(dense.begin(), dense.end(),
                        [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });
-  const bool adamw = plan.dense.front().adamw.has_value();
-  const auto take = [&](PersistentLayout layout, const Phases& phases) {
-    plan.layers = std::move(layout.layers);
-    plan.places = layout.places;
-    plan.bytes = layout.bytes;
-    choose_threads(plan, phases, chip.threads);
+  const TrainedSteps of_all{.dense = dense,
+                            .batch = largest->batch,
+                            .adamw = dense.front().adamw.has_value(),
+                            .most_threads = chip.threads};
+  Candidate best;
+  Candidate least;  // of memory
+  const auto consider = [&](TeamKind kind, int blocks, Phasing phasing) {
+    Candidate candidate = candidate_of(of_all, kind, blocks, phasing);
+    if (least.plan.bytes == 0 || candidate.plan.bytes < least.plan.bytes) {
+      least = candidate;
+    }
+    if (candidate.plan.bytes <= chip.shared_bytes && candidate.cycles < best.cycles) {
+      best = std::move(candidate);
+    }
   };
-  std::int64_t least = 0;
-  for (const bool overlapped : {true, false}) {
-    const Phases phases = phases_of(layers.size(), adamw, overlapped);
-    PersistentLayout layout = lay_out(layers, largest->batch, adamw, phases);
-    least = layout.bytes;
-    if (layout.bytes <= chip.shared_bytes) {
-      take(std::move(layout), phases);
-      return plan;
+  consider(TeamKind::block, 1, Phasing::overlapped);
+  if (best.plan.threads == 0) {
+    consider(TeamKind::block, 1, Phasing::separate);
+  }
+  for (int blocks = 2; blocks <= chip.cluster_blocks; blocks *= 2) {
+    consider(TeamKind::cluster, blocks, Phasing::spread);
+  }
+  if (best.plan.threads == 0) {
+    best = candidate_of(of_all, TeamKind::grid, power_of_two_within(chip.multiprocessors),
+                        Phasing::overlapped);
+    if (chip.multiprocessors < 2 || best.plan.bytes > chip.cache_bytes / 2) {  // data passes by
+      refuse_size(of_all, least.plan, chip);
     }
   }
-  const Phases phases = phases_of(layers.size(), adamw, /*overlapped=*/true);
-  PersistentLayout layout = lay_out(layers, largest->batch, adamw, phases);
-  if (chip.multiprocessors < 2 || layout.bytes > chip.cache_bytes / 2) {  // data passes through it
-    refuse("needs " + kilobytes(least) + " KB for this network at batch " +
-           std::to_string(largest->batch) + "; a block of this GPU has " +
-           std::to_string(chip.shared_bytes >> 10) +
-           " KB of shared memory, and all blocks half of " +
-           std::to_string(chip.cache_bytes >> 10) + " KB of cache");
-  }
-  plan.blocks = power_of_two_within(chip.multiprocessors);
-  take(std::move(layout), phases);
-  return plan;
+  best.plan.dense = std::move(dense);
+  return std::move(best.plan);
 }
 
 }  // namespace crossover::cuda

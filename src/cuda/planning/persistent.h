@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits the training of a small network into one kernel: onto one multiprocessor or, where it is too
-// large for that, onto several that share the L2 cache.
+// Fits the training of a small network into one kernel: onto one multiprocessor or a cluster of
+// them or, where it is too large for those, onto all by way of the L2 cache.
 #pragma once
 
 #include "../persistent_plan.h"
@@ -13,21 +13,31 @@ namespace crossover::cuda {
 PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
                                const OnChip& chip);
 
-/// The phases of a step, barrier after barrier, before anybody says how their products are split.
-/// With `overlapped`, the gradients of a layer's weights are computed beside the gradient of the
-/// layer before, for which three of those lie in memory at once; else two.
-std::vector<std::vector<Job>> phases_of(std::size_t layers, bool adamw, bool overlapped);
+/// What the phases of a step are cut by.
+enum class Phasing {
+  overlapped,  ///< the gradients of a layer's weights are computed beside the gradient of the layer
+               ///< before, for which three of those lie in memory at once
+  separate,    ///< two
+  spread,      ///< rows of the batch in several memories: the weights change in a phase of their
+               ///< own at the end, before and after which those meet
+};
+
+/// The phases of a step, each with the barrier at its end, before anybody says how their products
+/// are split.
+std::vector<std::vector<Job>> phases_of(std::size_t layers, bool adamw, Phasing phasing);
 
 /// The threads that work off a phase.
 struct Team {
-  int warps = 1;
-  int multiprocessors = 1;
+  TeamKind kind = TeamKind::block;
+  int blocks = 1;
+  int warps = 1;  ///< of a block
 
-  [[nodiscard]] bool is_on_chip() const { return multiprocessors == 1; }
+  /// Over which the rows of a batch are shared out.
+  [[nodiscard]] int memories() const { return kind == TeamKind::cluster ? blocks : 1; }
 };
 
 /// Chooses how a team splits the jobs of a phase, and returns an estimate of the phase's time in
-/// clock cycles. It decides nothing but speed.
+/// clock cycles, with its barrier. It decides nothing but speed.
 double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
              const Team& team);
 

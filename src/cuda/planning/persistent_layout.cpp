@@ -73,6 +73,7 @@ class SharedLayout {
     for (std::size_t phase = 0; phase < phases.size(); ++phase) {
       for (const Job& job : phases[phase]) {
         use(job, static_cast<int>(phase));
+        stores_gradients_ |= job.kind == Kind::update;
       }
     }
     place_all(batch, adamw);
@@ -118,6 +119,8 @@ class SharedLayout {
         dy_[l].use(phase);
         break;
       case Kind::barrier:
+      case Kind::exchange:
+      case Kind::update:
       case Kind::load:
       case Kind::factors:
         break;
@@ -135,9 +138,16 @@ class SharedLayout {
       layer.w = take(matrix_floats(layer.out, layer.in));
       layer.bias = take(leading_dimension(layer.out));
     }
+    const std::int64_t parameters = end_;
+    common_.parameters = static_cast<int>(parameters);
     if (adamw) {
-      common_.states = static_cast<int>(end_);
-      end_ *= 3;
+      common_.states = static_cast<int>(parameters);
+      end_ += 2 * parameters;
+    }
+    if (stores_gradients_) {
+      common_.gradients = take(parameters);
+    }
+    if (adamw) {
       common_.factors = take(2);
     }
     // Twice: the next batch comes in while one is computed.
@@ -163,6 +173,7 @@ class SharedLayout {
 
   std::vector<Lifetime> y_, dy_;
   Lifetime row_losses_;
+  bool stores_gradients_ = false;
   std::vector<OnChipLayer> places_;
   OnChipPlaces common_;
   std::int64_t end_ = 0;

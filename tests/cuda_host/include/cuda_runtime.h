@@ -46,6 +46,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureIsolation = 905,
   cudaErrorStreamCaptureImplicit = 906,
   cudaErrorCapturedEvent = 907,
+  cudaErrorInvalidClusterSize = 912,
   cudaErrorUnknown = 999
 };
 
@@ -150,6 +151,7 @@ struct cudaDeviceProp {
   int pciBusID;
   int pciDeviceID;
   int pciDomainID;
+  int clusterLaunch;
 };
 
 cudaError_t cudaDriverGetVersion(int* version);
@@ -237,6 +239,8 @@ struct Size {
   unsigned blocks = 1, threads = 1;
   unsigned shared_bytes = 0;
   bool cooperative = false;  ///< all blocks run at once, and can wait for each other
+  /// So many blocks at a time run at once, and reach each other's shared memory; 0: no clusters.
+  unsigned cluster_blocks = 0;
 };
 
 /// Lets the kernel's launches ask for so many bytes of dynamic shared memory, which without it may
@@ -249,6 +253,10 @@ void* dynamic_shared();
 /// Launches a kernel: what `kernel<<<blocks, threads, 0, stream>>>(arguments...)` does, with the
 /// error as its result.
 cudaError_t launch(Size size, Kernel kernel, cudaStream_t stream);
+
+/// How many clusters of that kernel the device has room for at once:
+/// cudaOccupancyMaxActiveClusters(). The emulation has room for one or for none.
+cudaError_t active_clusters(int* clusters, Size size, const void* kernel);
 
 /// Whether the program holds code for the device: no more than what a test has set.
 cudaError_t find_code();

@@ -46,6 +46,43 @@ inline void grid_barrier(std::source_location where = std::source_location::curr
   cuda_host::grid_barrier(where);
 }
 
+constexpr bool has_clusters = true;
+inline void cluster_barrier(std::source_location where = std::source_location::current()) {
+  cuda_host::cluster_barrier(where);
+}
+inline int cluster_rank() { return static_cast<int>(cuda_host::cluster_rank()); }
+inline float* shared_of(float* own, int rank,
+                        std::source_location where = std::source_location::current()) {
+  return static_cast<float*>(cuda_host::shared_of(own, static_cast<unsigned>(rank), where));
+}
+
+template <class... P, class... A>
+void launch_cluster(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+  CROSSOVER_CUDA_CHECK(cuda_host::launch(
+      {.blocks = grid.blocks,
+       .threads = grid.threads,
+       .shared_bytes = grid.shared_bytes,
+       .cluster_blocks = grid.blocks},
+      cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+}
+
+template <class... P>
+bool fits_cluster(void (*kernel)(P...), Grid grid) {
+  int clusters = 0;
+  const cudaError_t status = cuda_host::active_clusters(&clusters,
+                                                        {.blocks = grid.blocks,
+                                                         .threads = grid.threads,
+                                                         .shared_bytes = grid.shared_bytes,
+                                                         .cluster_blocks = grid.blocks},
+                                                        reinterpret_cast<const void*>(kernel));
+  if (status == cudaErrorInvalidClusterSize || status == cudaErrorNotSupported) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  CROSSOVER_CUDA_CHECK(status);
+  return clusters > 0;
+}
+
 template <class... P>
 cudaError_t find_code(void (*)(P...)) {
   return cuda_host::find_code();

@@ -19,7 +19,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 // One block runs at a time, so a variable in static storage is the block's own. shared_memory.cpp
-// fills it with garbage before each block.
+// fills it with garbage before each block. Blocks of clusters and cooperative launches have none.
 #define __shared__ static
 
 struct uint3 {
@@ -83,6 +83,12 @@ Kernel bind(Function function, Arguments arguments) {
 void barrier(const std::source_location& where);
 /// The same for all blocks of a cooperative launch.
 void grid_barrier(const std::source_location& where);
+/// The same for all blocks of a cluster.
+void cluster_barrier(const std::source_location& where);
+/// Which of its blocks.
+unsigned cluster_rank();
+/// What `own`, in the block's dynamic shared memory, is in that of the cluster's block `rank`.
+void* shared_of(void* own, unsigned rank, const std::source_location& where);
 
 /// Waits for the warp and returns lane `source`'s value.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of a cluster run at once and reach each other's shared memory.
+#include <cuda_pipeline_primitives.h>
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "owners.h"
+
+namespace cuda_host::test {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Where = std::source_location;
+
+void all_of_cluster(Where where = Where::current()) { cluster_barrier(where); }
+float* own_memory() { return static_cast<float*>(dynamic_shared()); }
+float* memory_of(unsigned rank, Where where = Where::current()) {
+  return static_cast<float*>(shared_of(own_memory(), rank, where));
+}
+
+Size clusters(unsigned blocks, unsigned of) {
+  return {.blocks = blocks, .threads = 32, .shared_bytes = 128, .cluster_blocks = of};
+}
+
+/// Each block gives its number to all of its cluster, which each add up what they got.
+__global__ void add_numbers(float* to, unsigned of, bool waits) {
+  const unsigned rank = cluster_rank();
+  if (waits) {
+    all_of_cluster();  // the others' memory may be written from here on
+  }
+  if (threadIdx.x < of) {
+    memory_of(threadIdx.x)[rank] = static_cast<float>(blockIdx.x);
+  }
+  if (waits) {
+    all_of_cluster();
+  }
+  if (threadIdx.x == 0) {
+    to[blockIdx.x] = std::accumulate(own_memory(), own_memory() + of, 0.0F);
+  }
+}
+
+TEST(EmulatedCluster, ReachesTheSharedMemoryOfItsBlocksAlone) {
+  const OnDevice<float> sums(std::vector<float>(8));
+  ASSERT_EQ(run(add_numbers, clusters(8, 4), nullptr, sums.data, 4U, true), cudaSuccess);
+  EXPECT_THAT(sums.values(), ElementsAre(6, 6, 6, 6, 22, 22, 22, 22));
+  ASSERT_EQ(run(add_numbers, clusters(8, 8), nullptr, sums.data, 8U, true), cudaSuccess);
+  EXPECT_THAT(sums.values(), Each(28));
+}
+
+TEST(EmulatedCluster, MissingBarriersShow) {
+  const OnDevice<float> sums(std::vector<float>(8));
+  ASSERT_EQ(run(add_numbers, clusters(8, 8), nullptr, sums.data, 8U, false), cudaSuccess);
+  const auto values = sums.values();
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
+}
+
+/// Block 0 has barriers of its own before it comes to that of all.
+__global__ void wait_alone(float* to) {
+  float* memory = own_memory();
+  if (cluster_rank() == 0) {
+    for (int turn = 0; turn < 3; ++turn) {
+      memory[threadIdx.x] = static_cast<float>(turn);
+      __syncthreads();
+      const float next = memory[(threadIdx.x + 1) % blockDim.x];
+      __syncthreads();
+      memory[threadIdx.x] += next;
+    }
+  }
+  all_of_cluster();
+  to[blockIdx.x * blockDim.x + threadIdx.x] = memory_of(0)[threadIdx.x];
+  all_of_cluster();  // block 0 stays until all have read
+}
+
+TEST(EmulatedCluster, HasBarriersOfItsBlocks) {
+  const OnDevice<float> sums(std::vector<float>(64));
+  ASSERT_EQ(run(wait_alone, clusters(2, 2), nullptr, sums.data), cudaSuccess);
+  EXPECT_THAT(sums.values(), Each(4));
+}
+
+/// Memory of a block that has ended, and may be another's already.
+__global__ void read_of_the_dead(float* to) {
+  own_memory()[threadIdx.x] = 1;
+  all_of_cluster();
+  if (cluster_rank() == 1) {
+    for (int turn = 0; turn < 20; ++turn) {
+      __syncthreads();
+    }
+    to[threadIdx.x] = memory_of(0)[threadIdx.x];
+  }
+}
+
+TEST(EmulatedCluster, LosesTheSharedMemoryOfBlocksThatEnd) {
+  const OnDevice<float> found(std::vector<float>(32));
+  ASSERT_EQ(run(read_of_the_dead, clusters(2, 2), nullptr, found.data), cudaSuccess);
+  for (const float value : found.values()) {
+    EXPECT_TRUE(std::isnan(value)) << value;
+  }
+}
+
+TEST(EmulatedCluster, IsRefusedWhereItCannotBe) {
+  const OnDevice<float> sums(std::vector<float>(16));
+  const auto launched = [&](unsigned blocks, unsigned of) {
+    return run(add_numbers, clusters(blocks, of), nullptr, sums.data, of, true);
+  };
+  const auto fits = [&](unsigned blocks) {
+    int count = -1;
+    const cudaError_t error = active_clusters(&count, clusters(blocks, blocks),
+                                              reinterpret_cast<const void*>(add_numbers));
+    return std::pair{error, count};
+  };
+  EXPECT_EQ(launched(16, 16), cudaErrorInvalidClusterSize) << "8 are portable";
+  EXPECT_EQ(fits(16).first, cudaErrorInvalidClusterSize);
+  EXPECT_EQ(launched(6, 4), cudaErrorInvalidClusterSize) << "no whole clusters";
+  EXPECT_EQ(fits(8), (std::pair{cudaSuccess, 1}));
+  device().cluster_blocks = 4;
+  EXPECT_EQ(fits(8), (std::pair{cudaSuccess, 0}));
+  EXPECT_EQ(launched(8, 8), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(launched(8, 4), cudaSuccess);
+  device().major = 8;
+  EXPECT_EQ(fits(2).first, cudaErrorInvalidClusterSize);
+  EXPECT_EQ(launched(2, 2), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+__global__ void one_leaves(float* /*unused*/) {
+  if (cluster_rank() == 1 || threadIdx.x > 0) {
+    all_of_cluster();
+  }
+}
+__global__ void own_and_of_all(float* /*unused*/) {
+  if (threadIdx.x == 0) {
+    __syncthreads();
+  } else {
+    all_of_cluster();
+  }
+}
+__global__ void two_of_all(float* /*unused*/) {
+  if (cluster_rank() == 0) {
+    all_of_cluster();
+  } else {
+    all_of_cluster();
+  }
+}
+__global__ void beyond_the_cluster(float* /*unused*/) { memory_of(2)[0] = 1; }
+__global__ void not_shared(float* to) { shared_of(to, 0, Where::current()); }
+__global__ void copy_to_another(float* from) {
+  all_of_cluster();
+  __pipeline_memcpy_async(memory_of(1 - cluster_rank()) + threadIdx.x, from, sizeof(float));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  all_of_cluster();
+}
+
+class EmulatedClusterFault
+    : public testing::TestWithParam<std::pair<void (*)(float*), const char*>> {};
+
+TEST_P(EmulatedClusterFault, IsFound) {
+  const auto [kernel, sentence] = GetParam();
+  const OnDevice<float> memory({0});
+  EXPECT_EQ(run(kernel, clusters(2, 2), nullptr, memory.data), cudaSuccess);
+  cudaDeviceSynchronize();
+  const std::vector<std::string> violations = take_violations();
+  ASSERT_FALSE(violations.empty());
+  EXPECT_THAT(violations.front(), HasSubstr(sentence));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, EmulatedClusterFault,
+    testing::Values(std::pair{&one_leaves, "not reached by all threads of the cluster: 1 have"},
+                    std::pair{&own_and_of_all, "threads of one block wait at different barriers"},
+                    std::pair{&two_of_all, "threads of one cluster wait at different barriers"},
+                    std::pair{&beyond_the_cluster, "block 2 at"},
+                    std::pair{&not_shared, "is not in the block's shared memory"},
+                    std::pair{&copy_to_another, "into another block's shared memory"}));
+
+__global__ void barrier_of_a_cluster(float* /*unused*/) { all_of_cluster(); }
+
+TEST(EmulatedCluster, HasNoBarrierInOtherLaunches) {
+  const OnDevice<float> memory({0});
+  EXPECT_EQ(run(barrier_of_a_cluster, {2, 32}, nullptr, memory.data), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("is in no launch of clusters")));
+}
+
+}  // namespace
+}  // namespace cuda_host::test
