@@ -845,6 +845,10 @@ void expect_operation(const Case& c, Program& program, Precision precision) {
   }
 }
 
+bool multiplies(const Case& c) {
+  return category(c.workload.steps.front().ops.front()) == OpCategory::product;
+}
+
 namespace {
 
 bool is_missing(const Unsupported& refusal, const Case& c) {

@@ -23,6 +23,9 @@ struct OperationCase {
 
 std::vector<OperationCase> operation_cases();
 
+/// Whether its operation is a product: what tf32 and refused epilogues make a difference to.
+bool multiplies(const OperationCase& c);
+
 /// Numbers for a tensor of the case, such as its operation can use.
 std::vector<double> values_for(const OperationCase& c, Id id);
 

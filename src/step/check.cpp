@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, types and roles of a Workload, checked before anything is computed with it.
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <variant>
+#include <vector>
 
 #include "../operations/fit.h"
 #include "crossover/step.h"
@@ -29,19 +31,33 @@ void check_tensors(const Workload& workload) {
   }
 }
 
+/// The views of the data set that a step reads, by which a run's rows are found.
+std::set<Id> views_of(const Workload& workload, const Step& step) {
+  std::set<Id> views;
+  for (const Op& op : step.ops) {
+    for (const Id id : operands(op).reads) {
+      if (workload[id].role == Role::input) {
+        views.insert(id);
+      }
+    }
+  }
+  return views;
+}
+
 void check_order(const Workload& workload) {
   const Fit fit(workload, "order");
+  std::vector<std::set<Id>> views;  // by step: an order has far more runs than steps
+  for (const Step& step : workload.steps) {
+    views.push_back(views_of(workload, step));
+  }
   for (const Run& run : workload.order) {
-    fit.require(run.step >= 0 && static_cast<std::size_t>(run.step) < workload.steps.size(),
-                "no such step");
-    for (const Op& op : workload.steps[static_cast<std::size_t>(run.step)].ops) {
-      for (const Id id : operands(op).reads) {
-        const Tensor& view = workload[id];
-        fit.require(view.role != Role::input ||
-                        (run.first_row >= 0 &&
-                         run.first_row + view.shape[0] <= fit.at(view.source).shape[0]),
-                    "a run reads beyond the rows of '" + view.name + "'");
-      }
+    const auto step = static_cast<std::size_t>(run.step);
+    fit.require(run.step >= 0 && step < workload.steps.size(), "no such step");
+    for (const Id id : views[step]) {
+      const Tensor& view = workload[id];
+      fit.require(
+          run.first_row >= 0 && run.first_row + view.shape[0] <= fit.at(view.source).shape[0],
+          "a run reads beyond the rows of '" + view.name + "'");
     }
   }
 }

@@ -75,12 +75,6 @@ TEST_P(EmulatedOperation, MatchesTheReference) {
   expect_operation(c, *program, precision);
 }
 
-/// What tf32 and refused epilogues make a difference to.
-bool multiplies(const OperationCase& c) {
-  const std::vector<Op>& ops = c.workload.steps.front().ops;
-  return std::ranges::any_of(ops, [](const Op& op) { return category(op) == OpCategory::product; });
-}
-
 /// Without test_all() no graph of an epoch, which launches an operation as a graph of a step does
 /// (EmulatedMode has both), of graphs f32 alone (the same launches with other types), and refused
 /// epilogues eagerly only: what is launched instead is decided before how.

@@ -107,9 +107,10 @@ TEST(EmulatedGraphs, SayHowManyLoopsTheyHave) {
 }
 
 TEST(EmulatedGraphs, AreRefusedWhereTheyWouldBeTooLarge) {
+  // Many launches in each of not so many runs.
   const Workload workload =
-      fuse(training_epoch(mlp("m", {3, 2}, Activation::relu),
-                          {.rows = 150'000, .batch = 1, .optimizer = SgdOptions{}}));
+      fuse(training_epoch(mlp("m", std::vector<std::int64_t>(60, 2), Activation::relu),
+                          {.rows = 2000, .batch = 1, .optimizer = SgdOptions{}}));
   EXPECT_NO_THROW(static_cast<void>(gpu()->compile(workload, at_once)));
   for (const auto& refuse : refusals) {
     cuda_host::reset();

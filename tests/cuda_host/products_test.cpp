@@ -177,7 +177,7 @@ TEST(EmulatedRefusal, OfAPlainProductNamesItsForm) {
             "epilogue: none");
 }
 
-TEST(EmulatedRefusal, Of16BitsLeavesTheOtherOperationsRight) {
+TEST(EmulatedRefusal, Of16BitsLeavesTheOtherProductsRight) {
   const auto gpu =
       gpu_with({.name = "odd_16_bits",
                 .proposes_none =
@@ -189,7 +189,7 @@ TEST(EmulatedRefusal, Of16BitsLeavesTheOtherOperationsRight) {
   int right = 0;
   for (const OperationCase& c : operation_cases()) {
     SCOPED_TRACE(c.name);
-    if (stored_precision(c.workload) == Precision::f32 || !missing(c, *gpu).empty()) {
+    if (stored_precision(c.workload) == Precision::f32 || !multiplies(c)) {
       continue;
     }
     const std::string refusal =
@@ -201,7 +201,7 @@ TEST(EmulatedRefusal, Of16BitsLeavesTheOtherOperationsRight) {
     ++(refusal.empty() ? right : refused);
   }
   EXPECT_GT(refused, 20);
-  EXPECT_GT(right, 100);
+  EXPECT_GT(right, 10);
 }
 
 TEST(EmulatedRefusal, OfEveryAlgorithmWhenRunIsUnsupported) {
