@@ -13,8 +13,8 @@ using cuda::find_loops;
 using cuda::OrderLoop;
 
 /// An order whose steps are letters.
-std::vector<Run> order_of(const std::string& steps) {
-  std::vector<Run> order;
+std::vector<crossover::Run> order_of(const std::string& steps) {
+  std::vector<crossover::Run> order;
   for (const char step : steps) {
     order.push_back({.step = step - 'a', .first_row = static_cast<std::int64_t>(order.size())});
   }

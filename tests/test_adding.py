@@ -147,7 +147,8 @@ def test_what_is_added_works(added):
     options = ["-DCROSSOVER_CUDA=OFF", "-DCROSSOVER_NATIVE=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
     options += [f"-DCMAKE_PREFIX_PATH={ROOT / '.venv'}", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
     # For one kind of processor: Highway's kernels are compiled for each.
-    options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC"]
+    options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=40"]
+    options += ["-DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC"]
     assert succeeds(["cmake", "-G", "Ninja", "-S", added, "-B", build, *options], added)
     assert succeeds(["cmake", "--build", build, "--target", "adding_test"], added)
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
