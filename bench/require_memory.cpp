@@ -11,14 +11,14 @@ namespace {
 
 /// "2048 bytes", "3.25 MiB", "512 MiB".
 std::string amount(double bytes) {
-  constexpr double mebibyte = 1024.0 * 1024;
+  constexpr double mebibyte_bytes = 1024.0 * 1024;
   std::ostringstream text;
-  if (bytes < mebibyte) {
+  if (bytes < mebibyte_bytes) {
     text.precision(0);
     text << std::fixed << bytes << " bytes";
   } else {
-    text.precision(bytes < 10 * mebibyte ? 2 : 0);
-    text << std::fixed << bytes / mebibyte << " MiB";
+    text.precision(bytes < 10 * mebibyte_bytes ? 2 : 0);
+    text << std::fixed << bytes / mebibyte_bytes << " MiB";
   }
   return text.str();
 }

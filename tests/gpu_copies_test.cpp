@@ -13,19 +13,7 @@
 namespace crossover::test {
 namespace {
 
-class GpuCopies : public testing::TestWithParam<GpuVariant> {
- protected:
-  void SetUp() override {
-    gpu_ = gpu_of(GetParam());
-    if (!gpu_.backend) {
-      GTEST_SKIP() << gpu_.reason;
-    }
-  }
-  [[nodiscard]] const Backend& gpu() const { return *gpu_.backend; }
-
- private:
-  CudaBackend gpu_;
-};
+class GpuCopies : public OnGpu {};
 
 /// Layers of odd widths: parameters of 1 to 91 elements, some of which share a vector's width.
 Training copied_training(const Optimizer& optimizer, Precision precision, std::int64_t accumulate) {

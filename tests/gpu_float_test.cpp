@@ -13,19 +13,7 @@
 namespace crossover::test {
 namespace {
 
-class GpuFloat : public testing::TestWithParam<GpuVariant> {
- protected:
-  void SetUp() override {
-    gpu_ = gpu_of(GetParam());
-    if (!gpu_.backend) {
-      GTEST_SKIP() << gpu_.reason;
-    }
-  }
-  [[nodiscard]] const Backend& gpu() const { return *gpu_.backend; }
-
- private:
-  CudaBackend gpu_;
-};
+class GpuFloat : public OnGpu {};
 
 /// The loss of rows whose label leads the other classes by `lead`.
 double loss_of_a_lead(const Backend& gpu, std::int64_t rows, std::int64_t classes, double lead) {

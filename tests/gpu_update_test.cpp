@@ -11,19 +11,7 @@
 namespace crossover::test {
 namespace {
 
-class GpuUpdate : public testing::TestWithParam<GpuVariant> {
- protected:
-  void SetUp() override {
-    gpu_ = gpu_of(GetParam());
-    if (!gpu_.backend) {
-      GTEST_SKIP() << gpu_.reason;
-    }
-  }
-  [[nodiscard]] const Backend& gpu() const { return *gpu_.backend; }
-
- private:
-  CudaBackend gpu_;
-};
+class GpuUpdate : public OnGpu {};
 
 /// The middle layer's weights in their product, or all of them; the last batch is of one row.
 Training partly_updated(std::int64_t least_weights) {

@@ -31,4 +31,19 @@ inline CudaBackend gpu_of(const GpuVariant& variant) {
   return make_cuda_backend();
 }
 
+/// A test on one of them; skips, with the reason, where there is none.
+class OnGpu : public testing::TestWithParam<GpuVariant> {
+ protected:
+  void SetUp() override {
+    gpu_ = gpu_of(GetParam());
+    if (!gpu_.backend) {
+      GTEST_SKIP() << gpu_.reason;
+    }
+  }
+  [[nodiscard]] const Backend& gpu() const { return *gpu_.backend; }
+
+ private:
+  CudaBackend gpu_;
+};
+
 }  // namespace crossover::test

@@ -65,6 +65,9 @@ Id find(const Workload& workload, const std::string& name);
 /// All tensors of one role, in order.
 std::vector<Id> tensors_of(const Workload& workload, Role role);
 
+/// The data set's views that a step reads, each once, in the order in which it does.
+std::vector<Id> views_of(const Workload& workload, const Step& step);
+
 /// Number of trained values.
 std::int64_t parameter_count(const Workload& workload);
 

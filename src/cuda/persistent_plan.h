@@ -9,7 +9,6 @@
 
 #include "crossover/dense_training.h"
 #include "crossover/host_device.h"
-#include "ordered_run.h"
 
 namespace crossover::cuda {
 
@@ -91,8 +90,6 @@ struct OnChipPlaces {
   int row_losses = 0;   ///< [rows]
   int factors = 0;      ///< the two of AdamW's factors that depend on time
 };
-
-using OnChipRun = OrderedRun;  ///< as this kernel calls it
 
 struct PersistentPlan {
   std::vector<DenseStep> dense;  ///< the tensors

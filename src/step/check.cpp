@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes, types and roles of a Workload, checked before anything is computed with it.
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <variant>
 #include <vector>
 
 #include "../operations/fit.h"
 #include "crossover/step.h"
+#include "crossover/training.h"
 
 namespace crossover {
 namespace {
@@ -31,22 +31,9 @@ void check_tensors(const Workload& workload) {
   }
 }
 
-/// The views of the data set that a step reads, by which a run's rows are found.
-std::set<Id> views_of(const Workload& workload, const Step& step) {
-  std::set<Id> views;
-  for (const Op& op : step.ops) {
-    for (const Id id : operands(op).reads) {
-      if (workload[id].role == Role::input) {
-        views.insert(id);
-      }
-    }
-  }
-  return views;
-}
-
 void check_order(const Workload& workload) {
   const Fit fit(workload, "order");
-  std::vector<std::set<Id>> views;  // by step: an order has far more runs than steps
+  std::vector<std::vector<Id>> views;  // by step: an order has far more runs than steps
   for (const Step& step : workload.steps) {
     views.push_back(views_of(workload, step));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about a Workload's table of tensors.
+#include <algorithm>
 #include <stdexcept>
 
 #include "crossover/training.h"
@@ -23,6 +24,19 @@ std::vector<Id> tensors_of(const Workload& workload, Role role) {
     }
   }
   return ids;
+}
+
+std::vector<Id> views_of(const Workload& workload, const Step& step) {
+  std::vector<Id> views;
+  for (const Op& op : step.ops) {
+    for (const Id id : operands(op).reads) {
+      if (workload[id].role == Role::input &&
+          std::find(views.begin(), views.end(), id) == views.end()) {
+        views.push_back(id);
+      }
+    }
+  }
+  return views;
 }
 
 std::int64_t parameter_count(const Workload& workload) {

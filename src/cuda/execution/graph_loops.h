@@ -7,8 +7,8 @@
 
 namespace crossover::cuda {
 
-/// The driver takes a graph with loops after all not, or not around these launches: whoever plans
-/// again does it without.
+/// The driver refuses a graph with loops after all, or loops around these launches: whoever plans
+/// again does without.
 struct LoopsRefused : Unsupported {
   using Unsupported::Unsupported;
 };

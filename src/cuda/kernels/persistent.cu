@@ -24,7 +24,7 @@ namespace {
 
 /// The rows that are this memory's, into a buffer; the caller waits for it.
 template <class Team>
-__device__ void load_batch(const PersistentArguments& of, float* shared, const OnChipRun& run,
+__device__ void load_batch(const PersistentArguments& of, float* shared, const OrderedRun& run,
                            int buffer) {
   const OnChipLayer& first = of.layer[0].on_chip;
   const int next = leading_dimension(first.in);
@@ -174,14 +174,14 @@ __device__ void train(const PersistentArguments& of) {
     }
   }
   Team::barrier();
-  OnChipRun now = of.order[of.first];
+  OrderedRun now = of.order[of.first];
   load_batch<Team>(of, shared, now, 0);
   Team::wait_for_copies();
   Team::barrier();
   int buffer = 0;
   for (std::int64_t run = of.first; run < of.end; ++run) {
     const bool another = run + 1 < of.end;
-    const OnChipRun next = of.order[another ? run + 1 : run];
+    const OrderedRun next = of.order[another ? run + 1 : run];
     const int step = static_cast<int>(now.step);
     const Block<Team> block{of,
                             shared,

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "../ordered_run.h"
 #include "../persistent_plan.h"
 #include "crossover/elementwise.h"
 
@@ -43,7 +44,7 @@ struct PersistentArguments {
   float* workspace = nullptr;  // of a grid
   int memories_log2 = 0;       // of a cluster: two to which power blocks it has
   int layers = 0;
-  const OnChipRun* order = nullptr;
+  const OrderedRun* order = nullptr;
   std::int64_t first = 0, end = 0;       // positions of the order
   const float* inputs = nullptr;         // [rows, in]
   const std::int32_t* labels = nullptr;  // [rows]

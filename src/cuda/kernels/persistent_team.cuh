@@ -53,8 +53,8 @@ struct WholeGrid {
   static __device__ void barrier_of_all() { grid_barrier(); }
 };
 
-/// Its blocks read each other's activations and write each other's parameters, between barriers of
-/// all.
+/// Its blocks read each other's parts of gradients and losses of rows, and write each other's
+/// parameters, between barriers of all.
 struct Cluster : OneBlock {
   static constexpr bool exists = has_clusters;
   static constexpr bool is_spread = true;

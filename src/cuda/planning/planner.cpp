@@ -6,6 +6,7 @@
 
 #include "../ordered_run.h"
 #include "../plan.h"
+#include "crossover/training.h"
 #include "persistent.h"
 #include "step_planner.h"
 #include "tensor_places.h"

@@ -8,21 +8,9 @@
 
 #include "../operations/operations.h"
 #include "../round_up.h"
+#include "crossover/training.h"
 
 namespace crossover::cuda {
-
-std::vector<Id> views_of(const Workload& workload, const Step& step) {
-  std::vector<Id> views;
-  for (const Op& op : step.ops) {
-    for (const Id id : operands(op).reads) {
-      if (workload[id].role == Role::input &&
-          std::find(views.begin(), views.end(), id) == views.end()) {
-        views.push_back(id);
-      }
-    }
-  }
-  return views;
-}
 
 StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
                          Offers offers, std::int64_t scratch)

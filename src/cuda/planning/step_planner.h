@@ -18,9 +18,6 @@ struct Offers {
   SupportsConvolution convolutions;
 };
 
-/// The data set's views that a step reads, in the order in which it does.
-std::vector<Id> views_of(const Workload& workload, const Step& step);
-
 class StepPlanner {
  public:
   /// The step's scratch memory begins at `scratch`. Everything else must outlive this.
