@@ -23,7 +23,7 @@ constexpr CompileOptions by_step{.execution = Execution::graph};
 constexpr CompileOptions at_once{.execution = Execution::graph_epoch};
 
 /// What makes a driver refuse loops: by its version, or when it is asked.
-const std::vector<std::function<void()>> refusals{
+const std::vector<std::function<void()>> loop_refusals{
     [] { cuda_host::device().driver_version = cuda_host::device().runtime_version = 12030; },
     [] { cuda_host::device().refuses_loops = true; }};
 
@@ -76,7 +76,7 @@ TEST(EmulatedGraphs, MatchTheReferenceWhereTheDriverRefusesLoops) {
   const Training training = accumulating();
   const auto steps = std::ssize(training.workload.order);
   const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
-  for (const auto& refuse : refusals) {
+  for (const auto& refuse : loop_refusals) {
     cuda_host::reset();
     const std::int64_t with_loops = gpu()->plan(training.workload, at_once)->launches();
     refuse();
@@ -112,7 +112,7 @@ TEST(EmulatedGraphs, AreRefusedWhereTheyWouldBeTooLarge) {
       fuse(training_epoch(mlp("m", std::vector<std::int64_t>(60, 2), Activation::relu),
                           {.rows = 2000, .batch = 1, .optimizer = SgdOptions{}}));
   EXPECT_NO_THROW(static_cast<void>(gpu()->compile(workload, at_once)));
-  for (const auto& refuse : refusals) {
+  for (const auto& refuse : loop_refusals) {
     cuda_host::reset();
     refuse();
     try {
