@@ -60,6 +60,7 @@ struct Result {
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
   Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
+  std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   RowVerification verification;
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
   bool out_of_memory = false;                            ///< why it was skipped

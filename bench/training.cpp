@@ -130,13 +130,15 @@ bool fits_one_kernel(const TrainingPlan& plan) {
   }
 }
 
-/// The same for programs that run as one of the row was chosen to.
-Target as_chosen(Target target, const Configuration& chosen) {
-  if (!chosen.empty()) {
-    const CompileOptions options = options_of(chosen);
+/// The same for programs that run as one of the row was chosen to; before one was, graphs take the
+/// form that is the fastest.
+Target as_chosen(Target target, const Result& result) {
+  if (!result.chosen.empty()) {
+    const CompileOptions options = options_of(result.chosen);
     target.options.execution = options.execution;
     target.options.threads = options.threads;
   }
+  target.options.graph_form = result.graph_form;
   return target;
 }
 
@@ -365,7 +367,7 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
 
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
   // A row that is made again for more repetitions stays what it was chosen to be.
-  const Target target = as_chosen(asked, result.chosen);
+  const Target target = as_chosen(asked, result);
   require_memory_for(plan, target);
   const Subject subject = subject_of(plan);
   const Backend& backend = *target.device->backend;
@@ -387,7 +389,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   if (const auto choice = made.program->chosen()) {
     result.chosen = configuration_of(*choice);
   }
-  result.verification = verified(made, subject, as_chosen(target, result.chosen));
+  result.graph_form = made.program->graph_form();
+  result.verification = verified(made, subject, as_chosen(target, result));
   const double verification_seconds = seconds_since(verifying);
   result.verification_seconds += verification_seconds;
   result.verification.take(made.program->arithmetic(), target.options.precision);
@@ -413,6 +416,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   }
   if (const auto loops = made.program->graph_loops()) {
     result.counters["graph_loops"] = static_cast<double>(*loops);
+  }
+  if (result.graph_form) {
+    result.counters["graph_streams"] = result.graph_form->streams;
   }
   return made;
 }

@@ -7,6 +7,7 @@ versions in plots/upgrade.py.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,11 @@ from typing import Literal
 import numpy as np
 
 from plots.axes import BUILT_IN, Axes
+
+
+def median_of(samples: np.ndarray) -> float:
+    """Median of a few samples, for which NumPy's own takes 30 times as long."""
+    return float(statistics.median(samples.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ class Row:
     @property
     def median(self) -> float:
         """Median of the samples in seconds."""
-        return float(np.median(self.samples))
+        return median_of(self.samples)
 
     @property
     def minimum(self) -> float:

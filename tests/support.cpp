@@ -68,6 +68,14 @@ std::vector<GpuMode> gpu_modes() {
       }
     }
   }
+  // The other forms of graphs, and whichever is the fastest.
+  modes.push_back(
+      {"graph_two_streams", {.execution = Execution::graph, .graph_form = {{.streams = 2}}}});
+  modes.push_back(
+      {"graph_epoch_two_streams_no_loops",
+       {.execution = Execution::graph_epoch, .graph_form = {{.loops = false, .streams = 2}}}});
+  modes.push_back(
+      {"graph_epoch_fastest", {.execution = Execution::graph_epoch, .graph_form = std::nullopt}});
   return modes;
 }
 

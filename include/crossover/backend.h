@@ -76,6 +76,15 @@ enum class ConvolutionChoice {
               ///< call cudnn.benchmark
 };
 
+/// How a GPU's graphs are made, where there is more than one way. It decides nothing but speed.
+struct GraphForm {
+  bool loops = true;  ///< graph_epoch: runs whose steps repeat are the body of a loop, where the
+                      ///< driver has loops; else the graph holds each run by itself
+  int streams = 1;    ///< 2: a layer's gradients of input and of parameters run at once
+
+  friend bool operator==(const GraphForm&, const GraphForm&) = default;
+};
+
 struct CompileOptions {
   int threads = 1;  ///< CPU threads at most; operations too small to gain from more use one
   Precision precision = Precision::f32;  ///< of matrix products; tf32 stores f32 like f32 itself
@@ -83,6 +92,8 @@ struct CompileOptions {
   Placement placement = Placement::resident;
   ProductChoice products = ProductChoice::heuristic;
   ConvolutionChoice convolutions = ConvolutionChoice::heuristic;
+  /// None: the one in which a pass over the whole order takes the least time, as timed in compile()
+  std::optional<GraphForm> graph_form = GraphForm{};
   bool loss_every_step =
       false;  ///< wait for each step's loss on the host, as training loops that print it do
   bool keep_activations =
@@ -129,6 +140,9 @@ class Program {
   /// Loops in the one graph of the whole order: 0 where that holds each run by itself; none where
   /// there is no such graph.
   [[nodiscard]] virtual std::optional<std::int64_t> graph_loops() const { return std::nullopt; }
+
+  /// Of a GPU's graphs; none where there are none.
+  [[nodiscard]] virtual std::optional<GraphForm> graph_form() const { return std::nullopt; }
 
   /// How the kernels of this Program round.
   [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }

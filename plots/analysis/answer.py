@@ -18,7 +18,7 @@ from plots.analysis.speed_up import SpeedUp, speed_ups
 from plots.analysis.threads import more_threads, threads_sentence
 from plots.families import FAMILIES, MINIBATCH
 from plots.network import best, epoch_rows, on_device, step_rows
-from plots.rows import File, Row
+from plots.rows import File, Row, median_of
 from plots.series import device_label
 from plots.text import printable, whole
 
@@ -190,7 +190,7 @@ def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
 
 
 def _speed_up(one: SpeedUp) -> str:
-    cpu, gpu = (float(np.median(curve.samples[0])) for curve in (one.cpu, one.gpu))
+    cpu, gpu = (median_of(curve.samples[0]) for curve in (one.cpu, one.gpu))
     place = (
         f"At {units.count(one.parameters)} parameters ({_name(one.common['model'])}, batch "
         f"{_number(one.common.get('batch', '?'))})"
@@ -221,7 +221,7 @@ def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
             one.parameters,
             one.common.get("precision") == "f32",
             (whole(one.common["batch"]) or 0) if one.common["family"] == MINIBATCH else 0,
-            -float(np.median(one.gpu.samples[0])),
+            -median_of(one.gpu.samples[0]),
         ),
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from plots.analysis.work import difference
 from plots.axes import BUILT_IN, Axes, Items
 from plots.families import EPOCH, MINIBATCH, TRAINING
-from plots.rows import File, Row
+from plots.rows import File, Row, median_of
 from plots.text import whole
 
 BEST = "best"
@@ -326,7 +326,7 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         label=f"{axes.label(how)}, best of {', '.join(of)}",
         configuration={**shared, "cpu_threads": BEST},
         sizes=np.array(sizes),
-        samples=tuple(min(candidates[size], key=np.median) for size in sizes),
+        samples=tuple(min(candidates[size], key=median_of) for size in sizes),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
         axes=axes,

@@ -27,7 +27,7 @@ from plots.axes import Items
 from plots.cards import Card, load_cards
 from plots.costs import cost_of
 from plots.families import EPOCH, MINIBATCH, TRAINING
-from plots.rows import File, Row
+from plots.rows import File, Row, median_of
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
 DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
@@ -149,7 +149,7 @@ def _outlook(
 
 def _banded_speed_up(pairing: Pairing) -> SpeedUp:
     """The speedup of one network with the ends of the band, and the CPU's own noise beside them."""
-    chosen = min(pairing.cpus, key=lambda curve: float(np.median(curve.samples[0])))
+    chosen = min(pairing.cpus, key=lambda curve: median_of(curve.samples[0]))
     cpu = estimate(pairing.best, 0)
     low, point, high = pairing.gpu.samples[0].tolist()
     ends: tuple[float | None, float | None] = (None, None)

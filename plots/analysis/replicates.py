@@ -13,6 +13,7 @@ import numpy as np
 
 from plots.analysis import statistics
 from plots.analysis.curves import Curve
+from plots.rows import median_of
 
 _VALUE, _CHOICE = 0, 1  # names the random numbers of each purpose
 
@@ -52,7 +53,7 @@ def _estimate_at(
     mean of the candidates' medians, weighted by how often each is chosen (C. D'Eramo, M. Restelli
     and A. Nuara, Estimating maximum expected value through Gaussian approximation, ICML 2016).
     """
-    medians = np.log([np.median(samples) for samples in candidates])
+    medians = np.log([median_of(samples) for samples in candidates])
     values = _resampled(candidates, side, place, _VALUE)
     if len(candidates) == 1:
         return float(medians[0]), values[0]
@@ -73,7 +74,7 @@ def _resampled(candidates: Sequence[np.ndarray], side: int, place: int, purpose:
 def log_medians(curve: Curve) -> np.ndarray:
     """Logarithms of the medians of `curve`, one a size; of the best of several thread counts the
     smallest."""
-    return np.log([np.median(samples) for samples in curve.samples])
+    return np.log([median_of(samples) for samples in curve.samples])
 
 
 def fewest_samples(curve: Curve, places: Iterable[int] | None = None) -> int:

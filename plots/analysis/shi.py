@@ -20,7 +20,7 @@ from plots.analysis.curves import Curve
 from plots.analysis.replicates import estimate, fewest_samples
 from plots.families import EPOCH, MINIBATCH
 from plots.published import PUBLISHED_PATH
-from plots.rows import File, Row
+from plots.rows import File, Row, median_of
 
 SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
 NETWORKS_PATH = PUBLISHED_PATH.with_name("shi2016_networks.csv")
@@ -250,7 +250,7 @@ def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
         label="",
         configuration={},
         sizes=np.arange(1.0, len(networks) + 1),
-        samples=tuple(min(samples, key=np.median) for samples in candidates),
+        samples=tuple(min(samples, key=median_of) for samples in candidates),
         candidates=candidates,
     )
     found = estimate(curve, SIDES.index(side))

@@ -15,7 +15,7 @@ from plots.analysis.curves import NETWORKS, Curve, pairings
 from plots.analysis.replicates import estimate, fewest_samples, log_medians
 from plots.axes import BUILT_IN, Axes
 from plots.families import EPOCH
-from plots.rows import File
+from plots.rows import File, median_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def speed_ups(file: File, family: str = EPOCH) -> list[SpeedUp]:
     found = []
     for pairing in pairings(file, {family: NETWORKS[family]}):
         best, gpu = pairing.best, pairing.gpu
-        chosen = min(pairing.cpus, key=lambda curve: float(np.median(curve.samples[0])))
+        chosen = min(pairing.cpus, key=lambda curve: median_of(curve.samples[0]))
         cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)
         low, high = None, None
         if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:

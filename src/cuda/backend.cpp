@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: the first GPU, what it has, and what can be made for it.
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -13,12 +11,9 @@
 #include "crossover/backend.h"
 #include "crossover/launches.h"
 #include "cublaslt_library.h"
-#include "execution/graphs.h"
-#include "kernels/persistent.cuh"
+#include "gpu_plan.h"
 #include "nvml.h"
-#include "plan.h"
 #include "probes.h"
-#include "program.h"
 #include "runtime.h"
 
 namespace crossover {
@@ -34,81 +29,6 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
                 device.pciDeviceID);
   return text.data();
 }
-
-/// Of clusters the largest that the driver finds room for.
-OnChip on_chip(const cudaDeviceProp& device) {
-  OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin),
-              .multiprocessors = device.multiProcessorCount,
-              .cache_bytes = device.l2CacheSize};
-  chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
-  while (chip.cluster_blocks > 1 &&
-         !(device.clusterLaunch != 0 &&
-           fits_training_cluster(chip.cluster_blocks, chip.threads, chip.shared_bytes))) {
-    chip.cluster_blocks /= 2;
-  }
-  return chip;
-}
-
-class GpuPlan : public Plan {
- public:
-  /// The libraries answer here what they have: instantiate() finds nothing to decide but between
-  /// algorithms. Only where none of those runs that they promised, or the driver refuses the loops
-  /// that its version has, is the plan another.
-  GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
-          std::unique_ptr<ProductLibrary> products,
-          std::unique_ptr<ConvolutionLibrary> convolutions)
-      : workload_(std::move(workload)),
-        options_(options),
-        device_(device),
-        products_(std::make_shared<Products>(std::move(products))),
-        convolutions_(std::make_shared<Convolutions>(std::move(convolutions))) {
-    make(*products_, *convolutions_);
-  }
-
-  [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
-
-  [[nodiscard]] std::int64_t launches() const override { return launches_; }
-
-  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
-    if (!products_) {
-      throw std::logic_error("a Plan is instantiated once");
-    }
-    device_.use();
-    const std::shared_ptr<Products> products = std::exchange(products_, nullptr);
-    const std::shared_ptr<Convolutions> convolutions = std::exchange(convolutions_, nullptr);
-    for (;;) {
-      try {
-        return std::make_unique<CudaProgram>(workload_, plan_, products, convolutions, options_);
-      } catch (const NoneRuns&) {
-        make(*products, *convolutions);
-      } catch (const LoopsRefused&) {
-        loops_ = false;
-        make(*products, *convolutions);
-      }
-    }
-  }
-
- private:
-  /// Throws Unsupported.
-  void make(Products& products, Convolutions& convolutions) {
-    plan_ = make_plan(
-        workload_, options_, [&](const ProductForm& form) { return products.supports(form); },
-        [&](const ConvolutionForm& form) { return convolutions.supports(form); },
-        options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_);
-    launches_ = count_launches(workload_, plan_);
-    check_order_graph(workload_, plan_);
-  }
-
-  const Workload workload_;
-  const CompileOptions options_;
-  const Device device_;
-  std::shared_ptr<Products> products_;
-  std::shared_ptr<Convolutions> convolutions_;
-  bool loops_ = has_graph_loops();
-  LaunchPlan plan_;
-  std::int64_t launches_ = 0;
-};
 
 class GpuBackend : public Backend {
  public:
@@ -161,8 +81,8 @@ class GpuBackend : public Backend {
       throw Unsupported(missing);
     }
     device_.use();
-    return std::make_unique<GpuPlan>(workload, options, device_, make_products_(options.precision),
-                                     make_convolutions_(options.precision));
+    return make_gpu_plan(workload, options, device_, make_products_(options.precision),
+                         make_convolutions_(options.precision));
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

@@ -3,6 +3,8 @@
 // products with their epilogues, kernels and their order. program.h only carries it out.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,9 +37,16 @@ struct StagedInput {
   std::int64_t unit = 1;       ///< bytes that a gather moves at once, in each of the step's runs
 };
 
+/// Two parts of a step's launches, [first, second) and [second, end), neither of which reads or
+/// overwrites what the other writes: they may run at once.
+struct SideBySide {
+  std::size_t first = 0, second = 0, end = 0;
+};
+
 struct StepPlan {
   std::vector<Launch> launches;
-  std::vector<StagedInput> inputs;  ///< none where no run of it is staged
+  std::vector<SideBySide> side_by_side;  ///< one after another; none where there is one stream
+  std::vector<StagedInput> inputs;       ///< none where no run of it is staged
 };
 
 /// Of a parameter in 16 bits: what products read. Written when the parameter is uploaded, and
@@ -59,7 +68,7 @@ struct LaunchPlan {
   std::int64_t run = 0;           ///< place of the i64 counter of runs
   std::int64_t runs = 0;          ///< of the order: behind the last one the counter is 0 again
   std::int64_t order = 0;         ///< place of OrderedRun [runs], for kernels that read it
-  std::int64_t workspace = 0;     ///< place of the libraries'
+  std::int64_t workspace = 0;     ///< place of the libraries', one behind another for each stream
   std::int64_t workspace_bytes = 0;
   std::int64_t bytes = 0;       ///< of the whole device block
   Id loss = none;               ///< the tensor that loss_every_step reads
@@ -67,6 +76,11 @@ struct LaunchPlan {
   std::optional<PersistentPlan> persistent;
   std::vector<OrderLoop> loops;  ///< of the order's graph; none: it holds each run by itself
 
+  /// Whether anything in it runs side by side.
+  [[nodiscard]] bool forks() const {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const StepPlan& step) { return !step.side_by_side.empty(); });
+  }
   const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
 

@@ -15,6 +15,7 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
       convolutions_(std::move(convolutions)),
       tensors_(workload_, plan_),
       losses_(plan_.mode),
+      second_(plan_.mode),
       compute_(make_stream()),
       running_{.workload = workload_,
                .plan = plan_,
@@ -25,7 +26,9 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                            .stream = compute_.get(),
                            .plan = &plan_,
                            .products = products_.get(),
-                           .convolutions = convolutions_.get()},
+                           .convolutions = convolutions_.get(),
+                           .workspace = plan_.workspace},
+               .second = second_,
                .next_run = next_run_} {
   tensors_.clear(compute_.get());
   choose_products(running_.binding, options.products);
@@ -34,7 +37,7 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
   arithmetic_.tf32 =
       std::max(arithmetic_.tf32, measure_convolutions(running_.binding, options.precision).tf32);
   tensors_.clear(compute_.get());
-  steps_ = bind_steps(running_.binding);
+  steps_ = bind_steps(running_.binding, second_.get());
   executor_ = make_executor(running_);
   running_.wait();
 }
@@ -68,6 +71,13 @@ std::int64_t CudaProgram::launches() const { return count_launches(workload_, pl
 std::optional<std::int64_t> CudaProgram::graph_loops() const {
   return plan_.mode.execution == Execution::graph_epoch ? std::optional(std::ssize(plan_.loops))
                                                         : std::nullopt;
+}
+
+std::optional<GraphForm> CudaProgram::graph_form() const {
+  if (!plan_.mode.is_graph()) {
+    return std::nullopt;
+  }
+  return GraphForm{.loops = !plan_.loops.empty(), .streams = plan_.forks() ? 2 : 1};
 }
 
 }  // namespace crossover::cuda

@@ -35,6 +35,7 @@ class CudaProgram : public Program {
   void wait() override { running_.wait(); }
   [[nodiscard]] std::int64_t launches() const override;
   [[nodiscard]] std::optional<std::int64_t> graph_loops() const override;
+  [[nodiscard]] std::optional<GraphForm> graph_form() const override;
   [[nodiscard]] Reorders reorders() const override { return count_reorders(workload_, plan_); }
   [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override;  // program_profile.cpp
@@ -49,6 +50,7 @@ class CudaProgram : public Program {
   const std::shared_ptr<Convolutions> convolutions_;
   DeviceTensors tensors_;
   const LossReader losses_;
+  const SecondStream second_;
   std::int64_t next_run_ = 0;  ///< see Running
   Arithmetic arithmetic_;
   std::vector<BoundStep> steps_;

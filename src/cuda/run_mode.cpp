@@ -36,10 +36,12 @@ RunMode choose_run_mode(const CompileOptions& options) {
   // A step's graph reads at fixed addresses, the graph of a whole order at each run's own, unless
   // it repeats the graphs of steps: make_plan() decides that.
   mode.in_place = mode.is_resident() && mode.execution != Execution::graph;
+  if (mode.is_graph()) {
+    mode.streams = options.graph_form.value_or(GraphForm{}).streams;
+  }
   if (mode.placement == Placement::pinned_async) {
     mode.buffers = 2;
-  } else if (!mode.is_resident() || mode.execution == Execution::graph ||
-             mode.execution == Execution::graph_epoch) {
+  } else if (!mode.is_resident() || mode.is_graph()) {
     mode.buffers = 1;
   }
   return mode;

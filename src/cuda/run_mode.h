@@ -18,11 +18,17 @@ struct RunMode {
   /// each step's rows come into a staging buffer first.
   bool in_place = true;
 
+  /// In which a graph's launches are: with 2, some beside others.
+  int streams = 1;
+
   /// Staging buffers. Two: a stream of its own fills one while a step reads the other. Where a
   /// whole order reads in place, parts of it may still need one.
   int buffers = 0;
 
   [[nodiscard]] bool is_resident() const { return placement == Placement::resident; }
+  [[nodiscard]] bool is_graph() const {
+    return execution == Execution::graph || execution == Execution::graph_epoch;
+  }
   /// What fills the staging buffer: a kernel at the head of a step's graph, which finds out on the
   /// device whose turn it is. Else copies before each step.
   [[nodiscard]] bool gathers() const { return is_resident() && buffers > 0; }

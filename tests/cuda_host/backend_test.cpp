@@ -366,8 +366,8 @@ TEST(EmulatedProgram, LaunchesWhatIsToldBeforeItIsCompiled) {
   for (const Workload& workload : launches_cases()) {
     const Workload fused = fuse(workload);
     for (const GpuMode& mode : gpu_modes()) {
-      if (pair++ % 3 != 0 && !test_all()) {
-        continue;
+      if (!mode.options.graph_form || (pair++ % 3 != 0 && !test_all())) {
+        continue;  // which of the forms is the fastest nobody can tell before
       }
       EXPECT_EQ(cuda_launches(fused, mode.options),
                 backend->compile(fused, mode.options)->launches())

@@ -55,9 +55,25 @@ CUDA_HOST_CHECKED_BEFORE std::vector<double> read(const void* from, std::int64_t
   return values;
 }
 
-/// meet(x, w, y) for the places of each product of the sums.
+/// to += factor x, both [count].
+CUDA_HOST_CHECKED_BEFORE void add(double* to, double factor, const double* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] += factor * x[i];
+  }
+}
+
+CUDA_HOST_CHECKED_BEFORE double dot(const double* a, const double* b, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+/// meet(x, w, y) for the places of the products of all input channels with one of the output: the
+/// first of x, the first of w, and y.
 template <class Meet>
-void for_each_product(const ConvolutionForm& f, const Meet& meet) {
+void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
   for (std::int64_t n = 0; n < f.batch; ++n) {
     for (std::int64_t down = 0; down < f.positions_down; ++down) {
       for (std::int64_t across = 0; across < f.positions_across; ++across) {
@@ -69,13 +85,9 @@ void for_each_product(const ConvolutionForm& f, const Meet& meet) {
               continue;
             }
             for (std::int64_t o = 0; o < f.out; ++o) {
-              for (std::int64_t i = 0; i < f.in; ++i) {
-                meet(
-                    static_cast<std::size_t>(((n * f.height + row) * f.width + column) * f.in + i),
-                    static_cast<std::size_t>(((o * f.size + r) * f.size + s) * f.in + i),
-                    static_cast<std::size_t>(
-                        ((n * f.positions_down + down) * f.positions_across + across) * f.out + o));
-              }
+              meet(((n * f.height + row) * f.width + column) * f.in,
+                   ((o * f.size + r) * f.size + s) * f.in,
+                   ((n * f.positions_down + down) * f.positions_across + across) * f.out + o);
             }
           }
         }
@@ -95,20 +107,23 @@ void convolve(const ConvolutionForm& f, const ConvolutionOperands& of, bool tf32
     case ConvolutionPass::forward:
       result = of.y;
       sums.resize(static_cast<std::size_t>(extents.y));
-      for_each_product(f,
-                       [&, x = x(), w = w()](auto i, auto j, auto k) { sums[k] += x[i] * w[j]; });
+      for_each_pixel(f, [&, x = x(), w = w()](auto i, auto j, auto k) {
+        sums[static_cast<std::size_t>(k)] += dot(x.data() + i, w.data() + j, f.in);
+      });
       break;
     case ConvolutionPass::dx:
       result = of.x;
       sums.resize(static_cast<std::size_t>(extents.x));
-      for_each_product(f,
-                       [&, w = w(), y = y()](auto i, auto j, auto k) { sums[i] += w[j] * y[k]; });
+      for_each_pixel(f, [&, w = w(), y = y()](auto i, auto j, auto k) {
+        add(sums.data() + i, y[static_cast<std::size_t>(k)], w.data() + j, f.in);
+      });
       break;
     case ConvolutionPass::dw:
       result = of.w;
       sums.resize(static_cast<std::size_t>(extents.w));
-      for_each_product(f,
-                       [&, x = x(), y = y()](auto i, auto j, auto k) { sums[j] += x[i] * y[k]; });
+      for_each_pixel(f, [&, x = x(), y = y()](auto i, auto j, auto k) {
+        add(sums.data() + j, y[static_cast<std::size_t>(k)], x.data() + i, f.in);
+      });
       break;
   }
   const auto* bias = static_cast<const float*>(of.bias);

@@ -41,9 +41,22 @@ void Running::upload_order() const {
 }
 
 void Running::issue(int step, const Position& position) const {
-  for (const BoundLaunch& launch : steps[static_cast<std::size_t>(step)]) {
-    launch.call(position);
+  const BoundStep& launches = steps[static_cast<std::size_t>(step)];
+  const auto call = [&](std::size_t first, std::size_t end, Call BoundLaunch::*where) {
+    for (std::size_t i = first; i < end; ++i) {
+      (launches[i].*where)(position);
+    }
+  };
+  std::size_t at = 0;
+  for (const SideBySide& parts : step_plan(step).side_by_side) {
+    call(at, parts.first, &BoundLaunch::call);
+    second.fork_from(stream());
+    call(parts.first, parts.second, &BoundLaunch::call);
+    call(parts.second, parts.end, &BoundLaunch::beside);
+    second.join(stream());
+    at = parts.end;
   }
+  call(at, launches.size(), &BoundLaunch::call);
 }
 
 }  // namespace crossover::cuda

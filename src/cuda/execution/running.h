@@ -24,6 +24,30 @@ class LossReader {
   PinnedMemory host_;
 };
 
+/// Beside the one that computes. Whatever is put into it ends before what the other gets next.
+class SecondStream {
+ public:
+  /// There is none where the plan does not need it.
+  explicit SecondStream(const RunMode& mode)
+      : stream_(mode.streams > 1 ? make_stream() : Stream()),
+        point_(mode.streams > 1 ? make_event() : Event()) {}
+
+  [[nodiscard]] cudaStream_t get() const { return stream_.get(); }
+  /// What it gets next waits for all that the other has been given.
+  void fork_from(cudaStream_t other) const { follow(stream_.get(), other); }
+  /// What the other gets next waits for all that this one has been given.
+  void join(cudaStream_t other) const { follow(other, stream_.get()); }
+
+ private:
+  void follow(cudaStream_t next, cudaStream_t before) const {
+    CROSSOVER_CUDA_CHECK(cudaEventRecord(point_.get(), before));
+    CROSSOVER_CUDA_CHECK(cudaStreamWaitEvent(next, point_.get(), 0));
+  }
+
+  Stream stream_;
+  Event point_;  ///< in the one whose turn it was
+};
+
 /// Parts of a Program that outlive its executor.
 struct Running {
   const Workload& workload;
@@ -32,6 +56,7 @@ struct Running {
   const LossReader& losses;
   const std::vector<BoundStep>& steps;
   const Binding binding;
+  const SecondStream& second;
   std::int64_t& next_run;  ///< what the counter of runs comes to by what the stream has been given
 
   [[nodiscard]] const Run& run(std::int64_t index) const {
@@ -49,7 +74,7 @@ struct Running {
   /// After so many runs from start_at() on have been put into the stream.
   void count_on(std::int64_t count) const { next_run = (next_run + count) % runs(); }
 
-  /// Puts a step's launches into the stream, one by one.
+  /// Puts a step's launches into the stream, one by one, or into both where parts run side by side.
   void issue(int step, const Position& position) const;
   /// Puts the kernel into the stream that fetches the rows of the run whose turn it is.
   void gather(int step) const { cuda::gather(step_plan(step), binding); }

@@ -23,6 +23,7 @@ struct Binding {
   const LaunchPlan* plan = nullptr;
   Products* products = nullptr;
   Convolutions* convolutions = nullptr;
+  std::int64_t workspace = 0;  ///< place of what the libraries use in this stream
 
   template <class T = void>
   [[nodiscard]] T* address(std::int64_t offset) const {
@@ -40,12 +41,20 @@ struct Binding {
   [[nodiscard]] std::int64_t* run_counter() const { return address<std::int64_t>(plan->run); }
 };
 
+/// A binding to the second stream, whose launches need a workspace of their own.
+inline Binding beside(Binding binding, cudaStream_t stream) {
+  binding.stream = stream;
+  binding.workspace += binding.plan->workspace_bytes;
+  return binding;
+}
+
 /// Puts one launch of a step into the stream.
 using Call = std::function<void(const Position&)>;
 
 struct BoundLaunch {
   OpCategory category;  ///< of its time, in a profile
   Call call;
+  Call beside = nullptr;  ///< the same in the second stream; none where it never runs there
 };
 using BoundStep = std::vector<BoundLaunch>;
 
@@ -83,8 +92,9 @@ BoundLaunch bind(const ZeroLaunch& launch, const Binding& binding);
 BoundLaunch bind(const LstmGatesLaunch& launch, const Binding& binding);
 BoundLaunch bind(const LstmGatesGradLaunch& launch, const Binding& binding);
 
-/// All launches of the binding's plan, by step.
-std::vector<BoundStep> bind_steps(const Binding& binding);
+/// All launches of the binding's plan, by step; those that may run beside others in a second stream
+/// as well.
+std::vector<BoundStep> bind_steps(const Binding& binding, cudaStream_t second);
 
 /// Chooses an algorithm for each product of the plan: Products::choose(). Before anything is
 /// uploaded: the products run on what the block holds, and write to it. Throws NoneRuns.

@@ -14,7 +14,7 @@ ConvolutionOperands operands(const ConvolutionLaunch& launch, const Binding& bin
           .w = binding.address(launch.w, now),
           .y = binding.address(launch.y, now),
           .bias = binding.maybe(launch.bias, now),
-          .workspace = binding.address(binding.plan->workspace),
+          .workspace = binding.address(binding.workspace),
           .workspace_bytes = binding.plan->workspace_bytes};
 }
 

@@ -15,7 +15,7 @@ ProductOperands operands(const ProductLaunch& launch, const Binding& binding, co
           .d = binding.address(launch.d, now),
           .vector = binding.maybe(launch.vector, now),
           .mask = binding.maybe(launch.mask, now),
-          .workspace = binding.address(binding.plan->workspace),
+          .workspace = binding.address(binding.workspace),
           .workspace_bytes = binding.plan->workspace_bytes};
 }
 
@@ -28,8 +28,7 @@ BoundLaunch bind(const ProductLaunch& launch, const Binding& binding) {
   return {OpCategory::product, [product, launch, binding](const Position& now) {
             product->execute(binding.stream, binding.address(launch.a, now),
                              binding.address(launch.b, now), binding.address(launch.d, now),
-                             binding.address(binding.plan->workspace),
-                             binding.plan->workspace_bytes);
+                             binding.address(binding.workspace), binding.plan->workspace_bytes);
           }};
 }
 

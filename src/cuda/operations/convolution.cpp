@@ -84,16 +84,22 @@ void plan_operation(const Convolution& op, StepPlanner& step) {
 }
 
 void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
-  if (op.dx != none) {
-    const ConvolutionForm form = form_of(ConvolutionPass::dx, op.window, op.dx, op.w, op.dy, step);
-    step.emit(ConvolutionLaunch{
-        step.require(form), step.operand(op.dx), step.operand(op.w), step.operand(op.dy), {}});
-  }
-  if (op.dbias != none) {
-    plan_column_sums(step.operand(op.dy), step.operand(op.dbias), image_rows(step.shape(op.dy)),
-                     step.shape(op.dy)[1], false, step);
-  }
-  plan_dw(op, step);
+  const auto dx = [&] {
+    if (op.dx != none) {
+      const ConvolutionForm form =
+          form_of(ConvolutionPass::dx, op.window, op.dx, op.w, op.dy, step);
+      step.emit(ConvolutionLaunch{
+          step.require(form), step.operand(op.dx), step.operand(op.w), step.operand(op.dy), {}});
+    }
+  };
+  const auto of_parameters = [&] {
+    if (op.dbias != none) {
+      plan_column_sums(step.operand(op.dy), step.operand(op.dbias), image_rows(step.shape(op.dy)),
+                       step.shape(op.dy)[1], false, step);
+    }
+    plan_dw(op, step);
+  };
+  step.emit_side_by_side(dx, of_parameters);
 }
 
 }  // namespace crossover::cuda

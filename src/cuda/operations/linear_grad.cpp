@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer's gradient: dx, then dw, which may be the weights themselves. ReLU's derivative and the
-// sums for biases are epilogues where the library has them.
+// A layer's gradient: dx beside dw, or before it where that is the weights themselves. ReLU's
+// derivative and the sums for biases are epilogues where the library has them.
 #include <variant>
 
 #include "../planning/step_planner.h"
@@ -50,10 +50,18 @@ void plan_dw(const LinearGrad& grad, StepPlanner& step) {
 }  // namespace
 
 void plan_operation(const LinearGrad& grad, StepPlanner& step) {
-  if (grad.dx != none) {
-    plan_dx(grad, step);
+  const auto dx = [&] {
+    if (grad.dx != none) {
+      plan_dx(grad, step);
+    }
+  };
+  const auto dw = [&] { plan_dw(grad, step); };
+  if (grad.dw == grad.w) {  // dx reads what dw changes
+    dx();
+    dw();
+  } else {
+    step.emit_side_by_side(dx, dw);
   }
-  plan_dw(grad, step);
 }
 
 }  // namespace crossover::cuda

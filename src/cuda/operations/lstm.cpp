@@ -134,23 +134,9 @@ ProductForm weights_form(std::int64_t width, std::int64_t rows, std::int64_t ali
           .factors = step.type(op.x)};
 }
 
-}  // namespace
-
-void plan_operation(const LstmGrad& op, StepPlanner& step) {
-  const Sizes of = sizes_of(op.x, op.w_hh, step);
-  plan_recurrence(op, of, step);
+/// Of what was multiplied by them in all time steps.
+void plan_parameters(const LstmGrad& op, const Sizes& of, StepPlanner& step) {
   const std::int64_t rows = of.time * of.batch;
-  if (op.dx != none) {
-    const ProductForm to_x{.m = of.in,
-                           .n = rows,
-                           .k = of.wide,
-                           .alignment_a = step.alignment(op.w_ih),
-                           .alignment_b = step.alignment(op.dgates),
-                           .alignment_d = step.alignment(op.dx),
-                           .factors = step.type(op.x),
-                           .result = step.type(op.dx)};
-    step.emit_product(step.require(to_x), op.w_ih, op.dgates, op.dx);
-  }
   ProductForm to_w = weights_form(of.in, rows, step.alignment(op.x), step.alignment(op.dgates),
                                   op.dw_ih, op, step);
   to_w.epilogue = Epilogue::b_sum;
@@ -171,6 +157,27 @@ void plan_operation(const LstmGrad& op, StepPlanner& step) {
                                            dgates.alignment(step), op.dw_hh, op, step);
   step.emit(ProductLaunch{
       step.require(to_w_hh), step.operand(op.h), dgates[1], step.operand(op.dw_hh), {}, {}});
+}
+
+}  // namespace
+
+void plan_operation(const LstmGrad& op, StepPlanner& step) {
+  const Sizes of = sizes_of(op.x, op.w_hh, step);
+  plan_recurrence(op, of, step);
+  const auto dx = [&] {
+    if (op.dx != none) {
+      const ProductForm to_x{.m = of.in,
+                             .n = of.time * of.batch,
+                             .k = of.wide,
+                             .alignment_a = step.alignment(op.w_ih),
+                             .alignment_b = step.alignment(op.dgates),
+                             .alignment_d = step.alignment(op.dx),
+                             .factors = step.type(op.x),
+                             .result = step.type(op.dx)};
+      step.emit_product(step.require(to_x), op.w_ih, op.dgates, op.dx);
+    }
+  };
+  step.emit_side_by_side(dx, [&] { plan_parameters(op, of, step); });
 }
 
 }  // namespace crossover::cuda

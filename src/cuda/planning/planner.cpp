@@ -108,7 +108,8 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     return !is_gradient_of_a_line(form) && supports(form);
   };
   LaunchPlan plan{.mode = choose_run_mode(options)};
-  if (plan.mode.execution == Execution::graph_epoch && loops) {
+  if (plan.mode.execution == Execution::graph_epoch && loops &&
+      options.graph_form.value_or(GraphForm{}).loops) {
     plan.loops = choose_loops(workload);
     plan.mode.in_place = plan.loops.empty();
   }
@@ -130,7 +131,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
   }
   reserve_order(workload, plan, places);
   plan.workspace_bytes = workspace_for(plan);
-  plan.workspace = places.reserve(plan.workspace_bytes);
+  plan.workspace = places.reserve(plan.workspace_bytes * plan.mode.streams);
   return plan;
 }
 

@@ -50,6 +50,19 @@ const ConvolutionForm& StepPlanner::require(const ConvolutionForm& form) const {
   return form;
 }
 
+void StepPlanner::emit_side_by_side(const std::function<void()>& first,
+                                    const std::function<void()>& second) {
+  SideBySide parts{.first = planned_.launches.size()};
+  border_ = parts.first;
+  first();
+  parts.second = border_ = planned_.launches.size();
+  second();
+  parts.end = border_ = planned_.launches.size();
+  if (places_.streams() > 1 && parts.first < parts.second && parts.second < parts.end) {
+    planned_.side_by_side.push_back(parts);
+  }
+}
+
 Operand StepPlanner::scratch(std::int64_t bytes) {
   constexpr std::int64_t scratch_alignment = 256;
   const Operand taken{.offset = scratch_end_};

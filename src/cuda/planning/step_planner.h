@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "../operations/linear_fusion.h"
@@ -75,9 +76,12 @@ class StepPlanner {
                     Operand mask = {}) {
     emit(ProductLaunch{form, operand(a), operand(b), operand(d), vector, mask});
   }
-  /// What was emitted last, which a rule may still change; null at first.
+  /// Two parts of the operation, of which neither needs or overwrites what the other makes.
+  void emit_side_by_side(const std::function<void()>& first, const std::function<void()>& second);
+  /// What was emitted last, which a rule may still change; null at first, and where that belongs to
+  /// another part of those that run side by side.
   [[nodiscard]] Launch* last_launch() {
-    return planned_.launches.empty() ? nullptr : &planned_.launches.back();
+    return planned_.launches.size() == border_ ? nullptr : &planned_.launches.back();
   }
   /// Memory that the step alone uses: steps run one after another and share theirs.
   Operand scratch(std::int64_t bytes);
@@ -92,6 +96,7 @@ class StepPlanner {
   Offers offers_;
   std::int64_t scratch_end_;
   std::size_t at_ = 0;
+  std::size_t border_ = 0;             ///< launches that nothing later may change
   std::vector<LinearFusion> fusions_;  ///< by operation
   StepPlan planned_;
 };

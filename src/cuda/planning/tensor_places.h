@@ -40,6 +40,7 @@ class TensorPlaces {
   [[nodiscard]] Operand kept(Id cast) const;
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
   [[nodiscard]] bool gathers() const { return plan_.mode.gathers(); }
+  [[nodiscard]] int streams() const { return plan_.mode.streams; }
   /// An input's rows as they come into a staging buffer in a step's runs.
   [[nodiscard]] StagedInput staged_input(Id view, int step) const;
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph_forms.h"
+
+#include <limits>
+
+namespace crossover::cuda {
+
+std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& largest) {
+  constexpr std::int64_t most_nodes = 20'000;  // a larger graph takes seconds to instantiate
+  const bool may_loop = !largest.loops.empty();
+  const bool may_unroll = !may_loop || count_launches(workload, largest) <= most_nodes;
+  std::vector<GraphForm> forms;
+  for (const bool loops : {false, true}) {
+    if (loops ? !may_loop : !may_unroll) {
+      continue;
+    }
+    forms.push_back({.loops = loops, .streams = 1});
+    if (largest.forks()) {
+      forms.push_back({.loops = loops, .streams = 2});
+    }
+  }
+  return forms;
+}
+
+GraphForm fastest_of(const std::vector<GraphForm>& forms,
+                     const std::function<double(const GraphForm&)>& seconds) {
+  GraphForm best = forms.front();
+  double least = std::numeric_limits<double>::infinity();
+  for (const GraphForm& form : forms) {
+    if (forms.size() == 1) {
+      break;
+    }
+    try {
+      if (const double its = seconds(form); its < least) {
+        least = its;
+        best = form;
+      }
+    } catch (const OutOfMemory&) {
+    } catch (const Unsupported&) {
+    }
+  }
+  return best;
+}
+
+}  // namespace crossover::cuda
