@@ -29,8 +29,8 @@ struct Seen {
 
 class SlowProgram : public Program {
  public:
-  SlowProgram(double seconds, Seen& seen, int& alive)
-      : seconds_(seconds), seen_(seen), alive_(alive) {
+  SlowProgram(double seconds, double hindered_until, Seen& seen, int& alive)
+      : seconds_(seconds), hindered_until_(hindered_until), seen_(seen), alive_(alive) {
     number_ = static_cast<std::size_t>(seen_.made++);
     seen_.runs.push_back(0);
     ++alive_;
@@ -40,14 +40,15 @@ class SlowProgram : public Program {
   void download(Id /*id*/, std::span<std::byte> /*to*/) override {}
   void enqueue(std::int64_t /*first*/, std::int64_t count) override {
     seen_.runs[number_] += count;
-    now += seconds_ * static_cast<double>(count);
+    constexpr double hindered = 5;
+    now += seconds_ * static_cast<double>(count) * (now < hindered_until_ ? hindered : 1);
   }
   void wait() override {}
   [[nodiscard]] std::int64_t launches() const override { return 0; }
   Profile profile() override { return {}; }
 
  private:
-  double seconds_;
+  double seconds_, hindered_until_;
   Seen& seen_;
   int& alive_;
   std::size_t number_ = 0;
@@ -60,21 +61,30 @@ class Ways {
  public:
   void add(Choice choice, double seconds, std::int64_t bytes, Trouble trouble = Trouble::none) {
     seen.push_back(std::make_unique<Seen>());
-    ways.push_back({choice, [this, seconds, bytes, trouble, own = seen.back().get()] {
+    const bool shares = choice.threads > 1;
+    ways.push_back({choice, [this, seconds, bytes, trouble, shares, own = seen.back().get()] {
                       ++own->planned;
-                      return std::make_unique<SlowPlan>(*this, seconds, bytes, trouble, *own);
+                      return std::make_unique<SlowPlan>(*this, seconds, bytes, trouble, shares,
+                                                        *own);
                     }});
   }
 
   std::vector<Way> ways;
   std::vector<std::unique_ptr<Seen>> seen;
   int alive = 0, most_alive = 0;
+  double hindered_until = 0;  ///< programs of several threads take several times as long until then
 
  private:
   class SlowPlan : public Plan {
    public:
-    SlowPlan(Ways& all, double seconds, std::int64_t bytes, Trouble trouble, Seen& seen)
-        : all_(all), seconds_(seconds), bytes_(bytes), trouble_(trouble), seen_(seen) {
+    SlowPlan(Ways& all, double seconds, std::int64_t bytes, Trouble trouble, bool shares,
+             Seen& seen)
+        : all_(all),
+          seconds_(seconds),
+          bytes_(bytes),
+          trouble_(trouble),
+          shares_(shares),
+          seen_(seen) {
       if (trouble == Trouble::unsupported) {
         throw Unsupported("not this one");
       }
@@ -88,7 +98,8 @@ class Ways {
       if (trouble_ == Trouble::memory_is_taken) {
         throw OutOfMemory("taken by another");
       }
-      auto made = std::make_unique<SlowProgram>(seconds_, seen_, all_.alive);
+      auto made = std::make_unique<SlowProgram>(seconds_, shares_ ? all_.hindered_until : 0, seen_,
+                                                all_.alive);
       all_.most_alive = std::max(all_.most_alive, all_.alive);
       return made;
     }
@@ -98,6 +109,7 @@ class Ways {
     double seconds_;
     std::int64_t bytes_;
     Trouble trouble_;
+    bool shares_;
     Seen& seen_;
   };
 };
@@ -137,6 +149,19 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(fused_2, lost_by * fast, 100);
     EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->chosen(), eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
+  }
+}
+
+TEST(Automatic, HearsMoreThreadsAgainThatLost) {
+  constexpr double of_one = 0.01;
+  for (const double of_two : {0.006, 0.02}) {
+    Ways all;
+    all.add(eager_1, of_one, 100);
+    all.add(eager_2, of_two, 100);
+    AutomaticPlan plan(all.ways, 10, told_time);
+    all.hindered_until = now + 0.2;  // as long as the first trial
+    EXPECT_EQ(plan.instantiate()->chosen(), of_two < of_one ? eager_2 : eager_1);
+    EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
   }
 }
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How ./test builds and runs the fuzzers, and what it says of what they find."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,11 +32,7 @@ def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], P
     tried.write_text(
         '#include "x.h"\nf("--flag", "two words", "b\\n", "x", "y2");', encoding="utf-8"
     )
-    commands = [
-        {"file": str(source), "command": f"c++ -o CMakeFiles/{name}.dir/a.o"}
-        for source, name in ((tried, "one"), (sources / "one.cpp", "one"), (sources, "other"))
-    ]
-    (folder / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
+    (folder / "one.sources").write_text(f"{tried}\n", encoding="utf-8")
 
     def made(text: str) -> Path:
         noting = f"import sys\nprint(*sys.argv[1:], file=open({str(tmp_path / 'ran')!r}, 'a'))\n"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers of tests/fuzz: building them, a short run for ./test, and one as long as is asked."""
 
-import json
 import math
 import re
 import shutil
@@ -107,13 +106,10 @@ def names() -> list[str]:
 
 def _own_words(name: str) -> Iterator[str]:
     """The text literals of the sources that a fuzzer tries: flags, values, keys."""
-    database = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    for entry in database:
-        path = Path(entry["file"]).resolve()
-        if f"/{name}.dir/" in entry["command"] and SOURCES not in path.parents:
-            for line in path.read_text(encoding="utf-8").splitlines():
-                if not line.startswith("#include"):
-                    yield from _WORD.findall(line)
+    for source in (BUILD / f"{name}.sources").read_text(encoding="utf-8").splitlines():
+        for line in Path(source).read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#include"):
+                yield from _WORD.findall(line)
 
 
 def dictionary(name: str) -> Path:

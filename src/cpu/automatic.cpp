@@ -60,6 +60,18 @@ bool can_not_win(const Choice& choice, const std::vector<Tried>& tried) {
   });
 }
 
+/// Of a ratio that is lost with more threads than the winner's: a core that another takes for a
+/// tenth of a second does that too, and hurts them alone. Lost twice, it is lost.
+template <class Again>
+double median_of_three(double first, const Again& again) {
+  const double second = again();
+  if (second >= 1) {
+    return std::min(first, second);
+  }
+  const double third = again();
+  return std::max(std::min(first, second), std::min(std::max(first, second), third));
+}
+
 }  // namespace
 
 AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Stopwatch now)
@@ -103,9 +115,15 @@ std::size_t AutomaticPlan::fastest() {
     if (!program) {
       continue;
     }
-    const double seconds = seconds_of_one(*program, now_);
-    const double ratio =
-        winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_, now_) : 0;
+    double seconds = 0;
+    const auto against_winner = [&] {
+      seconds = seconds_of_one(*program, now_);
+      return winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_, now_) : 0;
+    };
+    double ratio = against_winner();
+    if (ratio >= 1 && choice.threads > planned_[place].way.choice.threads) {
+      ratio = median_of_three(ratio, against_winner);
+    }
     tried.push_back({choice, winner ? ratio : 1});
     if (ratio < 1) {
       winner = std::move(program);
