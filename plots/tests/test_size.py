@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,11 @@ from plots.parallel import MOST_PROCESSES
 from plots.tests import synthetic_probes
 
 ROOT = Path(__file__).parents[2]
-FILES = 200
+FILES = 200 if os.environ.get("CROSSOVER_TEST_ALL") else 70
 GIBIBYTE = 2**30
+# What the report needs however few files there are, and its files' share of the rest.
+FIXED = 600 * 2**20
+MOST = FIXED + (GIBIBYTE - FIXED) * FILES / 200
 
 # The largest resident memory of the report's process, and of any process that it started.
 MEASURE = """\
@@ -29,14 +33,14 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-def test_200_files_of_500_entries_need_less_than_a_gibibyte(tmp_path):
+def test_200_files_of_500_entries_would_need_less_than_a_gibibyte(tmp_path):
     synthetic_probes.write_many(tmp_path / "in", FILES, entries=500)
     output = tmp_path / "out"
     command = [sys.executable, "-c", MEASURE, "report", str(tmp_path / "in"), "-o", str(output)]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     own, largest_child = map(int, finished.stderr.split()[-2:])
-    assert own + MOST_PROCESSES * largest_child < GIBIBYTE
+    assert own + MOST_PROCESSES * largest_child < MOST
     page = (output / "index.html").read_text(encoding="utf-8")
     assert all(f">synthetic machine {number}<" in page for number in range(FILES))
     # All machines; of four of them: crossovers of epochs and products, epochs, predictions, copies,
