@@ -80,6 +80,7 @@ struct Mode {
   bool loss_every_step;
   const char* name;
   ProductChoice products = ProductChoice::heuristic;
+  int streams = 1;
 };
 
 /// Which of `count` calls fail in turn. With test_all() each; else the last 8 (destructors) and
@@ -105,6 +106,7 @@ class EmulatedFailure : public testing::TestWithParam<std::tuple<Mode, Kind>> {
     return {.execution = mode.execution,
             .placement = mode.placement,
             .products = mode.products,
+            .graph_form = GraphForm{.streams = mode.streams},
             .loss_every_step = mode.loss_every_step};
   }
   /// Of this test among those of the suite.
@@ -183,7 +185,8 @@ INSTANTIATE_TEST_SUITE_P(
             Mode{Placement::resident, Execution::graph_epoch, false, "resident_graph_epoch"},
             Mode{Placement::resident, Execution::persistent, false, "resident_persistent"},
             Mode{Placement::pageable, Execution::eager, true, "pageable_eager_each_loss"},
-            Mode{Placement::pinned, Execution::graph, false, "pinned_graph"},
+            Mode{Placement::pinned, Execution::graph, false, "pinned_graph_two_streams",
+                 ProductChoice::heuristic, 2},
             Mode{Placement::pinned_async, Execution::eager, false, "pinned_async_eager"},
             Mode{Placement::pinned_async, Execution::graph, false, "pinned_async_graph"},
             Mode{Placement::pinned, Execution::eager, false, "pinned_eager_autotuned",

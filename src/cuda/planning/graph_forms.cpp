@@ -25,11 +25,11 @@ std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& l
 GraphForm fastest_of(const std::vector<GraphForm>& forms,
                      const std::function<double(const GraphForm&)>& seconds) {
   GraphForm best = forms.front();
+  if (forms.size() == 1) {
+    return best;
+  }
   double least = std::numeric_limits<double>::infinity();
   for (const GraphForm& form : forms) {
-    if (forms.size() == 1) {
-      break;
-    }
     try {
       if (const double its = seconds(form); its < least) {
         least = its;
