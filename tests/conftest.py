@@ -10,13 +10,6 @@ from pathlib import Path
 import pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test in this folder is one of programs."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.program)
-
-
 def compare_script() -> Path | None:
     """Where libbenchmark-tools has put it."""
     if shutil.which("dpkg") is None:

@@ -53,23 +53,28 @@ void expect_trajectory(const Golden& golden, Form form, const Backend& backend,
 const auto on_cpu = testing::Combine(testing::ValuesIn(golden_mlps()), testing::ValuesIn(all_forms),
                                      testing::Values(1, 2));  // threads
 
-/// Under sanitizers a large network runs no code that the small ones do not, and takes minutes.
-bool only_in_all(const Golden& golden) { return thinned() && golden.large; }
+/// Under sanitizers a large network runs no code that the small ones do not, and takes minutes;
+/// elsewhere it runs as `once` says: its forms and threads differ as on the small ones.
+bool only_in_all(const Golden& golden, bool once) {
+  return golden.large && !test_all() && (thinned() || !once);
+}
+
+constexpr const char* too_large = "large: runs with CROSSOVER_TEST_ALL";
 
 class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuGolden, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden)) {
-    GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
+  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
+    GTEST_SKIP() << too_large;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
 
 TEST_P(CpuGolden, TrajectoryOfTheExecutionThatIsChosen) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden)) {
-    GTEST_SKIP() << "large: without sanitizers, or with CROSSOVER_TEST_ALL";
+  if (only_in_all(golden, form == Form::update_fused && threads == 2)) {
+    GTEST_SKIP() << too_large;
   }
   expect_trajectory(golden, form, *make_cpu_backend(),
                     {.threads = threads, .execution = Execution::automatic});
@@ -117,10 +122,8 @@ TEST_P(CpuBf16, IsVerified) {
   if (const std::string missing = cpu->missing_for(Precision::bf16); !missing.empty()) {
     GTEST_SKIP() << missing;
   }
-  // The forms and threads differ as on the small ones; the reference of each takes seconds.
-  const bool once = form == Form::fused && threads == 2;
-  if (only_in_all(golden) || (golden.large && !once && !test_all())) {
-    GTEST_SKIP() << "large: fused on two threads, or all with CROSSOVER_TEST_ALL";
+  if (only_in_all(golden, form == Form::fused && threads == 2)) {
+    GTEST_SKIP() << too_large;
   }
   expect_verified(golden, form, *cpu, {.threads = threads, .precision = Precision::bf16});
 }
@@ -146,8 +149,6 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuPrecision,
                          labelled);
 
 // ---- networks of images and sequences
-
-constexpr const char* too_large = "large: runs with CROSSOVER_TEST_ALL";
 
 /// Skips the test where the network is large and not asked for, or a GPU lacks the library that
 /// one of its operations needs.
@@ -205,7 +206,7 @@ class NetworkOnCpu : public testing::TestWithParam<std::tuple<Golden, Form, int>
 
 TEST_P(NetworkOnCpu, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden)) {
+  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
     GTEST_SKIP() << too_large;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});

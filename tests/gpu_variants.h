@@ -16,6 +16,7 @@ namespace crossover::test {
 struct GpuVariant {
   std::string name;
   void (*prepare)() = nullptr;
+  bool tf32_only = false;  // other precisions meet nothing that differs
 
   friend std::ostream& operator<<(std::ostream& out, const GpuVariant& variant) {
     return out << variant.name;

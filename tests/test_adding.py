@@ -13,7 +13,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "adding.md"
 _BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LIBRARY = ("CMakeLists.txt", "cmake", "include", "src", "bench", "tests", "plots/__init__.py")
+READS = (
+    "docs/adding.md",
+    "CMakeLists.txt",
+    "cmake",
+    "include",
+    "src",
+    "bench",
+    "tests/fixtures",
+    "plots/__init__.py",
+)
+_LIBRARY = READS[1:]
 
 
 @dataclass(frozen=True)

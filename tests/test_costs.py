@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+READS = ("plots",)
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scripts import TEST
 
-from tools import build, console, passed, sources, stages
+from tools import console, sources, stages
 from tools.stages import Result, Stage
 
 # --- which stages
@@ -115,137 +115,6 @@ def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixtur
     assert TEST.perform(Stage("c", "", fall_over)) == 1
     assert TEST.perform(Stage("d", "", skip)) == stages.SKIPPED
     assert capsys.readouterr().out == "c: a sentence\nskipped: not here\n"
-
-
-# --- what passed
-
-
-@pytest.fixture
-def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bool, list[str]]]:
-    """A build with two tests, of which `b` passes if b.sh says so; tells which ones ran."""
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv(passed.ALL, raising=False)
-    monkeypatch.setattr(passed, "ROOT", tmp_path)
-    monkeypatch.setattr(passed, "_FIXTURES", tmp_path / "fixtures")
-    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
-    for name in ("a", "b"):
-        program = tmp_path / f"{name}.sh"
-        program.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/ran\n", encoding="utf-8")
-        program.chmod(0o755)
-    (tmp_path / "CTestTestfile.cmake").write_text(
-        f"add_test(a {tmp_path}/a.sh)\nadd_test(b {tmp_path}/b.sh)\n", encoding="utf-8"
-    )
-    (tmp_path / "CMakePresets.json").write_text(
-        json.dumps(
-            {
-                "version": 6,
-                "configurePresets": [
-                    {"name": "p", "generator": "Ninja", "binaryDir": str(tmp_path)}
-                ],
-                "testPresets": [{"name": "p", "configurePreset": "p"}],
-            }
-        ),
-        encoding="utf-8",
-    )
-
-    def run(quick: bool = False) -> tuple[bool, list[str]]:
-        ran = tmp_path / "ran"
-        ran.write_text("", encoding="utf-8")
-        good = passed.run_ctest("p", 2, quick)
-        return good, sorted(ran.read_text(encoding="utf-8").split())
-
-    return run
-
-
-def test_only_what_changed_since_it_passed_is_repeated(
-    ctest: Callable[..., tuple[bool, list[str]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    assert ctest() == (True, ["a", "b"])
-    assert ctest() == (True, [])
-    assert "ctest: 2 of 2 tests unchanged since they passed" in capfd.readouterr().out
-    with (tmp_path / "b.sh").open("a", encoding="utf-8") as file:
-        file.write("exit 1\n")
-    assert ctest() == (False, ["b"])
-    assert ctest() == (False, ["b"])  # a failure is never taken for a pass
-    (tmp_path / "fixtures").mkdir()
-    (tmp_path / "fixtures" / "data").write_text("1", encoding="utf-8")
-    assert ctest() == (False, ["a", "b"])
-    assert ctest() == (False, ["b"])
-    monkeypatch.setenv("CI", "true")
-    assert ctest() == (False, ["a", "b"])
-
-
-def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
-    ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
-) -> None:
-    with (tmp_path / "CTestTestfile.cmake").open("a", encoding="utf-8") as file:
-        file.write("set_tests_properties(b PROPERTIES LABELS slow)\n")
-    assert ctest(quick=True) == (True, ["a"])
-    assert ctest() == (True, ["b"])
-    with (tmp_path / "a.sh").open("a", encoding="utf-8") as file:
-        file.write("true\n")
-    assert ctest(quick=True) == (True, ["a"])
-    assert ctest() == (True, [])
-
-
-def test_pytest_is_repeated_when_a_file_or_a_program_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv(passed.ALL, raising=False)
-    monkeypatch.setattr(passed, "ROOT", tmp_path)
-    (tmp_path / "build").mkdir()
-    file, source = tmp_path / "a.py", tmp_path / "src" / "a.cpp"
-    program, ran = tmp_path / "build" / "bench", tmp_path / "ran"
-    source.parent.mkdir()
-    monkeypatch.setattr(passed, "every_file", lambda: [file, source])
-    python = tmp_path / "python"
-    monkeypatch.setattr(passed.environment, "PYTHON", python)
-
-    def repeated(code: int = 0, quick: bool = False) -> bool:
-        python.write_text(f'#!/bin/sh\necho "$@" > {ran}\nexit {code}\n', encoding="utf-8")
-        python.chmod(0o755)
-        ran.unlink(missing_ok=True)
-        assert passed.run_pytest(2, [program], quick) == (code == 0 or not ran.exists())
-        return ran.exists()
-
-    file.write_text("1", encoding="utf-8")
-    assert repeated(quick=True) and repeated()  # a quick run leaves tests out
-    assert not repeated()
-    program.write_text("2", encoding="utf-8")
-    assert repeated() and ran.read_text(encoding="utf-8").endswith("-m program\n")
-    source.write_text("2", encoding="utf-8")
-    assert repeated(code=1) and ran.read_text(encoding="utf-8").endswith("-m program\n")
-    assert repeated(quick=True)
-    assert ran.read_text(encoding="utf-8").endswith("-m program and not slow\n")
-    file.write_text("3", encoding="utf-8")
-    assert repeated(code=1) and " -m " not in ran.read_text(encoding="utf-8").partition("pytest")[2]
-    assert repeated() and not repeated()
-
-
-def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passed, "ROOT", tmp_path)
-    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
-    for preset, seconds in (("default", 2), ("asan", 30)):
-        times = tmp_path / "build" / preset / "test-times"
-        times.mkdir(parents=True)
-        suite = {"name": "S", "testsuite": [{"name": "T", "time": f"{seconds}s"}]}
-        (times / "x_0.json").write_text(json.dumps({"testsuites": [suite]}), encoding="utf-8")
-    (tmp_path / "build" / "pytest.xml").write_text(
-        '<testsuites><testsuite><testcase classname="c" name="n" time="7.5"/>'
-        "</testsuite></testsuites>",
-        encoding="utf-8",
-    )
-    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"])]
-    assert told == [
-        ["30.0", "s", "asan: S.T"],
-        ["7.5", "s", "pytest: c.n"],
-        ["2.0", "s", "ctest: S.T"],
-    ]
-    assert len(passed.slowest(["ctest"])) == 1
 
 
 # --- clang-tidy's memory

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, ROOT
 
+READS = ("include", "src/cuda")
+ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
@@ -17,12 +18,10 @@ GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
 ALWAYS = ("75", "90", "120")
 KERNELS = 6  # one block, a cluster or all; the timed one, and the one that keeps activations
 
-pytestmark = pytest.mark.program
-
 
 def compiler() -> str | None:
     """The build's, or that of the PATH."""
-    cache = BENCH.parent / "CMakeCache.txt"
+    cache = ROOT / "build" / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8") if cache.is_file() else ""
     found = re.search(r"^CMAKE_CUDA_COMPILER:[A-Z]+=(.+)$", text, re.MULTILINE)
     return shutil.which(found.group(1) if found else "nvcc")

@@ -526,6 +526,9 @@ TEST_P(Update, IsFarMoreThanItsRounding) {
   constexpr std::int64_t few = 2;
   const Workload workload = make_cpu_backend()->optimize(with_visible_updates(
       training_epoch(task.model, {.rows = few, .batch = few, .optimizer = task.optimizer})));
+  if (parameter_count(workload) > 20'000'000 && !test_all()) {
+    GTEST_SKIP() << "large: with CROSSOVER_TEST_ALL";
+  }
   Reference reference(workload);
   set_data(reference, task.generate(few));
   restart(reference);

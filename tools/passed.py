@@ -13,14 +13,11 @@ from xml.etree import ElementTree
 
 from tools import build, environment
 from tools.console import ROOT
+from tools.readers import Readers
 from tools.sources import every_file
 
 ALL = "CROSSOVER_TEST_ALL"  # tests that thin out their cases run all of them
 _FIXTURES = ROOT / "tests" / "fixtures"
-# What only tests marked "program" read: all of tests/, and few of plots.
-_OF_PROGRAMS = frozenset(
-    {"CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "include", "src", "tests"}
-)
 
 
 def repeats_everything() -> bool:
@@ -153,36 +150,54 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
 # ---- pytest
 
 
+def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
+    """By test file, as pytest names it."""
+    readers = Readers(set(every_file()), set(programs))
+    digests: dict[Path, list[bytes]] = {}
+    keys: dict[str, str] = {}
+    for test in readers.tests:
+        parts = [_of_environment()]
+        for path in sorted(readers.read_by(test)):
+            if path not in digests:
+                digests[path] = _of_files([path])
+            parts += digests[path]
+        keys[test.relative_to(ROOT).as_posix()] = digest(parts)
+    return keys
+
+
+def _failed(report: Path) -> set[str] | None:
+    """Test files with a failure or an error; None if that is not known."""
+    try:
+        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return None
+    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    return {f"{case.get('classname', '').replace('.', '/')}.py" for case in bad}
+
+
 def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
-    """All of pytest but for a half, marked "program" or not, that passed on the same files."""
-    files = set(every_file())
-    apart = {path for path in files if path.relative_to(ROOT).parts[0] not in _OF_PROGRAMS}
-    keys = {
-        "not program": digest([_of_environment(), *_of_files(apart)]),
-        "program": digest([_of_environment(), *_of_files({*files, *programs})]),
-    }
+    """The test files of which something that they read has changed since they passed."""
+    keys = _pytest_keys(programs)
     passed = Passed(ROOT / "build" / "pytest-passed.json")
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     unchanged = passed.unchanged(keys)
-    if len(unchanged) == len(keys):
-        print("pytest: no file of the project and no program changed since all tests passed")
-        return True
     if unchanged:
-        (half,) = unchanged
-        print(f"pytest: tests marked `{half}` passed, and nothing that they read has changed")
+        print(f"pytest: {len(unchanged)} of {len(keys)} files of tests passed, and read the same")
+    if len(unchanged) == len(keys):
+        return True
     command = [environment.PYTHON, "-m", "pytest", "-q", f"--numprocesses={jobs}"]
     command += ["--dist=worksteal", f"--junitxml={report}"]
-    marks = [half for half in keys if unchanged and half not in unchanged]
     if quick:
-        marks.append("not slow")
-    if marks:
-        command += ["-m", " and ".join(marks)]
+        command += ["-m", "not slow"]
+    command += sorted(keys.keys() - unchanged)
     sys.stdout.flush()
-    good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
     if not quick:
-        passed.write(keys if good else {half: keys[half] for half in unchanged})
-    return good
+        failed = _failed(report) if code == 1 else set() if code == 0 else None
+        good = set(keys) - failed if failed is not None else unchanged
+        passed.write({name: keys[name] for name in good})
+    return code == 0
 
 
 # ---- the slowest

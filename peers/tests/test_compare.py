@@ -17,6 +17,7 @@ from peers.tests.fakes import MODELS, REPETITIONS
 from plots import loading
 
 ROOT = Path(__file__).resolve().parents[2]
+READS = ("peers", "plots", "programs")
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 FAKES = "peers.tests.fakes"
 
@@ -152,7 +153,6 @@ def test_a_bench_that_is_not_there_is_said_so(tmp_path):
         ask(tmp_path / "bench", "--plan")
 
 
-@pytest.mark.program
 @pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
 def test_the_real_bench_takes_turns(fakes, tmp_path):
     out = tmp_path / "both.json"

@@ -18,6 +18,7 @@ from plots.commands import advise as command
 from plots.tables.advice import advice, meeting
 from plots.tests import synthetic, synthetic_machine
 
+READS = ("plots", "programs")
 TARGET = "mlp-784-512-10"
 MEASURED = tuple(model for model in synthetic.MODELS if model != TARGET)
 CPU_ONLY = {"threads": (1,), "modes": (), "models": MEASURED}
@@ -376,7 +377,6 @@ def test_the_program_counts_wider_and_narrower_networks(load, tmp_path, monkeypa
     assert "hidden layers" in capsys.readouterr().out
 
 
-@pytest.mark.program
 @pytest.mark.slow
 @pytest.mark.skipif(not BENCH_PATH.is_file(), reason="build/bench has not been built")
 def test_with_the_program_that_was_built(load, capsys):

@@ -32,6 +32,7 @@ from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 ROOT = Path(__file__).parents[2]
+READS = ("plots", "programs")
 BENCH = ROOT / "build" / "bench"
 RANKS = {"key": "ranks", "role": "how", "values": ["1", "4"], "description": "processes"}
 
@@ -206,7 +207,6 @@ def test_tables_of_products_say_a_new_axis(write):
     assert "ranks 4" in page  # in the title, as all rows have it
 
 
-@pytest.mark.program
 def test_the_built_in_table_is_that_of_bench(tmp_path):
     if not BENCH.exists():
         pytest.skip("bench is not built; ./run --setup-only builds it")

@@ -15,6 +15,7 @@ from plots.page.commandline import again, command
 from plots.rows import Run
 
 ROOT = Path(__file__).parents[2]
+READS = ("plots", "results", "programs")
 BENCH = ROOT / "build" / "bench"
 NAME = "Epoch/model:a.b+c/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 
@@ -74,7 +75,6 @@ def listed(command: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.program
 def test_bench_knows_the_rows_of_a_committed_file():
     if not BENCH.exists():
         pytest.skip("bench is not built; ./run --setup-only builds it")

@@ -13,18 +13,8 @@ import pytest
 
 from plots import loading, rows
 from plots.tests import synthetic
+from plots.tests.row_cases import NAME, OPERATIONS, PROBES, fault
 from plots.upgrade import upgraded
-
-NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
-
-
-def fault(path: Path) -> str:
-    """The sentence about the bad file `path`, checked for what every such sentence has."""
-    with pytest.raises(loading.BadFileError) as caught:
-        loading.load_file(path)
-    sentence = str(caught.value)
-    assert sentence.startswith(str(path)) and "\n" not in sentence and ";" in sentence
-    return sentence
 
 
 @pytest.fixture
@@ -112,18 +102,6 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, w
     assert row.counters["seconds_product"] == 0.015
     # Of 9, 6 and 5 ms: each repetition has a profile of its own.
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
-
-
-PROBES = {  # configuration: the counter that it needs
-    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": "flops",
-    "Peak/quantity:triad/device:cuda": "bytes",
-    "Peak/quantity:copy/direction:h2d/device:cuda": "bytes",
-    "Peak/quantity:launch/device:cuda": None,
-    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": "bytes",
-    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
-        "bytes"
-    ),
-}
 
 
 def probe_file(small, name):
@@ -559,15 +537,6 @@ def test_the_schemas_are_valid_ones_and_agree_with_an_independent_validator(vers
     assert [key for key, sweep in sweeps.items() if validator.is_valid(sweep)] == [version]
     del sweeps[version][facts][0]["params"]
     assert not validator.is_valid(sweeps[version])
-
-
-OPERATIONS = [
-    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
-    "/device:cpu/execution:eager/cpu_threads:2",
-    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
-    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
-    "/device:cpu/execution:eager/cpu_threads:1",
-]
 
 
 def operation_file(small, name):

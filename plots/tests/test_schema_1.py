@@ -8,8 +8,8 @@ import pytest
 
 from plots import loading, rows
 from plots.tests import synthetic
-from plots.tests.test_rows import NAME, OPERATIONS, fault
-from plots.tests.test_rows import PROBES as NEEDED
+from plots.tests.row_cases import NAME, OPERATIONS, fault
+from plots.tests.row_cases import PROBES as NEEDED
 
 
 def test_reads_every_part_of_a_file(small, write):

@@ -84,12 +84,12 @@ struct Mode {
 };
 
 /// Which of `count` calls fail in turn. With test_all() each; else the last 8 (destructors) and
-/// every 23rd before, from another one in each test of the suite, so that its 64 tests meet nearly
+/// every 47th before, from another one in each test of the suite, so that its 72 tests meet nearly
 /// all of them; the first 24 (finding the device, as in every mode) in the first four.
 std::vector<std::int64_t> calls_to_fail(std::int64_t count, int of_test) {
   const std::int64_t first = of_test < 4 ? 24 : 0;
   constexpr std::int64_t last = 8;
-  const std::int64_t apart = count > 1000 ? 73 : 23;  // autotuning repeats a few calls very often
+  const std::int64_t apart = count > 1000 ? 73 : 47;  // autotuning repeats a few calls very often
   std::vector<std::int64_t> calls;
   for (std::int64_t n = 1; n <= count; ++n) {
     if (test_all() || n <= first || n > count - last || n % apart == of_test % apart) {

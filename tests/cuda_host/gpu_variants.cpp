@@ -9,8 +9,8 @@ const std::vector<GpuVariant>& gpu_variants() {
   static const std::vector<GpuVariant> all{
       {"usual", [] {}},
       {"mask_at_zero", [] { cuda_host::device().mask_at_zero = true; }},
-      {"tf32_truncated", [] { cuda_host::device().tf32 = cuda_host::Tf32::truncated; }},
-      {"tf32_exact", [] { cuda_host::device().tf32 = cuda_host::Tf32::exact; }},
+      {"tf32_truncated", [] { cuda_host::device().tf32 = cuda_host::Tf32::truncated; }, true},
+      {"tf32_exact", [] { cuda_host::device().tf32 = cuda_host::Tf32::exact; }, true},
       {"no_epilogues", [] { cuda_host::device().refused_epilogues = ~0U; }},
   };
   return all;

@@ -7,6 +7,7 @@
 #include "crossover/backend.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
+#include "support.h"
 
 namespace crossover::test {
 namespace {
@@ -129,6 +130,9 @@ std::string end_of_life(const ProbeSpec& spec) {
 }
 
 TEST_P(EmulatedProbe, TellsAnyFailingCallAndLeaksNothing) {
+  if (GetParam().name == "matrix_f16" && !test_all()) {
+    GTEST_SKIP() << "the calls of bf16: with CROSSOVER_TEST_ALL";
+  }
   ASSERT_EQ(end_of_life(GetParam().spec), "");
   const std::int64_t calls = cuda_host::calls();
   for (const cudaError_t error : {cudaErrorMemoryAllocation, cudaErrorInvalidValue,

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests ./test repeats, and which it names as the slowest."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools import build, passed, readers
+
+# --- ctest
+
+
+@pytest.fixture
+def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[bool, list[str]]]:
+    """A build with two tests, of which `b` passes if b.sh says so; tells which ones ran."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(passed.ALL, raising=False)
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    monkeypatch.setattr(passed, "_FIXTURES", tmp_path / "fixtures")
+    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
+    for name in ("a", "b"):
+        program = tmp_path / f"{name}.sh"
+        program.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/ran\n", encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        f"add_test(a {tmp_path}/a.sh)\nadd_test(b {tmp_path}/b.sh)\n", encoding="utf-8"
+    )
+    (tmp_path / "CMakePresets.json").write_text(
+        json.dumps(
+            {
+                "version": 6,
+                "configurePresets": [
+                    {"name": "p", "generator": "Ninja", "binaryDir": str(tmp_path)}
+                ],
+                "testPresets": [{"name": "p", "configurePreset": "p"}],
+            }
+        ),
+        encoding="utf-8",
+    )
+
+    def run(quick: bool = False) -> tuple[bool, list[str]]:
+        ran = tmp_path / "ran"
+        ran.write_text("", encoding="utf-8")
+        good = passed.run_ctest("p", 2, quick)
+        return good, sorted(ran.read_text(encoding="utf-8").split())
+
+    return run
+
+
+def test_only_what_changed_since_it_passed_is_repeated(
+    ctest: Callable[..., tuple[bool, list[str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert ctest() == (True, ["a", "b"])
+    assert ctest() == (True, [])
+    assert "ctest: 2 of 2 tests unchanged since they passed" in capfd.readouterr().out
+    with (tmp_path / "b.sh").open("a", encoding="utf-8") as file:
+        file.write("exit 1\n")
+    assert ctest() == (False, ["b"])
+    assert ctest() == (False, ["b"])  # a failure is never taken for a pass
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "data").write_text("1", encoding="utf-8")
+    assert ctest() == (False, ["a", "b"])
+    assert ctest() == (False, ["b"])
+    monkeypatch.setenv("CI", "true")
+    assert ctest() == (False, ["a", "b"])
+
+
+def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
+    ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
+) -> None:
+    with (tmp_path / "CTestTestfile.cmake").open("a", encoding="utf-8") as file:
+        file.write("set_tests_properties(b PROPERTIES LABELS slow)\n")
+    assert ctest(quick=True) == (True, ["a"])
+    assert ctest() == (True, ["b"])
+    with (tmp_path / "a.sh").open("a", encoding="utf-8") as file:
+        file.write("true\n")
+    assert ctest(quick=True) == (True, ["a"])
+    assert ctest() == (True, [])
+
+
+# --- pytest
+
+PROJECT = {
+    "src/a.cpp": "",
+    "docs/a.md": "",
+    "plots/__init__.py": "",
+    "plots/curves.py": "",
+    "plots/tests/test_curves.py": "from plots import curves",
+    "plots/tests/test_pages.py": 'READS = ("docs",)\ndef test():\n    import plots.tests.helper',
+    "plots/tests/helper.py": "import plots.text, json",
+    "plots/text.py": "",
+    "tests/runs.py": 'READS = ("programs",)',
+    "tests/test_bench.py": "from runs import bench",
+    "tests/test_build.py": "",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(passed.ALL, raising=False)
+    for module in (passed, readers):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    for name, text in PROJECT.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "bench").touch()
+    monkeypatch.setattr(passed, "every_file", lambda: [tmp_path / name for name in PROJECT])
+    monkeypatch.setattr(passed.environment, "PYTHON", tmp_path / "python")
+    return tmp_path
+
+
+def repeated(project: Path, failing: str = "", quick: bool = False) -> set[str]:
+    """The test files that run_pytest() runs; the one called `failing` fails."""
+    (project / "python").write_text(
+        f"""#!{sys.executable}
+import sys
+report = [word for word in sys.argv if word.startswith("--junitxml=")][0].partition("=")[2]
+failing = {failing!r}
+files = [word for word in sys.argv if word.endswith(".py")]
+print(*sys.argv, file=open({str(project / "ran")!r}, "w"))
+with open(report, "w") as out:
+    print("<testsuites><testsuite>", file=out)
+    for file in files:
+        name = file.removesuffix(".py").replace("/", ".")
+        text = "<failure/>" if file == failing else ""
+        print(f'<testcase classname="{{name}}" name="n">{{text}}</testcase>', file=out)
+    print("</testsuite></testsuites>", file=out)
+sys.exit(1 if failing in files else 0)
+""",
+        encoding="utf-8",
+    )
+    (project / "python").chmod(0o755)
+    ran = project / "ran"
+    ran.unlink(missing_ok=True)
+    good = passed.run_pytest(2, [project / "build" / "bench"], quick)
+    words = ran.read_text(encoding="utf-8").split() if ran.exists() else []
+    assert good == (failing not in words)
+    assert quick == ("not slow" in " ".join(words)) or not words
+    return {Path(word).stem.removeprefix("test_") for word in words if word.endswith(".py")}
+
+
+ALL = {"curves", "pages", "bench", "build"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "repeats"),
+    [
+        ("src/a.cpp", {"build"}),
+        ("build/bench", {"bench", "build"}),
+        ("docs/a.md", {"curves", "pages", "build"}),
+        ("plots/text.py", {"curves", "pages", "build"}),
+        ("plots/curves.py", {"curves", "build"}),
+        ("plots/__init__.py", {"curves", "pages", "build"}),
+        ("tests/runs.py", {"bench", "build"}),
+        ("tests/test_build.py", {"build"}),
+        ("plots/tests/test_curves.py", {"curves"}),
+    ],
+)
+def test_test_files_are_repeated_when_something_that_they_read_changes(
+    project: Path, changed: str, repeats: set[str]
+) -> None:
+    assert repeated(project) == ALL
+    assert repeated(project) == set()
+    with (project / changed).open("a", encoding="utf-8") as file:
+        file.write("\n# another line\n")
+    assert repeated(project) == repeats
+    assert repeated(project) == set()
+
+
+def test_test_files_are_repeated_until_they_pass(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert repeated(project, quick=True) == ALL
+    assert repeated(project, failing="tests/test_bench.py") == ALL  # quick left tests out
+    assert repeated(project, failing="tests/test_bench.py") == {"bench"}
+    assert repeated(project, quick=True) == {"bench"}
+    assert repeated(project) == {"bench"}
+    assert repeated(project) == set()
+    monkeypatch.setenv("CI", "true")
+    assert repeated(project) == ALL
+
+
+# --- the slowest
+
+
+def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
+    for preset, seconds in (("default", 2), ("asan", 30)):
+        times = tmp_path / "build" / preset / "test-times"
+        times.mkdir(parents=True)
+        suite = {"name": "S", "testsuite": [{"name": "T", "time": f"{seconds}s"}]}
+        (times / "x_0.json").write_text(json.dumps({"testsuites": [suite]}), encoding="utf-8")
+    (tmp_path / "build" / "pytest.xml").write_text(
+        '<testsuites><testsuite><testcase classname="c" name="n" time="7.5"/>'
+        "</testsuite></testsuites>",
+        encoding="utf-8",
+    )
+    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"])]
+    assert told == [
+        ["30.0", "s", "asan: S.T"],
+        ["7.5", "s", "pytest: c.n"],
+        ["2.0", "s", "ctest: S.T"],
+    ]
+    assert len(passed.slowest(["ctest"])) == 1
