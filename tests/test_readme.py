@@ -50,6 +50,7 @@ PEER_COLUMNS = (
     "ratio",
     "low",
     "high",
+    "most",
 )
 
 

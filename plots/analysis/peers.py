@@ -12,12 +12,13 @@ from math import comb
 
 import numpy as np
 
+from plots.analysis.bounds import bounds
 from plots.analysis.crossover import Comparison, comparisons
 from plots.analysis.headline import foremost
 from plots.analysis.statistics import CONFIDENCE
 from plots.analysis.work import difference
 from plots.axes import PEERS, Items
-from plots.rows import File, Row
+from plots.rows import Bound, File, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Pair:
     """A row of bench's and one of a peer's that do the same work on the same device.
 
     `ratio` is the median over the pairs of repetitions of their time over ours; [`low`, `high`]
-    its 95 % interval, None where there are too few pairs, or none (`in_turn` is False).
+    its 95 % interval, None where there are too few pairs, or none (`in_turn` is False). `most` is
+    what the ratio would be at the row's bound, None where the file has no ceilings for it.
     """
 
     ours: Row
@@ -34,17 +36,19 @@ class Pair:
     low: float | None
     high: float | None
     in_turn: bool
+    most: float | None
 
 
 def pairs(file: File, every: bool = False) -> list[Pair]:
     """The fastest of ours against the fastest of theirs for each work, device and number of
     threads, in the order of the file; with `every`, against each of theirs."""
     found = []
+    bound_of = bounds(file)
     for own, others in _groups(file):
         ours = min(own, key=seconds)
         same = [row for row in others if not difference(ours, row)]
         for theirs in same if every else sorted(same, key=seconds)[:1]:
-            found.append(_pair(ours, theirs))
+            found.append(_pair(ours, theirs, bound_of.get(ours.index)))
     return found
 
 
@@ -101,14 +105,17 @@ def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
     return groups
 
 
-def _pair(ours: Row, theirs: Row) -> Pair:
+def _pair(ours: Row, theirs: Row, bound: Bound | None) -> Pair:
     counts = theirs.counters.get("count", 1.0), ours.counters.get("count", 1.0)
+    most = None
+    if bound is not None and bound.seconds:
+        most = seconds(theirs) / (bound.seconds / counts[1])
     if len(ours.samples) != len(theirs.samples):
-        return Pair(ours, theirs, seconds(theirs) / seconds(ours), None, None, False)
+        return Pair(ours, theirs, seconds(theirs) / seconds(ours), None, None, False, most)
     ratios = np.sort(theirs.samples / counts[0] / (ours.samples / counts[1]))
     k = order_statistics(len(ratios))
     low, high = (float(ratios[k - 1]), float(ratios[-k])) if k else (None, None)
-    return Pair(ours, theirs, float(np.median(ratios)), low, high, True)
+    return Pair(ours, theirs, float(np.median(ratios)), low, high, True, most)
 
 
 def _device(row: Row) -> str:

@@ -22,7 +22,7 @@ from plots.page.section import Context
 from plots.page.sections import peers as section
 from plots.rows import File
 from plots.tables.peers import missing_table, peer_tables
-from plots.tests import synthetic, synthetic_peers
+from plots.tests import synthetic, synthetic_peers, synthetic_probes
 from plots.tests.synthetic_peers import CROSSOVER, RATIO, on_both, on_cpu, theirs
 from plots.tests.synthetic_sweep import DISC_MODELS, operation
 
@@ -89,6 +89,23 @@ def test_too_few_and_unequal_repetitions_give_no_interval(load):
     assert not pair.in_turn and (pair.ratio, pair.low) == (pytest.approx(3), None)
     (table,) = peer_tables(apart)
     assert table.notes[0].startswith("Not measured in turn")
+
+
+def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    least = {"bytes_to_device": 0, "bytes_from_device": 0, "launches": 0, "graph": False}
+    ceiling = {"family": "Peak", "quantity": "fma", "precision": "f32", "device": "cpu"}
+    peak = synthetic_probes.operation({**ceiling, "cpu_threads": "1"}, 1e-3, flops=2e6)
+    rows = synthetic.samples(
+        own, [2e-3] * 9, minimum_work={"flops": 1e6, "memory_bytes": 0, **least}
+    )
+    rows += synthetic.samples(theirs(own), [3e-3] * 9)
+    (pair,) = pairs(load([*peak, *rows]))
+    assert (pair.ratio, pair.most) == (pytest.approx(1.5), pytest.approx(6, rel=0.1))
+    (table,) = peer_tables(load([*peak, *rows]))
+    assert lines(table)[0]["most"] == f"{pair.most:.2f}"
+    (pair,) = pairs(load(rows))
+    assert pair.most is None
 
 
 def test_the_fastest_of_each_side_counts_and_all_are_there(load):
