@@ -62,7 +62,7 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
   for (std::int64_t o = begin; o < end; ++o) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const Vector gradient = hn::Load(d, dy + o * stride + v * lanes);
+      const Vector gradient = loaded(dy + o * stride + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
         sums(f, v) = hn::MulAdd(hn::Set(d, weights[f * layer.ld + o]), gradient, sums(f, v));
@@ -167,12 +167,11 @@ void update_by_lanes(const Layer& layer, const Batch& batch, const Update& updat
     for_each<features, tile>([&](int f, int i) { sums(f, i) = hn::Zero(d); });
     for (std::int64_t v = 0; v < vectors; ++v) {
       Sums<1, tile> gradient;
-      for_each<1, tile>([&](int /*f*/, int i) {
-        gradient(0, i) = hn::Load(d, dy + i * batch.stride + v * lanes);
-      });
+      for_each<1, tile>(
+          [&](int /*f*/, int i) { gradient(0, i) = loaded(dy + i * batch.stride + v * lanes); });
 #pragma GCC unroll 4
       for (int f = 0; f < features; ++f) {
-        const Vector sample = hn::Load(d, x + f * batch.stride + v * lanes);
+        const Vector sample = loaded(x + f * batch.stride + v * lanes);
         for_each<1, tile>(
             [&](int /*f*/, int i) { sums(f, i) = hn::MulAdd(sample, gradient(0, i), sums(f, i)); });
       }
@@ -196,7 +195,7 @@ void update_tile(const Layer& layer, const Batch& batch, const Update& update, c
   for (std::int64_t row = 0; row < batch.rows; ++row) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const Vector gradient = hn::Load(d, dy_rows + row * ld + v * lanes);
+      const Vector gradient = loaded(dy_rows + row * ld + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
         sums(f, v) = hn::MulAdd(hn::Set(d, x[f * batch.stride + row]), gradient, sums(f, v));

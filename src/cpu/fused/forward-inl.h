@@ -41,7 +41,7 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   for (std::int64_t i = begin; i < end; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const Vector sample = hn::Load(d, x + i * stride + v * lanes);
+      const Vector sample = loaded(x + i * stride + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
         sums(f, v) = hn::MulAdd(hn::Set(d, weights[i * layer.ld + f]), sample, sums(f, v));

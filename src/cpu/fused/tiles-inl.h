@@ -52,6 +52,16 @@ class Sums {
   std::array<Vector, static_cast<std::size_t>(features* vectors)> values_{};
 };
 
+/// The vector, loaded once. GCC would give each multiply-add that has it as a factor a load of its
+/// own, and processors load no more vectors in a cycle than they multiply.
+HWY_INLINE Vector loaded(const float* from) {
+  Vector v = hn::Load(Lanes(), from);
+#if HWY_ARCH_X86 && !HWY_COMPILER_MSVC
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 inline std::int64_t vectors_of(const Batch& batch) { return (batch.rows + lanes - 1) / lanes; }
 
 /// Products go through so many inputs, or outputs, at once: their samples, of as many vectors as a
