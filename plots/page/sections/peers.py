@@ -10,7 +10,10 @@ from plots.page.section import Block, Context, Fold, Section
 from plots.rows import File
 from plots.tables.peers import missing_table, peer_tables
 
-_FIRST = ("network", "params", "what", "on", "seconds", "peer_seconds", "ratio", "low", "high")
+_FIRST = (
+    *("network", "params", "what", "on", "seconds", "peer_seconds"),
+    *("ratio", "low", "high", "most"),
+)
 _NOTES = (
     "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
     "the ratio is the median over the pairs, its interval exact by order statistics. Of several "
