@@ -153,10 +153,11 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
 def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     """By test file, as pytest names it."""
     readers = Readers(set(every_file()), set(programs))
+    packages = _of_environment()
     digests: dict[Path, list[bytes]] = {}
     keys: dict[str, str] = {}
     for test in readers.tests:
-        parts = [_of_environment()]
+        parts = [packages]
         for path in sorted(readers.read_by(test)):
             if path not in digests:
                 digests[path] = _of_files([path])
@@ -165,14 +166,16 @@ def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     return keys
 
 
-def _failed(report: Path) -> set[str] | None:
-    """Test files with a failure or an error; None if that is not known."""
+def _failed(report: Path, files: Iterable[str]) -> set[str] | None:
+    """Those of `files` with a failure or an error; None if that is not known: of a file that could
+    not be read the report has an error without the file's name."""
     try:
         cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     except (OSError, ElementTree.ParseError):
         return None
     bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
-    return {f"{case.get('classname', '').replace('.', '/')}.py" for case in bad}
+    failed = {f"{case.get('classname', '').replace('.', '/')}.py" for case in bad}
+    return failed if failed and failed <= set(files) else None
 
 
 def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
@@ -194,7 +197,7 @@ def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
     sys.stdout.flush()
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
     if not quick:
-        failed = _failed(report) if code == 1 else set() if code == 0 else None
+        failed = _failed(report, keys) if code == 1 else set() if code == 0 else None
         good = set(keys) - failed if failed is not None else unchanged
         passed.write({name: keys[name] for name in good})
     return code == 0
