@@ -11,10 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "axes.h"
 #include "build_info.h"
-#include "commit.h"
+#include "built_from.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
@@ -96,11 +97,22 @@ std::string fingerprint_of(const std::string& path) {
   return hexadecimal(state);
 }
 
+/// Empty: not known.
+std::string commit() {
+  const std::string tree = build::tree;
+  return tree.substr(0, tree.find('-'));
+}
+
+bool is_dirty() { return std::string_view(build::tree).ends_with("-dirty"); }
+
 Json software_json(const Devices& devices) {
-  Json software = {{"commit", build::commit},         {"dirty", build::dirty},
-                   {"compiler", build::compiler},     {"flags", build::flags},
-                   {"build_type", build::build_type}, {"libraries", libraries_json(devices)}};
-  if (build::dirty || std::string(build::commit).empty()) {
+  Json software = {{"commit", commit()},
+                   {"dirty", is_dirty()},
+                   {"compiler", build::compiler},
+                   {"flags", build::flags},
+                   {"build_type", build::build_type},
+                   {"libraries", libraries_json(devices)}};
+  if (is_dirty() || commit().empty()) {
     software["program"] = fingerprint_of("/proc/self/exe");
   }
   return software;
@@ -175,8 +187,8 @@ Json machine_json(const Devices& devices) {
 
 std::string commit_line() {
   constexpr std::size_t shown = 7;
-  const std::string commit = build::commit;
-  return commit.empty() ? "unknown" : commit.substr(0, shown) + (build::dirty ? "-dirty" : "");
+  const std::string whole = commit();
+  return whole.empty() ? "unknown" : whole.substr(0, shown) + (is_dirty() ? "-dirty" : "");
 }
 
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,

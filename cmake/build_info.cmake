@@ -13,9 +13,9 @@ set(CROSSOVER_PACKED_COMMIT "${PROJECT_SOURCE_DIR}/brought/commit.txt" CACHE FIL
 add_custom_target(crossover_commit
   COMMAND ${CMAKE_COMMAND} -D source=${PROJECT_SOURCE_DIR}
           -D packed=${CROSSOVER_PACKED_COMMIT}
-          -D header=${PROJECT_BINARY_DIR}/generated/commit.h
+          -D written=${PROJECT_BINARY_DIR}/generated/built_from.cpp
           -P ${CMAKE_CURRENT_LIST_DIR}/commit.cmake
-  BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/commit.h
+  BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/built_from.cpp
   COMMENT "")
 add_library(crossover_build_info INTERFACE)
 target_include_directories(crossover_build_info INTERFACE ${PROJECT_BINARY_DIR}/generated)

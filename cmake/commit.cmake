@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run at every build: the commit of the tree in `source` and whether the tree differed, into `header`.
+# Run at every build: the commit of the tree in `source` and whether the tree differed, as bench/built_from.h
+# describes them, into the source `written`.
 # A copy without .git takes both from `packed`, which tools/gpu_sweep --pack wrote, if it is there.
 cmake_minimum_required(VERSION 3.25)
 
@@ -54,15 +55,17 @@ if(EXISTS ${source}/.git) # not that of a repository around the copy
 elseif(packed AND EXISTS ${packed})
   ask_packed(commit dirty)
 endif()
-file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
+set(tree "")
+if(commit)
+  set(tree "${commit}-clean")
+  if(dirty)
+    set(tree "${commit}-dirty")
+  endif()
+endif()
+file(CONFIGURE OUTPUT ${written} @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 // Written at every build.
-#pragma once
+#include \"built_from.h\"
 
-namespace crossover::build {
-
-inline constexpr const char* commit = \"@commit@\";
-inline constexpr bool dirty = @dirty@;
-
-}  // namespace crossover::build
+const char* const crossover::build::tree = \"@tree@\";
 ")

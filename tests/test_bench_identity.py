@@ -110,13 +110,14 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
     """Of all rows that a full sweep plans, on both devices."""
     document = measure(tmp_path, *MLP)
     order = [axis["key"] for axis in document["context"]["crossover"]["axes"]]
     flags = ("--sweep=full", "--products=heuristic,autotuned", "--precision=f32,bf16")
-    names = bench(*flags, "--benchmark_list_tests", program=EMULATED).stdout.split()
+    rows = bench(*flags, "--plan").stdout.splitlines()
+    names = [row.split()[-1] for row in rows if " rows " not in row]
+    assert any("/device:cuda/" in name for name in names)
     assert any("/products:autotuned" in name for name in names)
     for name in names:
         keys = [part.split(":")[0] for part in name.split("/")[1:]]

@@ -214,35 +214,35 @@ def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pack.collect(folder)
 
 
-def commit_of(source: Path, packed: Path, header: Path) -> tuple[str, bool]:
+def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:
     """As cmake/commit.cmake writes it into bench."""
-    defined = {"source": source, "packed": packed, "header": header}
+    defined = {"source": source, "packed": packed, "written": written}
     flags = [f"-D{name}={value}" for name, value in defined.items()]
     command = ["cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake"]
     subprocess.run(command, capture_output=True, check=True)
-    found = re.search(r'commit = "(\w*)";.*dirty = (\w+);', header.read_text("utf-8"), re.DOTALL)
+    found = re.search(r'tree = "(?:(\w{40})-(clean|dirty))?";', written.read_text("utf-8"))
     assert found is not None
-    return found[1], found[2] == "true"
+    return found[1] or "", found[2] == "dirty"
 
 
 def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
     """Also where a repository lies around the copy."""
-    source, header = tmp_path / "around" / "source", tmp_path / "commit.h"
+    source, written = tmp_path / "around" / "source", tmp_path / "built_from.cpp"
     source.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", source.parent], check=True)
     (source / "a.cpp").write_text("int a;\n", encoding="utf-8")
     packed = tmp_path / "commit.txt"
-    assert commit_of(source, packed, header) == ("", False)
+    assert commit_of(source, packed, written) == ("", False)
     hashed = hashlib.sha256(b"int a;\n").hexdigest()
     text = f"commit {'ab' * 20}\ndirty false\n{hashed}  a.cpp\n"
     packed.write_text(text, encoding="utf-8")
-    assert commit_of(source, packed, header) == ("ab" * 20, False)
+    assert commit_of(source, packed, written) == ("ab" * 20, False)
     (source / "a.cpp").write_text("int b;\n", encoding="utf-8")
-    assert commit_of(source, packed, header) == ("ab" * 20, True)
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
     (source / "a.cpp").unlink()
-    assert commit_of(source, packed, header) == ("ab" * 20, True)
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
     packed.write_text(f"commit {'ab' * 20}\ndirty true\n", encoding="utf-8")
-    assert commit_of(source, packed, header) == ("ab" * 20, True)
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
 
 
 def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:

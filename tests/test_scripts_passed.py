@@ -71,6 +71,78 @@ def test_only_what_changed_since_it_passed_is_repeated(
     assert ctest() == (False, ["a", "b"])
 
 
+def test_a_commit_alone_repeats_nothing(
+    ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
+) -> None:
+    program = tmp_path / "a.sh"
+    script = program.read_text(encoding="utf-8")
+    for tree in ("ab" * 20 + "-clean", "cd" * 20 + "-dirty"):
+        program.write_text(f"{script}exit 0\n{tree}\0", encoding="utf-8")
+        ctest()
+    assert ctest() == (True, [])
+    program.write_text(f"{script}exit 0\n{'ef' * 20}-clean\0", encoding="utf-8")
+    assert ctest() == (True, [])
+    program.write_text(f"{script}exit 0\n{'ef' * 20}-other\0", encoding="utf-8")
+    assert ctest() == (True, ["a"])
+
+
+def test_a_third_of_the_shards_is_repeated_where_they_are_not_about_what_changed(
+    ctest: Callable[..., tuple[bool, list[str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    shards = [f"s_{number}" for number in range(6)]
+    program = tmp_path / "s.sh"
+    script = f"#!/bin/sh\necho s_$1 >> {tmp_path}/ran\n[ ! -e {tmp_path}/fail_$1 ]\n"
+    program.write_text(script, encoding="utf-8")
+    program.chmod(0o755)
+    listed = [f"add_test(s_{n} {program} {n})\n" for n in range(6)]
+    labels = f"set_tests_properties({' '.join(shards)} PROPERTIES LABELS about:cuda)\n"
+    (tmp_path / "CTestTestfile.cmake").write_text("".join(listed) + labels, encoding="utf-8")
+    source = tmp_path / "cuda" / "a.cpp"
+    source.parent.mkdir()
+    source.write_text("1", encoding="utf-8")
+    monkeypatch.setattr(passed, "every_file", lambda: [source])
+
+    def change(comment: int) -> None:
+        program.write_text(f"{script}# {comment}\n", encoding="utf-8")
+
+    def fail(shard: str, fails: bool) -> None:
+        mark = tmp_path / f"fail_{shard[2:]}"
+        mark.touch() if fails else mark.unlink()
+
+    assert ctest() == (True, shards)
+    ran = set()
+    for comment in range(20):
+        change(comment)
+        capfd.readouterr()
+        good, some = ctest()
+        assert good and len(some) == 2
+        assert "4 of 6 tests left to CI=true and --all" in capfd.readouterr().out
+        assert ctest() == (True, [])
+        ran |= set(some)
+    assert ran == set(shards), "others after each change"
+
+    source.write_text("2", encoding="utf-8")
+    change(100)
+    assert ctest() == (True, shards), "what they are about has changed"
+
+    change(101)
+    fail(some[0], True)
+    while ctest()[0]:
+        change(int(program.read_text(encoding="utf-8").split()[-1]) + 1)
+    for _ in range(2):
+        change(int(program.read_text(encoding="utf-8").split()[-1]) + 1)
+        good, again = ctest()
+        assert not good and some[0] in again, "what failed is repeated until it passes"
+    fail(some[0], False)
+    assert some[0] in ctest()[1]
+
+    monkeypatch.setenv("CI", "true")
+    assert ctest() == (True, shards)
+
+
 def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
     ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
 ) -> None:

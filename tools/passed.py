@@ -3,7 +3,9 @@
 
 import hashlib
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,6 +18,7 @@ from tools.console import ROOT
 from tools.readers import Readers
 from tools.sources import every_file
 
+_ABOUT = "about:"
 ALL = "CROSSOVER_TEST_ALL"  # tests that thin out their cases run all of them
 _FIXTURES = ROOT / "tests" / "fixtures"
 
@@ -41,8 +44,16 @@ class Passed:
             return set()
         return {name for name, key in keys.items() if self._keys.get(name) == key}
 
-    def write(self, keys: Mapping[str, str]) -> None:
-        self._file.write_text(json.dumps(dict(keys), indent=1, sort_keys=True), encoding="utf-8")
+    def is_known(self, name: str, about: str) -> bool:
+        """It passed, whatever else has changed, with what it is about as it is."""
+        known = self._keys.get(_ABOUT + name) == about and name in self._keys
+        return known and not repeats_everything()
+
+    def write(self, keys: Mapping[str, str], keep: Iterable[str] = ()) -> None:
+        """These, and of the tests in `keep` what they passed on before."""
+        kept = [name for test in keep for name in (test, _ABOUT + test) if name in self._keys]
+        content = {**{name: self._keys[name] for name in kept}, **keys}
+        self._file.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def digest(parts: Iterable[bytes]) -> str:
@@ -55,6 +66,15 @@ def digest(parts: Iterable[bytes]) -> str:
 def _of_file(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+# bench/built_from.h: what a program says of its commit, whatever its tests.
+_TREE = re.compile(rb"[0-9a-f]{40}-(?:clean|dirty)\0")
+
+
+def _of_program(path: Path) -> bytes:
+    """A commit alone changes no result of its tests."""
+    return hashlib.sha256(_TREE.sub(b"", path.read_bytes())).digest()
 
 
 def _of_files(paths: Iterable[Path]) -> list[bytes]:
@@ -94,10 +114,42 @@ def _ctest_keys(tests: list[dict[str, Any]]) -> dict[str, str]:
         if not command or not Path(command[0]).is_file() or "gpu" in _property(test, "LABELS"):
             continue
         if command[0] not in programs:
-            programs[command[0]] = _of_file(Path(command[0]))
+            programs[command[0]] = _of_program(Path(command[0]))
         words = json.dumps([command, _property(test, "ENVIRONMENT")]).encode()
         keys[test["name"]] = digest([*common, programs[command[0]], words])
     return keys
+
+
+def _about(tests: list[dict[str, Any]]) -> dict[str, str]:
+    """For each test with labels "about:FOLDER": what those folders hold."""
+    files = every_file()
+    digests: dict[tuple[str, ...], str] = {}
+    found: dict[str, str] = {}
+    for test in tests:
+        labels = _property(test, "LABELS")
+        folders = tuple(x.removeprefix(_ABOUT) for x in labels if x.startswith(_ABOUT))
+        if folders and folders not in digests:
+            roots = {ROOT / folder for folder in folders}
+            inside = [path for path in files if not roots.isdisjoint(path.parents)]
+            programs_of = [path for path in inside if path.suffix != ".py"]
+            digests[folders] = digest(_of_files(programs_of))
+        if folders:
+            found[test["name"]] = digests[folders]
+    return found
+
+
+def _left_out(passed: Passed, keys: Mapping[str, str], about: Mapping[str, str]) -> set[str]:
+    """Of the shards of a program, each with as much of everything as another, two thirds, if they
+    passed before and something has changed that they are not about. Others after each change."""
+    groups: dict[str, list[str]] = {}
+    for name in about.keys() & keys.keys():
+        groups.setdefault(name.rpartition("_")[0], []).append(name)
+    left: set[str] = set()
+    for names in groups.values():
+        known = {name for name in names if passed.is_known(name, about[name])}
+        chosen = sorted(names, key=lambda name: keys[name])[: math.ceil(len(names) / 3)]
+        left |= known.difference(chosen)
+    return left
 
 
 def _successes(junit: Path) -> set[str]:
@@ -123,7 +175,9 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
     passed = Passed(folder / "tests-passed.json")
     unchanged = passed.unchanged(keys)
     slow = {t["name"] for t in tests if quick and "slow" in _property(t, "LABELS")} - unchanged
-    not_run = unchanged | slow
+    about = _about(tests)
+    left_out = _left_out(passed, keys, about) - unchanged - slow
+    not_run = unchanged | slow | left_out
     for old in (folder / "test-times").glob("*.json"):
         if old.stem not in not_run:
             old.unlink()
@@ -131,6 +185,11 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
         print(f"ctest: {len(unchanged)} of {len(tests)} tests unchanged since they passed")
     if slow:
         print(f"ctest: {len(slow)} slow tests left out by --quick")
+    if left_out:
+        print(
+            f"ctest: {len(left_out)} of {len(tests)} tests left to CI=true and --all: shards that"
+            " passed before, and nothing in the folders they are about has changed"
+        )
     if len(not_run) == len(tests):
         print("100% tests passed (none to repeat)", flush=True)
         return True
@@ -143,7 +202,9 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
     sys.stdout.flush()
     good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     still = unchanged | _successes(junit)
-    passed.write({name: key for name, key in keys.items() if name in still})
+    now = {name: key for name, key in keys.items() if name in still}
+    now |= {_ABOUT + name: about[name] for name in still & about.keys()}
+    passed.write(now, keep=left_out | slow)
     return good
 
 
@@ -154,7 +215,7 @@ def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     """By test file, as pytest names it."""
     readers = Readers(set(every_file()), set(programs))
     packages = _of_environment()
-    digests: dict[Path, list[bytes]] = {}
+    digests = {path: [_of_program(path)] for path in programs if path.is_file()}
     keys: dict[str, str] = {}
     for test in readers.tests:
         parts = [packages]

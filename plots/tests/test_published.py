@@ -22,7 +22,7 @@ from plots.published import (
 from plots.tables.formats import FORMATS, render
 from plots.tables.published import published_table
 from plots.tables.thresholds import thresholds_table
-from plots.tests import synthetic_steps, synthetic_sweep
+from plots.tests import synthetic, synthetic_steps, synthetic_sweep
 from plots.thresholds import THRESHOLDS_PATH, load_thresholds
 from plots.training_rates import RATES_PATH, load_training_rates
 
@@ -301,9 +301,10 @@ def test_command_says_what_is_missing(sweep, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_report_says_what_is_missing(sweep, capsys, monkeypatch, tmp_path):
+def test_report_says_what_is_missing(write, capsys, monkeypatch, tmp_path):
+    path = write(synthetic.sweep(threads=(1,), gpu=False))
     monkeypatch.setattr(load_thresholds, "__defaults__", (THRESHOLDS_PATH.with_name("none.json"),))
-    assert main(["report", str(sweep.path), "-o", str(tmp_path / "report")]) == 2
+    assert main(["report", str(path), "-o", str(tmp_path / "report")]) == 2
     assert RESTORE in capsys.readouterr().err and not (tmp_path / "report").exists()
 
 

@@ -32,6 +32,11 @@ struct Thread {
   unsigned source = 0;  ///< lane
 };
 
+/// How many of a warp's lanes have come to its shuffle, and how many have ended.
+struct Warp {
+  unsigned at_exchange = 0, ended = 0;
+};
+
 std::string place(const std::source_location& where) {
   const std::string file = where.file_name();
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line());
@@ -53,6 +58,8 @@ class Running {
       : body_(body),
         group_(group),
         threads_(std::size_t{group.blocks} * group.threads),
+        warps_of_block_((group.threads + warp - 1) / warp),
+        warps_(std::size_t{group.blocks} * warps_of_block_),
         fresh_of_block_(group.blocks, group.threads),
         left_of_block_(group.blocks, group.threads) {
     const auto count = static_cast<unsigned>(threads_.size());
@@ -139,6 +146,9 @@ class Running {
 
  private:
   [[nodiscard]] unsigned block_of(unsigned number) const { return number / group_.threads; }
+  Warp& warp_of(unsigned number) {
+    return warps_[block_of(number) * warps_of_block_ + number % group_.threads / warp];
+  }
 
   void enter(unsigned number) {
     current_ = number;
@@ -157,6 +167,7 @@ class Running {
       body_();
       threads_[current_].at = At::end;
       ++ended_;
+      ++warp_of(current_).ended;
       release_warp(current_);
       end(block_of(current_));
     }
@@ -179,7 +190,10 @@ class Running {
     self.at = at;
     self.where = where;
     self.fiber = fibers().current();
-    release_warp(number);
+    if (at == At::exchange) {
+      ++warp_of(number).at_exchange;
+      release_warp(number);
+    }
     fibers().pause();
   }
 
@@ -188,12 +202,13 @@ class Running {
     const unsigned start = block_of(member) * group_.threads;
     const unsigned first = start + (member - start) / warp * warp;
     const unsigned last = std::min(first + warp, start + group_.threads);
+    Warp& lanes = warp_of(member);
+    if (lanes.at_exchange == 0 || lanes.at_exchange + lanes.ended < last - first) {
+      return;
+    }
     const Thread* waiting = nullptr;
     for (unsigned i = first; i < last; ++i) {
       const Thread& thread = threads_[i];
-      if (thread.at != At::exchange && thread.at != At::end) {
-        return;
-      }
       if (thread.at == At::exchange) {
         if (waiting != nullptr && !same(waiting->where, thread.where)) {
           error_ = "lanes of one warp wait at different shuffles: " + place(waiting->where) +
@@ -202,9 +217,6 @@ class Running {
         }
         waiting = &thread;
       }
-    }
-    if (waiting == nullptr) {
-      return;
     }
     for (unsigned i = first; i < last; ++i) {
       Thread& thread = threads_[i];
@@ -219,6 +231,7 @@ class Running {
       }
       thread.received = threads_[source].value;
     }
+    lanes.at_exchange = 0;
     for (unsigned i = first; i < last; ++i) {
       if (threads_[i].at == At::exchange) {
         threads_[i].at = At::running;
@@ -289,6 +302,8 @@ class Running {
   const std::function<void()>& body_;
   const Group group_;
   std::vector<Thread> threads_;
+  const unsigned warps_of_block_;
+  std::vector<Warp> warps_;
   std::vector<unsigned> fresh_of_block_, left_of_block_;  ///< threads not started, not ended
   std::vector<unsigned> fresh_;                           ///< not started; the next one is the last
   std::vector<unsigned> ready_;                           ///< paused, with nothing to wait for
