@@ -187,8 +187,8 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
     """By some rows of each family and device. With three repetitions each, what is measured once
     has more weight than in a sweep."""
     path = tmp_path_factory.mktemp("some") / "some.json"
-    some = "quantity:(fork-join|launch)/|bytes:1024/|m:32/.*nn/.*warm|width:16/.*f32/"
-    some += "|model:disc-2/.*f32/.*(pinned$|graph|persistent|cpu)"
+    some = "quantity:(fork-join|launch)/|bytes:1024/.*pinned|m:32/.*nn/.*warm|bytes:1024/.*cpu"
+    some += "|width:16/.*forward.*f32/|model:disc-2/.*f32/.*(pinned$|persistent|cpu)"
     done = bench(
         *("--sweep=gpu", "--threads=1", *SHORT),
         *("--benchmark_repetitions=3", f"--benchmark_filter={some}", f"--out={path}"),

@@ -86,18 +86,18 @@ def test_a_commit_alone_repeats_nothing(
     assert ctest() == (True, ["a"])
 
 
-def test_a_third_of_the_shards_is_repeated_where_they_are_not_about_what_changed(
+def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_changed(
     ctest: Callable[..., tuple[bool, list[str]]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    shards = [f"s_{number}" for number in range(6)]
+    shards = [f"s_{number}" for number in range(8)]
     program = tmp_path / "s.sh"
     script = f"#!/bin/sh\necho s_$1 >> {tmp_path}/ran\n[ ! -e {tmp_path}/fail_$1 ]\n"
     program.write_text(script, encoding="utf-8")
     program.chmod(0o755)
-    listed = [f"add_test(s_{n} {program} {n})\n" for n in range(6)]
+    listed = [f"add_test(s_{n} {program} {n})\n" for n in range(8)]
     labels = f"set_tests_properties({' '.join(shards)} PROPERTIES LABELS about:cuda)\n"
     (tmp_path / "CTestTestfile.cmake").write_text("".join(listed) + labels, encoding="utf-8")
     source = tmp_path / "cuda" / "a.cpp"
@@ -114,12 +114,12 @@ def test_a_third_of_the_shards_is_repeated_where_they_are_not_about_what_changed
 
     assert ctest() == (True, shards)
     ran = set()
-    for comment in range(20):
+    for comment in range(30):
         change(comment)
         capfd.readouterr()
         good, some = ctest()
         assert good and len(some) == 2
-        assert "4 of 6 tests left to CI=true and --all" in capfd.readouterr().out
+        assert "6 of 8 tests left to CI=true and --all" in capfd.readouterr().out
         assert ctest() == (True, [])
         ran |= set(some)
     assert ran == set(shards), "others after each change"

@@ -139,15 +139,15 @@ def _about(tests: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _left_out(passed: Passed, keys: Mapping[str, str], about: Mapping[str, str]) -> set[str]:
-    """Of the shards of a program, each with as much of everything as another, two thirds, if they
-    passed before and something has changed that they are not about. Others after each change."""
+    """Of the shards of a program, each with as much of everything as another, three quarters, if
+    they passed before and what has changed is not what they are about. Others after each change."""
     groups: dict[str, list[str]] = {}
     for name in about.keys() & keys.keys():
         groups.setdefault(name.rpartition("_")[0], []).append(name)
     left: set[str] = set()
     for names in groups.values():
         known = {name for name in names if passed.is_known(name, about[name])}
-        chosen = sorted(names, key=lambda name: keys[name])[: math.ceil(len(names) / 3)]
+        chosen = sorted(names, key=lambda name: keys[name])[: math.ceil(len(names) / 4)]
         left |= known.difference(chosen)
     return left
 
