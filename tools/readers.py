@@ -7,9 +7,11 @@ from pathlib import Path
 
 from tools.console import ROOT
 
-# What programs are made from, which tests of plots/ and peers/ read only if they say so.
+# What programs are made from, and the scripts: tests of plots/ and peers/ read it only if they import
+# it or say so.
 _OF_PROGRAMS = frozenset(
     {"CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "include", "src", "tests"}
+    | {".ci", ".clang-tidy", ".github", "run", "test", "tools"}
 )
 
 
@@ -55,7 +57,7 @@ class Readers:
             return modules | self._named(said)
         if test.relative_to(ROOT).parts[0] == "tests":
             return {test} | self._others | self._programs
-        return {test} | {
+        return modules | {
             path for path in self._others if path.relative_to(ROOT).parts[0] not in _OF_PROGRAMS
         }
 

@@ -1,60 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole run with a bench and a peer that compute nothing, and one with the built bench."""
+"""A whole run with a bench and a peer that compute nothing."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from peers.counts import BenchError, ask, planned
+from peers.counts import BenchError, ask
 from peers.processes import Processes
+from peers.tests.comparing import compare
 from peers.tests.fakes import MODELS, REPETITIONS
 from plots import loading
 
-ROOT = Path(__file__).resolve().parents[2]
-READS = ("peers", "plots", "programs")
-BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
-FAKES = "peers.tests.fakes"
-
-
-def program(path: Path, *arguments: str) -> Path:
-    """A program that runs this Python with the arguments, wherever it is started."""
-    words = " ".join(arguments)
-    path.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" {words} "$@"\n', encoding="utf-8"
-    )
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def fakes(tmp_path):
-    """The programs in place of bench and of the peer's interpreter."""
-    return (
-        program(tmp_path / "bench", "-m", FAKES, "bench"),
-        program(tmp_path / "python", "-m", FAKES, "peer"),
-    )
-
-
-def compare(
-    bench: Path, python: Path, out: Path, *more: str, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "peers" / "compare.py")]
-    command += [f"--bench={bench}", f"--python={python}", f"--out={out}", *more]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        encoding="utf-8",
-        cwd=out.parent,
-        env={**os.environ, **variables},
-        timeout=300,
-        check=False,
-    )
+READS = ("peers", "plots")
 
 
 def test_both_take_turns_into_one_file(fakes, tmp_path):
@@ -151,26 +111,3 @@ def test_processes_know_their_pages(tmp_path):
 def test_a_bench_that_is_not_there_is_said_so(tmp_path):
     with pytest.raises(BenchError, match=r"\./run --setup-only builds it"):
         ask(tmp_path / "bench", "--plan")
-
-
-@pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
-def test_the_real_bench_takes_turns(fakes, tmp_path):
-    out = tmp_path / "both.json"
-    flags = ("--family=Epoch", "--model=disc-2", "--threads=1", "--cuda=off")
-    short = ("--benchmark_min_time=0.001", f"--benchmark_repetitions={REPETITIONS}")
-    assert len(planned(BENCH, flags)) == len(
-        {name for name in planned(BENCH, flags) if "disc-2" in name}
-    )
-    done = compare(BENCH, fakes[1], out, *flags, *short)
-    assert done.returncode == 0, done.stdout + done.stderr
-    file = loading.load_file(out)
-    assert file.complete and len(file.peers) == 1 and len(file.rows) >= 1
-    for row in file.rows:
-        assert len(row.samples) == REPETITIONS
-    assert len(file.peers[0].samples) == REPETITIONS
-    written = json.loads(out.read_text("utf-8"))
-    assert sum(part["rows"] for part in written["context"]["crossover"]["parts"]) == len(
-        written["rows"]
-    )
-    refused = compare(BENCH, fakes[1], tmp_path / "no.json", *flags, *short, FAKE_PEER="diverges")
-    assert refused.returncode == 1

@@ -12,13 +12,13 @@ import pytest
 
 from plots import loading, rows
 from plots.analysis import advise
-from plots.analysis.cost import BENCH_PATH, Cost, CostError, load_cost
+from plots.analysis.cost import Cost, CostError, load_cost
 from plots.cli import main
 from plots.commands import advise as command
 from plots.tables.advice import advice, meeting
 from plots.tests import synthetic, synthetic_machine
 
-READS = ("plots", "programs")
+READS = ("plots",)
 TARGET = "mlp-784-512-10"
 MEASURED = tuple(model for model in synthetic.MODELS if model != TARGET)
 CPU_ONLY = {"threads": (1,), "modes": (), "models": MEASURED}
@@ -375,16 +375,3 @@ def test_the_program_counts_wider_and_narrower_networks(load, tmp_path, monkeypa
     assert asked[0] == "--mlp=784,64,10" and "--mlp=784,1,10" in asked
     assert "--mlp=784,16384,10" in asked
     assert "hidden layers" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not BENCH_PATH.is_file(), reason="build/bench has not been built")
-def test_with_the_program_that_was_built(load, capsys):
-    path = load().path
-    assert run(path, "--mlp", "784,512,10", "--batch", "64") == 0
-    assert "mlp-784-512-10 in batches of 64" in capsys.readouterr().out
-    for widths in ("784,0,10", "9" * 30 + ",2", "", "a,b", "5"):
-        assert run(path, "--mlp", widths) == 2
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        assert printed.err.startswith("bench: --mlp") and printed.err.count("\n") == 1

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -32,8 +30,7 @@ from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 ROOT = Path(__file__).parents[2]
-READS = ("plots", "programs")
-BENCH = ROOT / "build" / "bench"
+READS = ("plots",)
 RANKS = {"key": "ranks", "role": "how", "values": ["1", "4"], "description": "processes"}
 
 
@@ -205,19 +202,6 @@ def test_tables_of_products_say_a_new_axis(write):
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
     page = report.build_report([loading.load_file(write(content))], [])[report.PAGE].decode()
     assert "ranks 4" in page  # in the title, as all rows have it
-
-
-def test_the_built_in_table_is_that_of_bench(tmp_path):
-    if not BENCH.exists():
-        pytest.skip("bench is not built; ./run --setup-only builds it")
-    path = tmp_path / "result.json"
-    flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
-    short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
-    subprocess.run([BENCH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
-    written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
-    assert {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written} == {
-        axis.key: (axis.role, axis.values) for axis in BUILT_IN
-    }
 
 
 def test_a_key_that_is_no_axis_is_refused(small, write):

@@ -5,18 +5,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from plots import loading, rows
+from plots import loading
 from plots.page.commandline import again, command
 from plots.rows import Run
 
 ROOT = Path(__file__).parents[2]
-READS = ("plots", "results", "programs")
-BENCH = ROOT / "build" / "bench"
 NAME = "Epoch/model:a.b+c/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 
 
@@ -61,30 +56,3 @@ def test_what_is_special_in_a_pattern_is_escaped(small, write):
     (row,) = loading.load_file(write(small)).rows
     pattern = shlex.split(again(run_of(), row))[-1].removeprefix("--benchmark_filter=")
     assert re.search(pattern, NAME) and not re.search(pattern, NAME.replace("a.b", "aab"))
-
-
-def listed(command: str) -> list[str]:
-    """The rows that this machine's bench would measure with `command`."""
-    done = subprocess.run(
-        ["sh", "-c", f"{command} --benchmark_list_tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
-
-
-def test_bench_knows_the_rows_of_a_committed_file():
-    if not BENCH.exists():
-        pytest.skip("bench is not built; ./run --setup-only builds it")
-    file = loading.load_file(sorted((ROOT / "results").glob("amd-*/*.json"))[0])
-    # Another processor may have fewer cores, or lack the instructions for some of the rows.
-    planned = set(listed(f"{command(file.run)} --execution=eager"))  # older than auto
-    first: dict[str, rows.Row] = {}
-    for row in file.rows:
-        if row.name in planned:
-            first.setdefault(row.family, row)
-    assert first.keys() >= {"Peak", "Copy", "Gemm", "Layer", "Epoch"}
-    for row in first.values():
-        assert listed(again(file.run, row)) == [row.name]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plots takes from the built bench, and takes for granted of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plots import loading, rows
+from plots.analysis.cost import BENCH_PATH
+from plots.axes import BUILT_IN
+from plots.cli import main
+from plots.page.commandline import again, command
+from plots.tests import synthetic, synthetic_machine
+
+ROOT = Path(__file__).parents[2]
+READS = ("plots", "results", "programs")
+
+pytestmark = pytest.mark.skipif(
+    not BENCH_PATH.is_file(), reason="bench is not built; ./run --setup-only builds it"
+)
+
+
+def test_the_built_in_table_is_that_of_bench(tmp_path):
+    path = tmp_path / "result.json"
+    flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
+    short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
+    subprocess.run([BENCH_PATH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
+    written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
+    assert {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written} == {
+        axis.key: (axis.role, axis.values) for axis in BUILT_IN
+    }
+
+
+def listed(command: str) -> list[str]:
+    """The rows that this machine's bench would measure with `command`."""
+    done = subprocess.run(
+        ["sh", "-c", f"{command} --benchmark_list_tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_bench_knows_the_rows_of_a_committed_file():
+    file = loading.load_file(sorted((ROOT / "results").glob("amd-*/*.json"))[0])
+    # Another processor may have fewer cores, or lack the instructions for some of the rows.
+    planned = set(listed(f"{command(file.run)} --execution=eager"))  # older than auto
+    first: dict[str, rows.Row] = {}
+    for row in file.rows:
+        if row.name in planned:
+            first.setdefault(row.family, row)
+    assert first.keys() >= {"Peak", "Copy", "Gemm", "Layer", "Epoch"}
+    for row in first.values():
+        assert listed(again(file.run, row)) == [row.name]
+
+
+@pytest.mark.slow
+def test_advise_asks_it_for_the_cost(write, capsys):
+    others = tuple(model for model in synthetic.MODELS if model != "mlp-784-512-10")
+    path = write(synthetic_machine.machine(models=others))
+    asked = ["advise", "--mlp", "784,512,10", "--batch", "64", str(path)]
+    assert main(asked) == 0
+    assert "mlp-784-512-10 in batches of 64" in capsys.readouterr().out
+    for widths in ("784,0,10", "9" * 30 + ",2", "", "a,b", "5"):
+        assert main(["advise", "--mlp", widths, str(path)]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("bench: --mlp") and printed.err.count("\n") == 1
