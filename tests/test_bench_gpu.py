@@ -23,6 +23,18 @@ from bench_runs import (
 from plots import loading
 from plots.analysis.bounds import bounds
 
+# What is told apart here. That training is right whatever else changes, the emulation's tests say.
+READS = (
+    "CMakeLists.txt",
+    "cmake",
+    "include",
+    "bench",
+    "src/cuda",
+    "tests/cuda_host",
+    "tests/fixtures",
+    "plots",
+)
+
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-READS = ("plots",)
+READS = ("plots", "programs")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 

@@ -170,6 +170,7 @@ PROJECT = {
     "tests/runs.py": 'READS = ("programs",)',
     "tests/test_bench.py": "from runs import bench",
     "tests/test_build.py": "",
+    "tests/test_gpu.py": 'from runs import bench\nREADS = ("src",)',
 }
 
 
@@ -220,19 +221,19 @@ sys.exit(1 if failing in files else 0)
     return {Path(word).stem.removeprefix("test_") for word in words if word.endswith(".py")}
 
 
-ALL = {"curves", "pages", "bench", "build"}
+ALL = {"curves", "pages", "bench", "build", "gpu"}
 
 
 @pytest.mark.parametrize(
     ("changed", "repeats"),
     [
-        ("src/a.cpp", {"build"}),
+        ("src/a.cpp", {"build", "gpu"}),
         ("build/bench", {"bench", "build"}),
         ("docs/a.md", {"curves", "pages", "build"}),
         ("plots/text.py", {"curves", "pages", "build"}),
         ("plots/curves.py", {"curves", "build"}),
         ("plots/__init__.py", {"curves", "pages", "build"}),
-        ("tests/runs.py", {"bench", "build"}),
+        ("tests/runs.py", {"bench", "build", "gpu"}),
         ("tests/test_build.py", {"build"}),
         ("plots/tests/test_curves.py", {"curves"}),
     ],

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tools.console import ROOT
 
-# What programs are made from, and the scripts: tests of plots/ and peers/ read it only if they import
-# it or say so.
+# What programs are made from, and the scripts: tests of plots/ and peers/ read it only if they
+# import it or say so.
 _OF_PROGRAMS = frozenset(
     {"CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "include", "src", "tests"}
     | {".ci", ".clang-tidy", ".github", "run", "test", "tools"}
@@ -37,10 +37,10 @@ def _modules(name: str, beside: Path) -> Iterator[Path]:
 class Readers:
     """Test files, and what each reads. No test file reads another.
 
-    A test file, or a module that it imports, may say in READS what it reads besides Python modules:
-    files and folders from the project's root, or "programs" for what is built. Then it reads that,
-    and what it imports. Without any READS it reads everything; in plots/ and peers/ all but what
-    programs are made from.
+    A test file may say in READS what it reads besides the Python modules that it imports: files and
+    folders from the project's root, or "programs" for what is built. If it says nothing, what those
+    modules say counts; if they do not either, it reads everything, in plots/ and peers/ all but the
+    scripts and what programs are made from.
     """
 
     def __init__(self, files: set[Path], programs: set[Path]) -> None:
@@ -52,7 +52,7 @@ class Readers:
     def read_by(self, test: Path) -> set[Path]:
         beside = {test.parent / "conftest.py"} & self._others
         modules = self._imports({test} | beside)
-        said = {name for path in modules for name in self._said(path)}
+        said = set(self._said(test)) or {name for path in modules for name in self._said(path)}
         if said:
             return modules | self._named(said)
         if test.relative_to(ROOT).parts[0] == "tests":
