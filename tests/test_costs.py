@@ -11,6 +11,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 READS = ("plots", "programs")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -73,6 +75,7 @@ def amounts(cost: Cost) -> Counter[Operation]:
     return found
 
 
+@pytest.mark.slow
 @needs_bench
 def test_the_kept_costs_are_what_bench_counts():
     for text in outputs():

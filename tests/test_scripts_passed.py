@@ -119,7 +119,7 @@ def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_chang
         capfd.readouterr()
         good, some = ctest()
         assert good and len(some) == 2
-        assert "6 of 8 tests left to CI=true and --all" in capfd.readouterr().out
+        assert "6 of 8 tests left out" in capfd.readouterr().out
         assert ctest() == (True, [])
         ran |= set(some)
     assert ran == set(shards), "others after each change"
@@ -138,6 +138,14 @@ def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_chang
         assert not good and some[0] in again, "what failed is repeated until it passes"
     fail(some[0], False)
     assert some[0] in ctest()[1]
+
+    (tmp_path / "CTestTestfile.cmake").write_text("".join(listed), encoding="utf-8")
+    change(200)
+    assert ctest() == (True, shards), "they are about everything"
+    change(201)
+    good, some = ctest(quick=True)
+    assert good and len(some) == 2
+    assert ctest() == (True, sorted(set(shards).difference(some)))
 
     monkeypatch.setenv("CI", "true")
     assert ctest() == (True, shards)
