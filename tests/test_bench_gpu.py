@@ -32,7 +32,7 @@ READS = (
     "src/cuda",
     "tests/cuda_host",
     "tests/fixtures",
-    "plots",
+    "plots/schema.json",
 )
 
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-READS = ("plots", "programs")
+READS = ("plots/reference", "plots/schema.json", "programs")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
