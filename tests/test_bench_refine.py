@@ -40,6 +40,7 @@ def refined(tmp_path_factory) -> tuple[Path, Document, str]:
     return path, strict(path), done.stdout
 
 
+@pytest.mark.slow
 @needs_two_cores
 def test_rows_in_between_hold_the_pairs_that_were_counted(refined):
     _, document, _ = refined
@@ -67,6 +68,7 @@ def test_rows_in_between_hold_the_pairs_that_were_counted(refined):
     assert len(rows) == 6 + 2 * len(one["sizes"])
 
 
+@pytest.mark.slow
 @needs_two_cores
 def test_intervals_end_at_sure_wins(refined):
     _, document, _ = refined
@@ -78,6 +80,7 @@ def test_intervals_end_at_sure_wins(refined):
         assert interval["high"] is None or sure[interval["high"]] == other
 
 
+@pytest.mark.slow
 @needs_two_cores
 def test_each_size_has_a_line(refined):
     _, document, printed = refined
@@ -88,6 +91,7 @@ def test_each_size_has_a_line(refined):
     assert printed.splitlines()[5].startswith("[6/6] ")
 
 
+@pytest.mark.slow
 @needs_two_cores
 def test_standard_formats_stay_whole():
     done = bench(*LADDER, "--refine=threads", "--benchmark_format=json")
@@ -96,6 +100,7 @@ def test_standard_formats_stay_whole():
     assert len(names) == 6 + 2 * done.stderr.count("[refine] ")
 
 
+@pytest.mark.slow
 @needs_two_cores
 def test_the_report_reads_it(refined):
     path, document, _ = refined
