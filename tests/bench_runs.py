@@ -28,6 +28,9 @@ FOUND = {
     "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
 }
 HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
+# As much as is affordable where nobody waits; all of it in the weekly run.
+IN_CI = bool(os.environ.get("CI"))
+WEEKLY = bool(os.environ.get("CROSSOVER_TEST_ALL"))
 LIMIT_SECONDS = 600  # for what hangs; a run takes a second or two
 SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
 EPOCHS = ("--family=Epoch", "--cuda=off")

@@ -3,7 +3,6 @@
 
 import fcntl
 import json
-import os
 import random
 import signal
 import subprocess
@@ -16,7 +15,9 @@ from bench_runs import (
     BENCH,
     DISC,
     HEART,
+    IN_CI,
     LIMIT_SECONDS,
+    WEEKLY,
     Document,
     assert_refused,
     bench,
@@ -30,7 +31,7 @@ pytestmark = needs_bench
 
 BATCHES = range(100, 130)
 MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))
-KILLS = 200 if os.environ.get("CROSSOVER_TEST_ALL") else 60
+KILLS = 200 if WEEKLY else 60 if IN_CI else 30
 
 
 def written(document: Document) -> dict[str, list[Document]]:
