@@ -48,6 +48,7 @@ class Readers:
         self._others = files.difference(self.tests)
         self._programs = programs
         self._syntax: dict[Path, ast.Module] = {}
+        self._named_by: dict[Path, set[Path]] = {}
 
     def read_by(self, test: Path) -> set[Path]:
         beside = {test.parent / "conftest.py"} & self._others
@@ -64,12 +65,17 @@ class Readers:
     def _imports(self, start: set[Path]) -> set[Path]:
         found, new = set(start), set(start)
         while new:
-            path = new.pop()
-            for name in _imported(self._parsed(path)):
-                reached = set(_modules(name, path.parent)) - found
-                found |= reached
-                new |= reached
+            reached = self._reached(new.pop()) - found
+            found |= reached
+            new |= reached
         return found
+
+    def _reached(self, path: Path) -> set[Path]:
+        """The modules that a file names."""
+        if path not in self._named_by:
+            names = set(_imported(self._parsed(path)))
+            self._named_by[path] = {each for name in names for each in _modules(name, path.parent)}
+        return self._named_by[path]
 
     def _said(self, module: Path) -> tuple[str, ...]:
         for node in self._parsed(module).body:
