@@ -107,10 +107,14 @@ def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
 
 
 def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
-    cost = strict(bench("--cost", "--model=disc-2").stdout)["epoch"]
+    whole = strict(bench("--cost", "--model=disc-2").stdout)
+    cost = whole["epoch"]
     for row in on("cuda", epochs):
         execution, data = (row["configuration"][key] for key in ("execution", "data"))
-        assert row["launches"] == cost["device_launches"]["cuda"][execution][data]
+        # An unrolled graph of an epoch finds its rows in place; which is faster, the program measures.
+        gathers = 0 if row.get("graph_loops", 1) else whole["steps"]
+        expected = cost["device_launches"]["cuda"][execution][data]
+        assert row["launches"] == expected - gathers
         copied = None if data == "resident" else cost["bytes_to_device"]
         assert row.get("bytes_to_device") == copied
         assert row["products"] == cost["products"]

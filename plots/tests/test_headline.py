@@ -26,6 +26,7 @@ from plots.tests.synthetic_batches import (
 )
 
 ROOT = Path(__file__).parents[2]
+READS = ("plots", "src/models/disc.cpp")
 
 
 @pytest.fixture
@@ -39,7 +40,6 @@ def answered(write):
     return answer
 
 
-@pytest.mark.program
 def test_the_batch_is_that_of_the_disc_networks():
     source = (ROOT / "src/models/disc.cpp").read_text(encoding="utf-8")
     assert re.findall(r"\.batch = (\d+)", source) == [str(OWN_BATCH)]
