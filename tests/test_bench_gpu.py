@@ -111,7 +111,7 @@ def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
     cost = whole["epoch"]
     for row in on("cuda", epochs):
         execution, data = (row["configuration"][key] for key in ("execution", "data"))
-        # An unrolled graph of an epoch finds its rows in place; which is faster, the program measures.
+        # An unrolled graph of an epoch finds its rows in place; which is faster is measured.
         gathers = 0 if row.get("graph_loops", 1) else whole["steps"]
         expected = cost["device_launches"]["cuda"][execution][data]
         assert row["launches"] == expected - gathers
