@@ -36,24 +36,10 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Lets the host read and write the device's memory, or no longer. Under AddressSanitizer its own
-/// marks do for all but large blocks: a call of the kernel takes far longer.
 void protect(const Block& block, int protection) {
-  if (block.where != Where::device) {
-    return;
+  if (block.where == Where::device) {
+    mprotect(block.pages, block.page_bytes, protection);
   }
-#ifdef __SANITIZE_ADDRESS__
-  constexpr std::size_t large = std::size_t{1} << 18U;
-  if (block.bytes < large) {
-    if (protection == PROT_NONE) {
-      ASAN_POISON_MEMORY_REGION(block.begin, block.bytes);
-    } else {
-      ASAN_UNPOISON_MEMORY_REGION(block.begin, block.bytes);
-    }
-    return;
-  }
-#endif
-  mprotect(block.pages, block.page_bytes, protection);
 }
 
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
