@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests ./test repeats, and which it names as the slowest."""
 
+import itertools
 import json
 import sys
 from collections.abc import Callable
@@ -105,17 +106,15 @@ def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_chang
     source.write_text("1", encoding="utf-8")
     monkeypatch.setattr(passed, "every_file", lambda: [source])
 
-    def change(comment: int) -> None:
-        program.write_text(f"{script}# {comment}\n", encoding="utf-8")
+    versions = itertools.count()
 
-    def fail(shard: str, fails: bool) -> None:
-        mark = tmp_path / f"fail_{shard[2:]}"
-        mark.touch() if fails else mark.unlink()
+    def change() -> None:
+        program.write_text(f"{script}# {next(versions)}\n", encoding="utf-8")
 
     assert ctest() == (True, shards)
     ran = set()
-    for comment in range(30):
-        change(comment)
+    for _ in range(30):
+        change()
         capfd.readouterr()
         good, some = ctest()
         assert good and len(some) == 2
@@ -125,24 +124,25 @@ def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_chang
     assert ran == set(shards), "others after each change"
 
     source.write_text("2", encoding="utf-8")
-    change(100)
+    change()
     assert ctest() == (True, shards), "what they are about has changed"
 
-    change(101)
-    fail(some[0], True)
+    change()
+    fails = tmp_path / f"fail_{some[0][2:]}"
+    fails.touch()
     while ctest()[0]:
-        change(int(program.read_text(encoding="utf-8").split()[-1]) + 1)
+        change()
     for _ in range(2):
-        change(int(program.read_text(encoding="utf-8").split()[-1]) + 1)
+        change()
         good, again = ctest()
         assert not good and some[0] in again, "what failed is repeated until it passes"
-    fail(some[0], False)
+    fails.unlink()
     assert some[0] in ctest()[1]
 
     (tmp_path / "CTestTestfile.cmake").write_text("".join(listed), encoding="utf-8")
-    change(200)
+    change()
     assert ctest() == (True, shards), "they are about everything"
-    change(201)
+    change()
     good, some = ctest(quick=True)
     assert good and len(some) == 2
     assert ctest() == (True, sorted(set(shards).difference(some)))
