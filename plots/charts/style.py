@@ -16,6 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
@@ -119,7 +120,12 @@ def is_narrow(figure: Figure) -> bool:
 
 def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=160, metadata=metadata)
+    figure.set_dpi(160)
+    # Not by savefig(), which draws everything twice.
+    if kind == "svg":
+        FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
+    else:
+        FigureCanvasAgg(figure).print_png(buffer, metadata=metadata)
     return buffer.getvalue()
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,20 +35,34 @@ class Report:
 def report_of(tmp_path_factory) -> Callable[[str], Report]:
     """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
     alone, and with "hostile" names, as bad as can be."""
+    # What one of pytest's processes has drawn, the others read.
+    own = tmp_path_factory.getbasetemp()
+    everybody = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
     @cache
     def built(kind: str) -> Report:
+        folder = everybody / f"report-{kind}"
+        if not folder.exists():
+            drawn = draw(kind, tmp_path_factory.mktemp(kind))
+            with suppress(OSError):  # another was as fast
+                drawn.rename(folder)
+        file = loading.load_file(folder / "everything.json")
+        names = (folder / "names").read_text().splitlines()
+        contents = {name: (folder / "out" / name).read_bytes() for name in names}
+        return Report(file, contents, folder / "out")
+
+    def draw(kind: str, folder: Path) -> Path:
         document = synthetic_probes.everything(gpu=kind != "cpu")
         if kind == "hostile":
             document = synthetic.sweep()
             crossover = document["context"]["crossover"]
             crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
             crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
-        folder = tmp_path_factory.mktemp(kind)
         file = loading.load_file(synthetic.write(folder / "everything.json", document))
         contents = report.build_report([file], load_published())
         report.write_report(contents, folder / "out")
-        return Report(file, contents, folder / "out")
+        (folder / "names").write_text("\n".join(contents))  # in their order
+        return folder
 
     return built
 

@@ -91,6 +91,7 @@ def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_report_all_shows_every_file(small, write, tmp_path):
     write(small, "in/1.json")
     write(small, "in/2.json")

@@ -181,7 +181,7 @@ def test_charts_have_one_name_in_all_commands(machine, tmp_path, capsys):
     json.dumps(capsys.readouterr().out)
     drawn = {path.name: path.read_bytes() for path in (tmp_path / "charts").iterdir()}
     both = drawn.keys() & page.keys()
-    assert "synthetic-machine.why.svg" in both
+    assert {"synthetic-machine.why.svg", "synthetic-machine.why.png"} <= both
     assert "synthetic-machine.crossover-epoch-100-f32.svg" in both
     assert all(drawn[name] == page[name] for name in both)
     assert all(name.startswith("synthetic-machine.") for name in drawn)

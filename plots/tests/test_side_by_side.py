@@ -50,6 +50,7 @@ def test_machines_without_two_networks_have_no_chart(write):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_begins_with_the_machines_and_folds_the_rest(five_files):
     page = report.build_report(five_files, [], detailed=2)
     text = page[report.PAGE].decode()
@@ -65,6 +66,7 @@ def test_the_page_begins_with_the_machines_and_folds_the_rest(five_files):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_files_of_one_machine_stand_beside_each_other(write):
     made = []
     for place in (1, 2):
@@ -175,6 +177,7 @@ def test_the_summary_draws_nothing(five, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys):
     output = tmp_path / "out"
     command = ["report", str(five), "-o", str(output), "--detail=1"]

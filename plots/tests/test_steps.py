@@ -442,6 +442,7 @@ def test_a_file_without_steps_has_no_section_of_them(write):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_and_the_summary_have_steps_alone(alone):
     contents = report.build_report([alone], load_published())
     page = contents[report.PAGE].decode()
