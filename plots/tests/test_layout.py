@@ -47,6 +47,7 @@ class Drawn:
     """What was on a figure when all had its place."""
 
     figure: Figure
+    edges: Bbox
     texts: dict[str, Bbox]
     bars: list[tuple[Axes, Bbox]]
 
@@ -70,7 +71,7 @@ def drawn(monkeypatch) -> Callable[..., list[Drawn]]:
             for patch in axes.patches
             if isinstance(patch, Rectangle)
         ]
-        found.append(Drawn(figure, texts, bars))
+        found.append(Drawn(figure, figure.bbox.frozen(), texts, bars))
 
     def call(draw: Callable[..., object], *arguments: object, **options: object) -> list[Drawn]:
         draw(*arguments, **options)
@@ -95,7 +96,7 @@ def _hidden(figure: Figure) -> set[Text]:
 
 def check(figures: list[Drawn]) -> None:
     for one in figures:
-        edges = one.figure.bbox
+        edges = one.edges
         for name, box in one.texts.items():
             assert box.x0 >= edges.x0 - 1 and box.x1 <= edges.x1 + 1, name
             assert box.y0 >= edges.y0 - 1 and box.y1 <= edges.y1 + 1, name
