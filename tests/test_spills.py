@@ -9,13 +9,22 @@ from pathlib import Path
 
 import pytest
 
-READS = ("include", "src/cuda")
+READS = (
+    "include",
+    "src/cuda/kernels",
+    "src/cuda/device",
+    "src/cuda/grid.cuh",
+    "src/cuda/ordered_run.h",
+    "src/cuda/persistent_plan.h",
+    "src/cuda/runtime.h",
+)
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
 # The oldest, the newest, and the first with clusters; each takes 15 seconds.
 ALWAYS = ("75", "90", "120")
+INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'device'}"]
 KERNELS = 6  # one block, a cluster or all; the timed one, and the one that keeps activations
 
 
@@ -43,7 +52,7 @@ def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generat
     done = subprocess.run(
         [
             *(nvcc, "-std=c++20", "-O3", f"-arch=sm_{generation}", "-Xptxas=-v", "--cubin"),
-            *(f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'device'}"),
+            *INCLUDE,
             *("-o", tmp_path / "persistent.cubin", KERNEL),
         ],
         capture_output=True,
@@ -55,3 +64,17 @@ def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generat
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
     )
     assert used == [("0", "0", "0")] * KERNELS, done.stderr
+
+
+def test_the_kernel_includes_nothing_else_of_the_project() -> None:
+    """As long as READS stays unchanged, these tests are not repeated."""
+    nvcc = compiler()
+    if nvcc is None:
+        pytest.skip("no CUDA toolkit: nothing compiles kernels")
+    done = subprocess.run(
+        [nvcc, "-std=c++20", *INCLUDE, "-MM", KERNEL], capture_output=True, text=True, check=True
+    )
+    included = {Path(word).resolve() for word in done.stdout.split() if word.endswith((".h", "cuh"))}
+    own = {path for path in included if path.is_relative_to(ROOT)}
+    read = [ROOT / name for name in READS]
+    assert own and not [path for path in own if not {path, *path.parents} & set(read)]
