@@ -74,7 +74,9 @@ def test_the_kernel_includes_nothing_else_of_the_project() -> None:
     done = subprocess.run(
         [nvcc, "-std=c++20", *INCLUDE, "-MM", KERNEL], capture_output=True, text=True, check=True
     )
-    included = {Path(word).resolve() for word in done.stdout.split() if word.endswith((".h", "cuh"))}
+    included = {
+        Path(word).resolve() for word in done.stdout.split() if word.endswith((".h", "cuh"))
+    }
     own = {path for path in included if path.is_relative_to(ROOT)}
     read = [ROOT / name for name in READS]
     assert own and not [path for path in own if not {path, *path.parents} & set(read)]
