@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, RUN, script
 
-from tools import console, results
+from tools import build, console, results
 
 # --- results
 
@@ -148,6 +148,39 @@ def test_resume_goes_on_with_the_latest_unfinished_run_and_its_flags(run_of_abc1
     command = ["bench", *words]
     RUN.destination(RUN.parse(words), command)
     assert command == ["bench", *words, "--model=disc-2", f"--out={latest}"]
+
+
+def test_resume_asks_where_the_data_is(
+    run_of_abc1234: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["bench", "--model=heart", "--data=rows.csv"]
+    run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": words})
+    with pytest.raises(console.Failure, match="read rows.csv.* --data=FOLDER/rows.csv") as caught:
+        RUN.destination(RUN.parse(["--resume"]), ["bench", "--resume"])
+    assert caught.value.code == 2
+    again = ["--resume", "--data=/x/rows.csv"]
+    command = ["bench", *again]
+    RUN.destination(RUN.parse(again), command)
+    assert command[1:-1] == [*again, "--model=heart"]
+    (tmp_path / "rows.csv").write_text("1,0\n")
+    monkeypatch.chdir(tmp_path)
+    command = ["bench", "--resume"]
+    RUN.destination(RUN.parse(["--resume"]), command)
+    assert command[1:-1] == ["--resume", *words[1:]]
+
+
+def test_resume_builds_for_what_the_run_was_built_for(
+    run_of_abc1234: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["bench", "--sweep=quick", "--cuda=off"]
+    run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": words})
+    built = tmp_path / "bench"
+    monkeypatch.setattr(build, "BENCH", built)
+    assert RUN.built_for(RUN.parse(["--resume"])) == "auto"  # nothing built that could be asked
+    built.touch()
+    assert RUN.built_for(RUN.parse(["--resume"])) == "off"
+    assert RUN.built_for(RUN.parse(["--resume", "--cuda=on"])) == "on"
+    assert RUN.built_for(RUN.parse([])) == "auto"
 
 
 def test_resume_without_an_unfinished_run_is_refused(run_of_abc1234: Path) -> None:
