@@ -155,7 +155,7 @@ def test_resume_asks_where_the_data_is(
 ) -> None:
     words = ["bench", "--model=heart", "--data=rows.csv"]
     run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": words})
-    with pytest.raises(console.Failure, match="read rows.csv.* --data=FOLDER/rows.csv") as caught:
+    with pytest.raises(console.Failure, match=r"read rows.csv.* --data=FOLDER/rows.csv") as caught:
         RUN.destination(RUN.parse(["--resume"]), ["bench", "--resume"])
     assert caught.value.code == 2
     again = ["--resume", "--data=/x/rows.csv"]
