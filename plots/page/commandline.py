@@ -12,11 +12,11 @@ from plots.text import printable
 
 BENCH = "./build/bench"
 _LONGEST = 400  # characters of a word
-# Where the results went then is not where they should go now; one row needs its own filter; and
-# bench alone has no peers.
+# Where the results went then is not where they should go now, nor is there a run to go on with; one
+# row needs its own filter; and bench alone has no peers.
 _LEFT_OUT = re.compile(
     r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
-    r"|--with-peers|--(devices|layout|mode|pages)="
+    r"|--resume$|--with-peers|--(devices|layout|mode|pages)="
 )
 # What is special in a regular expression. Google Benchmark's is POSIX's or ECMAScript's.
 _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")

@@ -29,6 +29,7 @@ def run_of(*words: str, **environment: str) -> Run:
 
 def test_the_results_place_and_filter_are_left_out():
     words = ["--mlp=784,512,10", "--out=a.json", "--benchmark_out=b", "--benchmark_filter=x"]
+    words.append("--resume")
     assert command(run_of(*words)) == "./build/bench --mlp=784,512,10"
 
 
