@@ -43,6 +43,23 @@ def test_bad_arguments_are_usage_errors(word: str) -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize(("needed", "code"), [(540.0, 0), (547.4, 1)])
+def test_a_plan_that_is_too_long_says_how_long_it_takes(
+    needed: float,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    built = tmp_path / "bench"
+    built.touch()
+    monkeypatch.setattr(gpu, "BENCH", built)
+    monkeypatch.setattr(gpu, "planned", lambda *_: [f"together {needed} s of 540 s"])
+    assert gpu.plan(gpu.Arguments()) == code
+    said = capsys.readouterr().err
+    assert ("7 s too long" in said and "--minutes=10 " in said) == bool(code)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds", "verdict"),
     [
