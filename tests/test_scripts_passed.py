@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -282,15 +283,19 @@ def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         times.mkdir(parents=True)
         suite = {"name": "S", "testsuite": [{"name": "T", "time": f"{seconds}s"}]}
         (times / "x_0.json").write_text(json.dumps({"testsuites": [suite]}), encoding="utf-8")
+        suite = {"name": "S", "testsuite": [{"name": "LeftOut", "time": "100s"}]}
+        (times / "x_1.json").write_text(json.dumps({"testsuites": [suite]}), encoding="utf-8")
+        os.utime(times / "x_1.json", (1000, 1000))
     (tmp_path / "build" / "pytest.xml").write_text(
         '<testsuites><testsuite><testcase classname="c" name="n" time="7.5"/>'
         "</testsuite></testsuites>",
         encoding="utf-8",
     )
-    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"])]
+    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"], 1001)]
     assert told == [
         ["30.0", "s", "asan: S.T"],
         ["7.5", "s", "pytest: c.n"],
         ["2.0", "s", "ctest: S.T"],
     ]
-    assert len(passed.slowest(["ctest"])) == 1
+    assert len(passed.slowest(["ctest"], 1001)) == 1
+    assert "LeftOut" in passed.slowest(["ctest"], 999)[0]

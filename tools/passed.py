@@ -269,9 +269,11 @@ def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
 # ---- the slowest
 
 
-def _of_gtest(label: str, folder: Path) -> Iterable[tuple[float, str]]:
+def _of_gtest(label: str, folder: Path, since: float) -> Iterable[tuple[float, str]]:
     for file in (folder / "test-times").glob("*.json"):
         try:
+            if file.stat().st_mtime < since:
+                continue  # of a shard that was left out
             suites = json.loads(file.read_text(encoding="utf-8"))["testsuites"]
         except (OSError, ValueError, KeyError):
             continue  # of a program that crashed
@@ -290,14 +292,15 @@ def _of_pytest() -> Iterable[tuple[float, str]]:
         yield float(case.get("time", 0)), f"pytest: {name}"
 
 
-def slowest(stages: Iterable[str], count: int = 10) -> list[str]:
-    """Lines for the tests that took longest (wall clock) when they last ran, of these stages."""
+def slowest(stages: Iterable[str], since: float, count: int = 10) -> list[str]:
+    """Lines for the tests of these stages that took longest (wall clock), of those that ended after
+    `since`, in seconds since the epoch."""
     times: list[tuple[float, str]] = []
     for stage in stages:
         if stage == "ctest":
-            times += _of_gtest("ctest", build.folder("default"))
+            times += _of_gtest("ctest", build.folder("default"), since)
         elif stage == "asan":
-            times += _of_gtest("asan", build.folder("asan"))
+            times += _of_gtest("asan", build.folder("asan"), since)
         elif stage == "pytest":
             times += _of_pytest()
     return [f"{seconds:7.1f} s  {name}" for seconds, name in sorted(times, reverse=True)[:count]]
