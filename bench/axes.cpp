@@ -123,22 +123,26 @@ std::vector<Axis> device_axes() {
       option<Execution>(
           {.key = "execution",
            .role = AxisRole::how,
-           .description = "operation by operation (eager); on the CPU a step without calls between "
-                          "(fused), or the faster of both (auto); on a GPU one CUDA graph per "
-                          "step, one per epoch, or one kernel for the epoch (persistent)",
+           .description = "operation by operation (eager); on the CPU with Winograd's products in "
+                          "convolutions of 3x3 (winograd), a step without calls between (fused), "
+                          "or the fastest of these (auto); on a GPU one CUDA graph per step, one "
+                          "per epoch, or one kernel for the epoch (persistent)",
            .flag = {"--execution", "NAME,...",
-                    "eager; on the CPU also fused (networks of linear layers) or auto, the faster "
-                    "of both on at most the threads of the row; on a GPU also graph (one per "
-                    "step), graph-epoch or persistent. Each device measures those that it has "
-                    "(default, also where it has none of them: the sweep's)"},
+                    "eager; on the CPU also winograd (networks with convolutions of 3x3), fused "
+                    "(of linear layers) or auto, the fastest of these on at most the threads of "
+                    "the row; on a GPU also graph (one per step), graph-epoch or persistent. Each "
+                    "device measures those that it has (default, also where it has none of them: "
+                    "the sweep's)"},
            .devices = AxisDevices::both,
-           .scopes = {{"fused", {AxisDevices::cpu, /*training_only=*/true}},
+           .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"fused", {AxisDevices::cpu, /*training_only=*/true}},
                       {"auto", {AxisDevices::cpu, /*training_only=*/true}},
                       {"graph", {AxisDevices::gpu}},
                       {"graph-epoch", {AxisDevices::gpu}},
                       {"persistent", {AxisDevices::gpu, /*training_only=*/true}}}},
           &CompileOptions::execution,
           {{"eager", Execution::eager},
+           {"winograd", Execution::winograd},
            {"fused", Execution::fused},
            {"auto", Execution::automatic},
            {"graph", Execution::graph},

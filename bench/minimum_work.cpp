@@ -27,6 +27,9 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
                             const CompileOptions& options, const Device& device) {
   const bool on_cpu = device.is_host;
   MinimumWork least{.flops = counted.flops};
+  if (options.precision == Precision::f32) {
+    least.flops -= counted.avoidable_flops;
+  }
   std::vector<double> memory;
   std::vector<double> copied;
   for (const Step& step : workload.steps) {

@@ -29,8 +29,10 @@ std::vector<Sweep> sweeps() {
   });
   // What anyone would run; the full sweep shows what it was chosen from.
   const std::vector<Configuration> fastest = {{{"execution", "auto"}}};
-  const std::vector<Configuration> all_of_cpu = {
-      {{"execution", "eager"}}, {{"execution", "fused"}}, {{"execution", "auto"}}};
+  const std::vector<Configuration> all_of_cpu = {{{"execution", "eager"}},
+                                                 {{"execution", "winograd"}},
+                                                 {{"execution", "fused"}},
+                                                 {{"execution", "auto"}}};
   return {
       {"quick",
        {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},

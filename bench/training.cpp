@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 
@@ -103,14 +104,18 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
           .flops_of_operations = of_smaller(batch)};
 }
 
-/// Whether the CPU can train it without a call per operation.
-bool is_dense(const TrainingPlan& plan) {
-  const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
+/// The execution that the CPU has for networks of its kind, beside eager and auto.
+std::optional<Execution> own_execution(const TrainingPlan& plan) {
+  const Workload step =
+      fuse(training_epoch(plan.task.model, of_one_step(plan.options, plan.options.batch)));
+  if (cost(step).avoidable_flops > 0) {
+    return Execution::winograd;
+  }
   try {
-    static_cast<void>(dense_training(fuse(training_epoch(plan.task.model, step))));
-    return plan.options.accumulate == 1;
+    static_cast<void>(dense_training(step));
+    return plan.options.accumulate == 1 ? std::optional(Execution::fused) : std::nullopt;
   } catch (const Unsupported&) {
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -269,24 +274,28 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes(plan));
 }
 
-/// Of the sweep's executions a network with other layers than linear ones has none but eager; those
-/// that were asked for become rows that say so.
+/// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
+/// others; those that were asked for become rows that say so.
 std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
   const std::vector<Configuration>& modes = arguments_.cpu_modes.of_training;
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
-  if (asked_for || is_dense(plan)) {
+  if (asked_for) {
     return modes;
   }
-  std::vector<Configuration> eager;
+  const std::optional<Execution> own = own_execution(plan);
+  std::vector<Configuration> possible;
   for (Configuration mode : modes) {
-    std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
-    mode = joined({{"execution", "eager"}}, mode);
-    if (std::find(eager.begin(), eager.end(), mode) == eager.end()) {
-      eager.push_back(mode);
+    const Execution execution = options_of(mode).execution;
+    if (!own || (execution != Execution::automatic && execution != *own)) {
+      std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
+      mode = joined({{"execution", "eager"}}, mode);
+    }
+    if (std::find(possible.begin(), possible.end(), mode) == possible.end()) {
+      possible.push_back(mode);
     }
   }
-  return eager;
+  return possible;
 }
 
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.

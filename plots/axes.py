@@ -230,13 +230,14 @@ BUILT_IN = Axes(
         Axis(
             "execution",
             "how",
-            ("eager", "fused", "auto", "graph", "graph-epoch", "persistent"),
-            "operation by operation, fused steps, CUDA graphs, or one kernel",
+            ("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent"),
+            "operation by operation, fewer products, fused steps, CUDA graphs, or one kernel",
             phrase=BARE,
             is_common=True,
             changes={
+                "winograd": "with Winograd's products",
                 "fused": "with fused steps",
-                "auto": "with the faster of eager and fused steps",
+                "auto": "with the fastest of its executions",
                 "graph": "with CUDA graphs",
                 "graph-epoch": "with one CUDA graph for the epoch",
                 "persistent": "with one kernel for the epoch",

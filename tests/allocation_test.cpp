@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "crossover/catalogue.h"
+#include "crossover/networks.h"
 #include "crossover/start.h"
 
 namespace {
@@ -114,6 +115,27 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Allocation,
                                        ? "_threads"
                                        : "_threads_automatic");
                          });
+
+TEST(Allocation, HappensInNoStepOfConvolutionsButInsideOneDnn) {
+  const Workload workload =
+      fuse(training_epoch(resnet(ResNetR{.blocks = 1}), {.rows = 2, .batch = 2}));
+  const auto backend = make_cpu_backend();
+  for (const Execution execution : {Execution::eager, Execution::winograd}) {
+    std::unique_ptr<Program> program;
+    try {
+      program = backend->compile(workload, {.threads = 2, .execution = execution});
+    } catch (const Unsupported& missing) {
+      GTEST_SKIP() << missing.what();
+    }
+    restart(*program, workload);
+    program->enqueue(0, 1);
+    from_onednn = from_elsewhere = 0;
+    counting = true;
+    program->enqueue(0, 1);
+    counting = false;
+    EXPECT_EQ(from_elsewhere, 0);
+  }
+}
 
 TEST(Allocation, IsNoticed) {
   from_elsewhere = 0;

@@ -147,7 +147,7 @@ std::vector<std::string> executions(const std::vector<Configuration>& modes) {
 TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   using Values = std::vector<std::string>;
   const Axis& axis = find_axis("execution");
-  EXPECT_EQ(axis.values_on(AxisDevices::cpu, true), (Values{"eager", "fused", "auto"}));
+  EXPECT_EQ(axis.values_on(AxisDevices::cpu, true), (Values{"eager", "winograd", "fused", "auto"}));
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
             (Values{"eager", "graph", "graph-epoch", "persistent"}));
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});

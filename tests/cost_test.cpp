@@ -76,6 +76,25 @@ TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
             2 * product + 160);
 }
 
+TEST(Cost, CountsWhatWinogradsProductsSave) {
+  const std::vector<Shape> shapes{{2, 4, 7, 8}, {5, 4, 3, 3}, {2, 5, 7, 8}, {5}};
+  const double product = 2.0 * (2 * 5 * 7 * 8) * (4 * 3 * 3);
+  const auto avoidable = [&](const Window& window, Type type) {
+    OneOp one;
+    for (const Shape& shape : shapes) {
+      one.tensor("t", shape, Role::activation, type);
+    }
+    one.operation(
+        ConvolutionGrad{.x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .dbias = 3, .window = window});
+    return cost(one.workload).avoidable_flops;
+  };
+  const Window same{.size = 3, .padding = 1};
+  EXPECT_DOUBLE_EQ(avoidable(same, Type::f32), 2 * product * 20 / 36);
+  EXPECT_EQ(avoidable(same, Type::bf16), 0);
+  EXPECT_EQ(avoidable({.size = 3, .stride = 2, .padding = 1}, Type::f32), 0);
+  EXPECT_EQ(avoidable({.size = 5, .padding = 2}, Type::f32), 0);
+}
+
 TEST(Cost, CountsPoolingByHand) {
   const Window window{.size = 3, .stride = 2, .ceil = true};
   const std::vector<Shape> shapes{{2, 5, 8, 6}, {2, 5, 4, 3}};

@@ -17,7 +17,9 @@ from bench_runs import (
 
 pytestmark = needs_bench
 
+HAS_BLOCKS = "avx2" in Path("/proc/cpuinfo").read_text("utf-8")
 EXECUTIONS = ("eager", "fused", "auto")
+BY_THREE = ("--model=resnet-56", "--family=Minibatch", "--cuda=off", "--threads=1")
 CONVOLVES = ("--model=alexnet-r", "--family=Minibatch", "--cuda=off", "--threads=1")
 
 
@@ -66,6 +68,26 @@ def test_sweeps_have_the_executions_that_a_network_can_have() -> None:
         assert executions(f"--sweep={sweep}", *CONVOLVES) == ["eager"]
     assert executions(*CONVOLVES, "--execution=auto,graph") == ["auto"]
     assert executions(*disc, "--execution=graph") == ["auto"]
+
+
+def test_convolutions_of_three_by_three_have_winograd() -> None:
+    assert executions("--sweep=full", *BY_THREE) == ["eager", "winograd", "auto"]
+    assert executions(*BY_THREE) == ["auto"]
+    assert executions("--sweep=full", *BY_THREE, "--precision=bf16") == ["eager"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_BLOCKS, reason="this processor's vectors are too short")
+def test_winograd_computes_the_same_with_less(tmp_path: Path) -> None:
+    ways = "--execution=eager,winograd,auto"
+    document = measure(tmp_path, *BY_THREE, "--batch=2", ways, *SHORT)
+    eager, winograd, auto = document["rows"]
+    assert auto["chosen"]["execution"] in ("eager", "winograd")
+    for row in (eager, winograd, auto):
+        checked = row["verification"]
+        assert checked["operation_error"] <= checked["operation_tolerance"]
+        assert row["minimum_work"] == eager["minimum_work"]
+        assert row["minimum_work"]["flops"] < 0.5 * row["flops"]
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
     assert values["execution"] == [
-        *("eager", "fused", "auto", "graph", "graph-epoch", "persistent")
+        *("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent")
     ]
     assert values["device"] == ["cpu", "cuda", "torch-cpu", "torch-cuda"]
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]

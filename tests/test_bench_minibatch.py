@@ -20,11 +20,13 @@ pytestmark = needs_bench
 
 STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
 SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")
+CONVOLVE_BY_THREE = ("resnet-56", "alexnet-s", "resnet-50")
 
 
 def step_name(model: str, batch: int, threads: int) -> str:
-    """Networks of linear layers train in the execution that is the fastest."""
-    execution = "auto" if model.startswith(("fcn", "mlp", "disc")) else "eager"
+    """Those with several executions train in the one that is the fastest."""
+    has_several = model.startswith(("fcn", "mlp", "disc")) or model in CONVOLVE_BY_THREE
+    execution = "auto" if has_several else "eager"
     device = f"device:cpu/execution:{execution}/cpu_threads:{threads}"
     return f"Minibatch/model:{model}/batch:{batch}/precision:f32/{device}"
 
@@ -85,11 +87,13 @@ def test_sweeps_measure_the_networks_of_shi() -> None:
     assert listed() == [step_name(m, sizes[m], t) for m in SEVEN[:4] for t in threads]
     full = listed("--sweep=full", "--threads=1")
     fcn = step_name("fcn-r", sizes["fcn-r"], 1)
-    each = [fcn.replace(":auto/", f":{execution}/") for execution in ("eager", "fused", "auto")]
-    assert full[:3] == each
-    assert [name for name in full if "fcn-" not in name] == [
-        step_name(m, sizes[m], 1) for m in SEVEN if "fcn-" not in m
-    ]
+    assert full[:3] == [fcn.replace(":auto/", f":{way}/") for way in ("eager", "fused", "auto")]
+    expected = []
+    for network in (network for network in SEVEN if "fcn-" not in network):
+        name = step_name(network, sizes[network], 1)
+        ways = ("eager", "winograd", "auto") if network in CONVOLVE_BY_THREE else ("eager",)
+        expected += [name.replace(":auto/", f":{way}/") for way in ways]
+    assert [name for name in full if "fcn-" not in name] == expected
 
 
 def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path: Path) -> None:

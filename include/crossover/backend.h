@@ -36,11 +36,12 @@ struct DeviceFailed : std::runtime_error {
 /// How a Program is executed; an axis of the benchmarks. No device has all of them: it throws
 /// Unsupported for the others.
 enum class Execution {
-  eager,      ///< operation by operation, as frameworks do
-  fused,      ///< CPU: each step of a network of linear layers without a call per operation
-  automatic,  ///< CPU: the fastest of eager and fused, on one thread or on all that it may use, as
-              ///< measured before the Program is made
-  graph,      ///< GPU: each step as one CUDA graph
+  eager,        ///< operation by operation, as frameworks do
+  winograd,     ///< CPU: eager, but convolutions of 3x3 by Winograd's products, which are fewer
+  fused,        ///< CPU: each step of a network of linear layers without a call per operation
+  automatic,    ///< CPU: the fastest of these, as measured before the Program is made; networks of
+                ///< linear layers also on one thread
+  graph,        ///< GPU: each step as one CUDA graph
   graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
                 ///< gets a part of the order, data is not resident, or the host waits for each loss
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip

@@ -16,6 +16,8 @@ namespace crossover {
 /// 5 per logit and 2 per row of them for softmax cross-entropy with its gradient; 2 per parameter
 /// for SGD, 14 for AdamW; none for a Cast, a Reshape and an Embedding, and none for the gradient
 /// factor of an optimizer.
+/// avoidable_flops: 20 of the 36 multiplications, each with its addition, of 2x2 results of a
+/// convolution in float32 that has_winograd(); its transforms are not counted.
 /// bytes: every operand read once and every result written once, as if nothing stayed in a cache.
 /// launches: what a framework starts separately: a matrix product, a reduction, an elementwise
 /// pass.

@@ -40,6 +40,7 @@ struct Operands {
 /// What an operation costs; cost.h says what counts.
 struct Cost {
   double flops = 0;
+  double avoidable_flops = 0;  ///< of these, what is known to save some does without
   double bytes = 0;
   std::int64_t launches = 0;
 

@@ -153,7 +153,8 @@ def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observati
     less around them.
 
     A framework that was faster than a card's ceiling allows computed a network otherwise (by FFT or
-    Winograd's products, which ours does not use), so its times of that network are left out.
+    Winograd's products in large tiles, which ours does not use), so its times of that network are
+    left out.
     """
     counted = []
     for time in times:

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "crossover/cost.h"
 #include "fused/plan.h"
 #include "plan.h"
 
@@ -171,11 +172,16 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
                       return std::make_unique<CpuPlan>(*shared, own);
                     }});
   };
-  add(Execution::eager, 1);
-  add(Execution::fused, 1);
-  if (options.threads > 1) {
-    add(Execution::fused, options.threads);
+  if (cost(workload).avoidable_flops > 0) {  // long steps, in which all threads pay
     add(Execution::eager, options.threads);
+    add(Execution::winograd, options.threads);
+  } else {
+    add(Execution::eager, 1);
+    add(Execution::fused, 1);
+    if (options.threads > 1) {
+      add(Execution::fused, options.threads);
+      add(Execution::eager, options.threads);
+    }
   }
   return std::make_unique<AutomaticPlan>(ways, std::ssize(workload.order));
 }

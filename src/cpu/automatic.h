@@ -45,7 +45,8 @@ class AutomaticPlan : public Plan {
   const Stopwatch now_;
 };
 
-/// Eager and fused, on one thread and on as many as the options have.
+/// Eager and fused, on one thread and on as many as the options have; where there are convolutions
+/// that Winograd's products may compute, eager and winograd, on as many as the options have.
 std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options);
 
 }  // namespace crossover::cpu

@@ -54,6 +54,7 @@ class CpuBackend : public Backend {
     check(workload, options.precision);
     switch (options.execution) {
       case Execution::eager:
+      case Execution::winograd:
         return std::make_unique<CpuPlan>(workload, options);
       case Execution::fused:
         return plan_fused(workload, options);
@@ -64,7 +65,9 @@ class CpuBackend : public Backend {
       case Execution::persistent:
         break;
     }
-    throw Unsupported("graphs and persistent kernels are a GPU's; the CPU has eager, fused, auto");
+    throw Unsupported(
+        "graphs and persistent kernels are a GPU's; the CPU has eager, winograd, "
+        "fused and auto");
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

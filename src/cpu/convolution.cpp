@@ -8,6 +8,7 @@
 #include "post_operations.h"
 #include "product.h"
 #include "threads.h"
+#include "winograd/passes.h"
 
 namespace crossover::cpu {
 namespace {
@@ -149,11 +150,12 @@ int convolution_threads(const Tensor& w, const Tensor& y, const Lowering& to) {
 }
 
 Layout weight_gradient_layout(const ConvolutionGrad& op, const Lowering& to) {
-  return Layout(backward_weights(op, nullptr, to).diff_weights_desc());
+  return winograd::takes(op, to) ? Layout()
+                                 : Layout(backward_weights(op, nullptr, to).diff_weights_desc());
 }
 
 Layout forward_weights_layout(const Convolution& op, const Lowering& to) {
-  return Layout(forward(op, nullptr, to).weights_desc());
+  return winograd::takes(op, to) ? Layout() : Layout(forward(op, nullptr, to).weights_desc());
 }
 
 }  // namespace crossover::cpu

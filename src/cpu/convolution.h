@@ -21,8 +21,8 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(
 /// Threads of each pass.
 int convolution_threads(const Tensor& w, const Tensor& y, const Lowering& to);
 
-/// How oneDNN likes best to make dw, and to read w in the forward pass, where images lie as they
-/// do.
+/// How whoever computes it likes best to make dw, and to read w in the forward pass, where images
+/// lie as they do.
 Layout weight_gradient_layout(const ConvolutionGrad& op, const Lowering& to);
 Layout forward_weights_layout(const Convolution& op, const Lowering& to);
 

@@ -10,6 +10,7 @@
 #include "operations/operations.h"
 #include "post_operations.h"
 #include "settle_layouts.h"
+#include "winograd/passes.h"
 
 namespace crossover::cpu {
 namespace {
@@ -29,10 +30,11 @@ PlannedKernel reorder(const Reorder& of, int threads) {
 }  // namespace
 
 Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
-                   const std::map<Id, Layout>& settled)
+                   const std::map<Id, Layout>& settled, Execution execution)
     : workload_(workload),
       threads_(threads),
       engine_(std::move(engine)),
+      execution_(execution),
       is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -144,8 +146,11 @@ int Lowering::threads_for(Id id) const {
 }
 
 LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
-                      const std::map<Id, Layout>& settled) {
-  Lowering lowering(workload, threads, engine, settled);
+                      const std::map<Id, Layout>& settled, Execution execution) {
+  Lowering lowering(workload, threads, engine, settled, execution);
+  if (execution == Execution::winograd) {
+    winograd::require_any(lowering);
+  }
   settle_layouts(lowering);
   for (const Step& step : workload.steps) {
     lowering.begin_step();

@@ -85,7 +85,7 @@ class Lowering {
  public:
   /// `workload` must outlive it. `settled`: layouts that stand before any operation is asked.
   Lowering(const Workload& workload, int threads, dnnl::engine engine,
-           const std::map<Id, Layout>& settled);
+           const std::map<Id, Layout>& settled, Execution execution);
 
   void begin_step() { lowered_.steps.emplace_back(); }
   void begin_operation() { reserved_bytes_ = 0; }
@@ -112,6 +112,7 @@ class Lowering {
   [[nodiscard]] const Layout& layout(Id id) const { return lowered_.layouts[index(id)]; }
   [[nodiscard]] const Workload& workload() const { return workload_; }
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
+  [[nodiscard]] bool takes_winograd() const { return execution_ == Execution::winograd; }
   const Tensor& operator[](Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
 
@@ -130,14 +131,17 @@ class Lowering {
   const Workload& workload_;
   const int threads_;
   const dnnl::engine engine_;
+  const Execution execution_;
   std::int64_t reserved_bytes_ = 0;
   LoweredWorkload lowered_;
   std::vector<bool> is_settled_;
 };
 
 /// All steps of a Workload that does check(). Where oneDNN has a say in a layout it is asked, which
-/// makes descriptions for `engine`, but neither code nor memory. Throws Unsupported, dnnl::error.
+/// makes descriptions for `engine`, but neither code nor memory. `execution`: eager or winograd.
+/// Throws Unsupported, dnnl::error.
 LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
-                      const std::map<Id, Layout>& settled = {});
+                      const std::map<Id, Layout>& settled = {},
+                      Execution execution = Execution::eager);
 
 }  // namespace crossover::cpu

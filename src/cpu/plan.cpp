@@ -43,7 +43,7 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       threads_(options.threads),
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
-    lowered_ = lower(workload_, threads_, engine_, settled);
+    lowered_ = lower(workload_, threads_, engine_, settled, options.execution);
     memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts),
                           options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;

@@ -151,13 +151,17 @@ void describe(graph::Graph& to, const ConvolutionForm& form) {
   }
 }
 
-/// What rounds more than the precision says, and what does not repeat to the bit.
+/// What rounds more than the precision says, and what does not repeat to the bit. Winograd's
+/// smallest tiles round f32 as the plain sum does, so that both devices may take them.
 std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
-  std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
-                                         fe::NumericalNote_t::FFT, fe::NumericalNote_t::WINOGRAD,
-                                         fe::NumericalNote_t::NONDETERMINISTIC};
+  std::vector<fe::NumericalNote_t> notes{
+      fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::FFT,
+      fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13,
+      fe::NumericalNote_t::NONDETERMINISTIC};
   if (precision == Precision::f32) {  // tensor cores would take its factors as tf32
     notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  } else {
+    notes.push_back(fe::NumericalNote_t::WINOGRAD);
   }
   if (precision == Precision::f32 || precision == Precision::tf32) {
     notes.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);

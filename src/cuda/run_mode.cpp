@@ -13,12 +13,13 @@ void require_of_gpu(Execution execution) {
     case Execution::graph_epoch:
     case Execution::persistent:
       return;
+    case Execution::winograd:
     case Execution::fused:
     case Execution::automatic:
       break;
   }
   throw Unsupported(
-      "fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and persistent");
+      "winograd, fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and persistent");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace crossover {
 
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;
+  avoidable_flops += other.avoidable_flops;
   bytes += other.bytes;
   launches += other.launches;
   return *this;

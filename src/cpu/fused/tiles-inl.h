@@ -16,6 +16,7 @@
 
 #include <hwy/highway.h>
 
+#include "../vectors-inl.h"
 #include "kernels.h"
 // clang-format on
 
@@ -25,12 +26,14 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Lanes = hn::CappedTag<float, floats_of_line>;
-using Four = hn::FixedTag<float, 4>;
-using Vector = hn::Vec<Lanes>;
-using FourFloats = hn::Vec<Four>;
+using cpu::HWY_NAMESPACE::lanes;
+using cpu::HWY_NAMESPACE::Lanes;
+using cpu::HWY_NAMESPACE::loaded;
+using cpu::HWY_NAMESPACE::Vector;
+static_assert(lanes <= floats_of_line);
 
-inline constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(Lanes()));
+using Four = hn::FixedTag<float, 4>;
+using FourFloats = hn::Vec<Four>;
 
 /// Vectors of samples that are computed together with a tile of features, so that sums, factors and
 /// one sample fit in the registers: 32 of 512 bits, 16 on older processors.
@@ -51,16 +54,6 @@ class Sums {
  private:
   std::array<Vector, static_cast<std::size_t>(features* vectors)> values_{};
 };
-
-/// The vector, loaded once. GCC would give each multiply-add that has it as a factor a load of its
-/// own, and processors load no more vectors in a cycle than they multiply.
-HWY_INLINE Vector loaded(const float* from) {
-  Vector v = hn::Load(Lanes(), from);
-#if HWY_ARCH_X86 && !HWY_COMPILER_MSVC
-  asm("" : "+v"(v.raw));
-#endif
-  return v;
-}
 
 inline std::int64_t vectors_of(const Batch& batch) { return (batch.rows + lanes - 1) / lanes; }
 

@@ -3,11 +3,17 @@
 // with the bias's gradient.
 #include "../convolution.h"
 
+#include "../winograd/passes.h"
+
 #include "operations.h"
 
 namespace crossover::cpu {
 
 void lower(const Convolution& op, Lowering& to) {
+  if (winograd::takes(op, to)) {
+    winograd::lower(op, to);
+    return;
+  }
   const auto pass = describe_forward(op, to);
   Primitive work{.arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, .description = pass};
   std::vector<Argument> arguments{reads(op.x, Layout(pass.src_desc())),
@@ -22,6 +28,10 @@ void lower(const Convolution& op, Lowering& to) {
 }
 
 void lower(const ConvolutionGrad& op, Lowering& to) {
+  if (winograd::takes(op, to)) {
+    winograd::lower(op, to);
+    return;
+  }
   const int threads = convolution_threads(to[op.w], to[op.dy], to);
   if (op.dx != none) {
     const auto pass = describe_backward_data(op, to);

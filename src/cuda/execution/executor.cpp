@@ -36,7 +36,8 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
 std::unique_ptr<Executor> make_executor(const Running& running) {
   switch (running.plan.mode.execution) {
     case Execution::eager:
-    case Execution::fused:      // these two are no RunMode's
+    case Execution::winograd:   // these are no RunMode's
+    case Execution::fused:      //
     case Execution::automatic:  //
       break;
     case Execution::graph:

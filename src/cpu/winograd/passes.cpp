@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "../convolution.h"
+#include "../image.h"
+#include "../split.h"
+#include "kernels.h"
+#include "weights.h"
+
+namespace crossover::cpu::winograd {
+namespace {
+
+/// Of the transformed weights: 256 by 256 channels. With 512 they come from memory for each unit,
+/// and oneDNN's convolution is as fast.
+constexpr std::int64_t most_weight_bytes = 1 << 22;
+
+/// With it the last window still holds a pixel; the gradient of images pads what it leaves.
+constexpr std::int64_t widest_padding = 2;
+
+std::int64_t weight_floats(const Weights& of) { return points * of.in * of.out; }
+
+constexpr std::int64_t bytes_of(std::int64_t floats) {
+  return floats * static_cast<std::int64_t>(sizeof(float));
+}
+
+Weights weights_of(const Tensor& w) {
+  return {.out = w.shape[0], .in = w.shape[1], .lanes = best_kernels().lanes};
+}
+
+bool has_blocks(const Tensor& image) {
+  return image.type == Type::f32 && ImageRows(image, image.type).channels == best_kernels().lanes;
+}
+
+bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
+           const Lowering& to) {
+  return to.takes_winograd() && has_winograd(x, window) && window.padding <= widest_padding &&
+         has_blocks(x) && has_blocks(y) &&
+         bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
+}
+
+Images images(const Tensor& image) {
+  const ImageRows rows(image, image.type);
+  return {.blocks = rows.blocks, .height = rows.height, .width = rows.width};
+}
+
+Geometry geometry_of(const Tensor& x, const Tensor& y, std::int64_t padding) {
+  return {.batch = x.shape[0], .in = images(x), .out = images(y), .padding = padding};
+}
+
+/// Room for so many floats.
+Argument room(std::int64_t floats, Lowering& to) { return to.reserve(bytes_of(floats)); }
+
+/// work(part, begin, end) of `count` for each of as many parts as there are threads.
+template <class Work>
+void for_each_part(int threads, std::int64_t count, const Work& work) {
+  split(
+      threads, threads,
+      [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t part = first; part < last; ++part) {
+          work(part, count * part / threads, count * (part + 1) / threads);
+        }
+      },
+      1);
+}
+
+using TransformWeights = void (*)(const Weights&, const float*, float*, std::int64_t, std::int64_t);
+
+/// A convolution of images: the forward pass, and the gradient of the images.
+struct ForwardPass {
+  Id x = none, w = none, bias = none, y = none;
+  Geometry geometry;
+  bool relu = false;
+  TransformWeights transform = nullptr;
+  std::int64_t summed_channels = 0;
+
+  void add_to(Lowering& to, int threads) const {
+    const Weights weights = weights_of(to[w]);
+    to.add(OpCategory::convolution, threads,
+           {reads(x, image_layout(to[x])), reads(w), bias == none ? Argument{} : reads(bias),
+            writes(y, image_layout(to[y])), room(weight_floats(weights), to),
+            room(threads * best_kernels().scratch_floats(geometry), to)},
+           [pass = *this, weights](const Invocation& call) { pass.run(weights, call); });
+  }
+
+ private:
+  void run(const Weights& weights, const Invocation& call) const {
+    const Kernels& kernels = best_kernels();
+    auto* const transformed = call.operand<float>(4);
+    auto* const scratch = call.operand<float>(5);
+    for_each_part(call.threads, summed_channels,
+                  [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+                    transform(weights, call.operand<const float>(1), transformed, begin, end);
+                  });
+    const Forward pass{.geometry = geometry,
+                       .x = call.operand<const float>(0),
+                       .weights = transformed,
+                       .bias = call.operand<const float>(2),
+                       .relu = relu,
+                       .y = call.operand<float>(3)};
+    for_each_part(call.threads, geometry.units(),
+                  [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+                    kernels.forward(pass, begin, end,
+                                    scratch + part * kernels.scratch_floats(geometry));
+                  });
+  }
+};
+
+/// The gradients of the weights and of the bias, which each thread sums for itself first.
+struct GradientPass {
+  Id x = none, dy = none, w = none, dw = none, dbias = none;
+  Geometry geometry;
+
+  void add_to(Lowering& to, int threads) const {
+    const Weights weights = weights_of(to[w]);
+    const bool has_bias = dbias != none;
+    to.add(OpCategory::convolution, threads,
+           {reads(x, image_layout(to[x])), reads(dy, image_layout(to[dy])), writes(dw),
+            has_bias ? writes(dbias) : Argument{}, room(threads * weight_floats(weights), to),
+            has_bias ? room(threads * weights.out, to) : Argument{},
+            room(threads * best_kernels().scratch_floats(geometry), to)},
+           [pass = *this, weights](const Invocation& call) { pass.run(weights, call); });
+  }
+
+ private:
+  void run(const Weights& weights, const Invocation& call) const {
+    const Kernels& kernels = best_kernels();
+    const Gradient pass{.geometry = geometry,
+                        .x = call.operand<const float>(0),
+                        .dy = call.operand<const float>(1)};
+    auto* const dw_result = call.operand<float>(2);
+    auto* const dbias_result = call.operand<float>(3);
+    auto* const sums = call.operand<float>(4);
+    auto* const bias_sums = call.operand<float>(5);
+    auto* const scratch = call.operand<float>(6);
+    for_each_part(
+        call.threads, geometry.units(),
+        [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+          float* const own = sums + part * weight_floats(weights);
+          float* const own_bias = bias_sums == nullptr ? nullptr : bias_sums + part * weights.out;
+          std::fill_n(own, weight_floats(weights), 0.0F);
+          std::fill_n(own_bias, own_bias == nullptr ? 0 : weights.out, 0.0F);
+          kernels.gradient(pass, begin, end, scratch + part * kernels.scratch_floats(geometry), own,
+                           own_bias);
+        });
+    for_each_part(call.threads, weights.in,
+                  [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+                    transform_back(weights, sums, call.threads, dw_result, begin, end);
+                  });
+    for (std::int64_t out = 0; dbias_result != nullptr && out < weights.out; ++out) {
+      dbias_result[out] = 0;
+      for (std::int64_t part = 0; part < call.threads; ++part) {
+        dbias_result[out] += bias_sums[part * weights.out + out];
+      }
+    }
+  }
+};
+
+}  // namespace
+
+bool takes(const Convolution& op, const Lowering& to) {
+  return op.activation != Activation::sigmoid && takes(to[op.x], to[op.w], to[op.y], op.window, to);
+}
+
+bool takes(const ConvolutionGrad& op, const Lowering& to) {
+  return takes(to[op.x], to[op.w], to[op.dy], op.window, to);
+}
+
+void require_any(const Lowering& to) {
+  for (const Step& step : to.workload().steps) {
+    for (const Op& op : step.ops) {
+      const auto* convolution = std::get_if<Convolution>(&op);
+      const auto* gradient = std::get_if<ConvolutionGrad>(&op);
+      if ((convolution != nullptr && takes(*convolution, to)) ||
+          (gradient != nullptr && takes(*gradient, to))) {
+        return;
+      }
+    }
+  }
+  throw Unsupported(
+      "Winograd's products are for convolutions in f32 with windows of 3x3, stride 1 and a "
+      "multiple "
+      "of " +
+      std::to_string(best_kernels().lanes) +
+      " channels, up to 256 by 256: this network has none that this processor takes so");
+}
+
+void lower(const Convolution& op, Lowering& to) {
+  ForwardPass{.x = op.x,
+              .w = op.w,
+              .bias = op.bias,
+              .y = op.y,
+              .geometry = geometry_of(to[op.x], to[op.y], op.window.padding),
+              .relu = op.activation == Activation::relu,
+              .transform = transform_weights,
+              .summed_channels = to[op.x].shape[1]}
+      .add_to(to, convolution_threads(to[op.w], to[op.y], to));
+}
+
+void lower(const ConvolutionGrad& op, Lowering& to) {
+  const int threads = convolution_threads(to[op.w], to[op.dy], to);
+  if (op.dx != none) {
+    ForwardPass{.x = op.dy,
+                .w = op.w,
+                .y = op.dx,
+                .geometry = geometry_of(to[op.dy], to[op.dx], widest_padding - op.window.padding),
+                .transform = transform_mirrored_weights,
+                .summed_channels = to[op.dy].shape[1]}
+        .add_to(to, threads);
+  }
+  GradientPass{.x = op.x,
+               .dy = op.dy,
+               .w = op.w,
+               .dw = op.dw,
+               .dbias = op.dbias,
+               .geometry = geometry_of(to[op.x], to[op.dy], op.window.padding)}
+      .add_to(to, threads);
+}
+
+}  // namespace crossover::cpu::winograd
