@@ -54,14 +54,20 @@ Geometry geometry_of(const Tensor& x, const Tensor& y, std::int64_t padding) {
 /// Room for so many floats.
 Argument room(std::int64_t floats, Lowering& to) { return to.reserve(bytes_of(floats)); }
 
-/// work(part, begin, end) of `count` for each of as many parts as there are threads.
+/// So many parts of `count`: one for each thread, none empty.
+std::int64_t parts_of(int threads, std::int64_t count) {
+  return std::min<std::int64_t>(threads, count);
+}
+
+/// work(part, begin, end) for each of the parts of `count`.
 template <class Work>
 void for_each_part(int threads, std::int64_t count, const Work& work) {
+  const std::int64_t parts = parts_of(threads, count);
   split(
-      threads, threads,
+      threads, parts,
       [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t part = first; part < last; ++part) {
-          work(part, count * part / threads, count * (part + 1) / threads);
+          work(part, count * part / parts, count * (part + 1) / parts);
         }
       },
       1);
@@ -136,6 +142,7 @@ struct GradientPass {
     auto* const sums = call.operand<float>(4);
     auto* const bias_sums = call.operand<float>(5);
     auto* const scratch = call.operand<float>(6);
+    const std::int64_t parts = parts_of(call.threads, geometry.units());
     for_each_part(
         call.threads, geometry.units(),
         [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
@@ -148,11 +155,11 @@ struct GradientPass {
         });
     for_each_part(call.threads, weights.in,
                   [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-                    transform_back(weights, sums, call.threads, dw_result, begin, end);
+                    transform_back(weights, sums, parts, dw_result, begin, end);
                   });
     for (std::int64_t out = 0; dbias_result != nullptr && out < weights.out; ++out) {
       dbias_result[out] = 0;
-      for (std::int64_t part = 0; part < call.threads; ++part) {
+      for (std::int64_t part = 0; part < parts; ++part) {
         dbias_result[out] += bias_sums[part * weights.out + out];
       }
     }

@@ -40,7 +40,7 @@ constexpr int rows_at_once = (lanes == 16 ? 16 : 8) / blocks;
 template <int rows, int blocks>
 class Sums {
  public:
-  /// The sums go on from what lies there, or from zeros.
+  /// The sums go on from what lies there.
   HWY_INLINE void load(const float* from, std::int64_t block_stride) {
     for_each([&](int r, int b) {
       (*this)(r, b) = hn::Load(Lanes(), from + r * lanes + b * block_stride);
@@ -54,7 +54,7 @@ class Sums {
   /// Adds factors[r * stride] times the vector of each block at `vectors`.
   HWY_INLINE void add(const float* factors, std::int64_t stride, const float* vectors,
                       std::int64_t block_stride) {
-    std::array<Vector, blocks> of_block;
+    std::array<Vector, blocks> of_block{};
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; ++b) {
       of_block[static_cast<std::size_t>(b)] = loaded(vectors + b * block_stride);
@@ -70,9 +70,6 @@ class Sums {
         (*this)(r, b) = hn::MulAdd(factor, of_block[static_cast<std::size_t>(b)], (*this)(r, b));
       }
     }
-  }
-  HWY_INLINE void clear() {
-    for_each([&](int r, int b) { (*this)(r, b) = hn::Zero(Lanes()); });
   }
 
  private:
@@ -90,7 +87,7 @@ class Sums {
     }
   }
 
-  std::array<Vector, static_cast<std::size_t>(rows) * blocks> values_;
+  std::array<Vector, static_cast<std::size_t>(rows) * blocks> values_{};
 };
 
 /// m of some tiles and `blocks` blocks of outputs: v [in_blocks][tiles_of_unit][lanes], weights
@@ -101,8 +98,7 @@ HWY_INLINE void multiply_tiles(std::int64_t tiles, std::int64_t in_blocks, const
   constexpr int rows = rows_at_once<blocks>;
   static_assert(tiles_of_unit % rows == 0);  // tiles past the last one are computed and not used
   for (std::int64_t tile = 0; tile < tiles; tile += rows) {
-    Sums<rows, blocks> sums;
-    sums.clear();
+    Sums<rows, blocks> sums;  // zeros
     for (std::int64_t block = 0; block < in_blocks; ++block) {
       const float* factors = v + (block * tiles_of_unit + tile) * lanes;
       const float* vectors = weights + block * lanes * lanes;

@@ -144,9 +144,9 @@ HWY_INLINE void transform_gradients(const Plane<const float>& dy, const Run& run
 
 /// What becomes of the results of a block of channels.
 struct Finish {
+  Vector bias{};
   Plane<float> y;
-  Vector bias;
-  bool relu;
+  bool relu = false;
 
   HWY_INLINE void store(std::int64_t row, std::int64_t column, Vector result) const {
     if (row >= y.height || column >= y.width) {

@@ -56,20 +56,20 @@ std::int64_t mirrored(std::int64_t point) {
 /// A vector of kernels, of which the first is at `w` and the next ones `stride` kernels behind
 /// each other, at all points.
 std::array<Numbers, points> transformed(const Weights& of, const float* w, std::int64_t stride) {
-  std::array<Numbers, kernel> g;
+  std::array<Numbers, kernel> g{};
   for_each_lane(of.lanes, [&](std::size_t lane) {
     const float* from = w + static_cast<std::int64_t>(lane) * stride * kernel;
     for (std::size_t i = 0; i < kernel; ++i) {
       g[i][lane] = from[i];
     }
   });
-  std::array<Numbers, input_side * size> columns;
-  std::array<Numbers, points> result;
+  std::array<Numbers, input_side * size> columns{};
+  std::array<Numbers, points> result{};
   for (std::size_t row = 0; row < size; ++row) {
     transform(of, &g[row * size], 1, &columns[row * input_side]);
   }
   for (std::size_t column = 0; column < input_side; ++column) {
-    std::array<Numbers, input_side> values;
+    std::array<Numbers, input_side> values{};
     transform(of, &columns[column], input_side, values.data());
     for (std::size_t row = 0; row < input_side; ++row) {
       result[row * input_side + column] = values[row];
@@ -126,15 +126,15 @@ void transform_back(const Weights& of, const float* sums, std::int64_t parts, fl
           });
         }
       }
-      std::array<Numbers, size * input_side> rows;
+      std::array<Numbers, size * input_side> rows{};
       for (std::size_t column = 0; column < input_side; ++column) {
-        std::array<Numbers, size> values;
+        std::array<Numbers, size> values{};
         transform_back(of, &s[column], input_side, values.data());
         for (std::size_t row = 0; row < size; ++row) {
           rows[row * input_side + column] = values[row];
         }
       }
-      std::array<Numbers, kernel> g;
+      std::array<Numbers, kernel> g{};
       for (std::size_t row = 0; row < size; ++row) {
         transform_back(of, &rows[row * input_side], 1, &g[row * size]);
       }
