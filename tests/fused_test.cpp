@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../src/cpu/fused/steps.h"
 #include "crossover/catalogue.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
@@ -30,8 +31,10 @@ std::vector<FusedCase> fused_cases() {
       {"one_row", {20, 19, 2}, 4, 1, Activation::relu},
       {"many_classes", {6, 40}, 30, 30, Activation::identity},
       {"one_layer", {29, 2}, 25, 10, Activation::identity},
-      {"shared", {70, 130, 66, 3}, 250, 129, Activation::relu},  // by all threads
-      {"blocks", {9, 300, 290, 2}, 40, 20, Activation::sigmoid},
+      {"samples", {70, 130, 66, 3}, 250, 129, Activation::relu},  // each thread has some
+      {"samples_then_none", {5, 40, 33, 3}, 410, 200, Activation::sigmoid},
+      {"features", {9, 300, 290, 2}, 40, 20, Activation::sigmoid},  // likewise
+      {"more_weights_than_samples", {70, 230, 166, 3}, 250, 129, Activation::relu},
       {"rows_past_lines", {4, 24, 2}, 230, 200, Activation::relu},
   };
 }
@@ -119,6 +122,29 @@ INSTANTIATE_TEST_SUITE_P(Mlp, FusedGolden,
                          testing::Combine(testing::ValuesIn(golden_chains()),
                                           testing::Values(1, 2)),
                          labelled);
+
+/// Into how many parts the samples of a model's whole batch are cut.
+std::int64_t parts_of_samples(const std::string& name, int threads, bool keep = false) {
+  const Task task = find_model(name);
+  const Workload workload =
+      fuse(training_epoch(task.model, {.rows = task.rows, .batch = task.batch}));
+  cpu::fused::Arena arena;
+  cpu::fused::Memory memory(workload.tensors);
+  const auto steps =
+      cpu::fused::bind_steps(workload, dense_training(workload), threads, keep, arena, memory);
+  return std::ssize(steps.front().samples);
+}
+
+TEST(FusedSteps, AreCutBySamplesWhereThatPays) {
+  EXPECT_EQ(parts_of_samples("disc-6", 2), 2);
+  EXPECT_EQ(parts_of_samples("disc-6", 7), 7);
+  EXPECT_EQ(parts_of_samples("disc-6", 1), 1);
+  EXPECT_EQ(parts_of_samples("disc-6", 8), 1) << "100 samples are 7 lines";
+  EXPECT_EQ(parts_of_samples("disc-4", 2), 1) << "the waits would be longer";
+  EXPECT_EQ(parts_of_samples("disc-9", 2), 1) << "more gradients than activations";
+  EXPECT_EQ(parts_of_samples("heart", 2), 1) << "10 samples are one line";
+  EXPECT_EQ(parts_of_samples("disc-6", 2, true), 1) << "activations are kept whole";
+}
 
 TEST(FusedPlan, CountsWhatItTakes) {
   const Task task = find_model("disc-8");

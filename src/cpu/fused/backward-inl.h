@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer's gradients and its update: what is read once is used for both.
+// A layer's gradients, and its update.
 // Compiled once for each target (Highway), so the guard opens again for each.
 #if defined(CROSSOVER_CPU_FUSED_BACKWARD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CROSSOVER_CPU_FUSED_BACKWARD_INL_H
@@ -153,11 +153,11 @@ HWY_INLINE FourFloats sums_of_lanes(Vector a, Vector b, Vector c, Vector e) {
   return sum_of_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
 }
 
-/// The update of the weights from `features` inputs to all outputs, with samples along the lanes: a
-/// sum over lanes for each. For few outputs. x points to the first input.
-template <int features>
-void update_by_lanes(const Layer& layer, const Batch& batch, const Update& update, const float* x,
-                     const Parameters& weights) {
+/// The gradients of the weights from `features` inputs to all outputs, with samples along the
+/// lanes: a sum over lanes for each. For few outputs. x points to the first input; use(d, offset
+/// from its weights, gradients).
+template <int features, class Use>
+void weights_by_lanes(const Layer& layer, const Batch& batch, const float* x, const Use& use) {
   const Lanes d;
   const std::int64_t vectors = vectors_of(batch);
   for (std::int64_t o = 0; o < layer.out; o += tile) {
@@ -177,17 +177,15 @@ void update_by_lanes(const Layer& layer, const Batch& batch, const Update& updat
       }
     }
     for_each<features, 1>([&](int f, int /*v*/) {
-      update_parameters(Four(), weights.from(f * layer.ld + o),
-                        sums_of_lanes(sums(f, 0), sums(f, 1), sums(f, 2), sums(f, 3)), update.rate,
-                        update.of_weights);
+      use(Four(), f * layer.ld + o, sums_of_lanes(sums(f, 0), sums(f, 1), sums(f, 2), sums(f, 3)));
     });
   }
 }
 
 /// The same, with `vectors` times `lanes` outputs along the lanes: sample by sample.
-template <int features, int vectors>
-void update_tile(const Layer& layer, const Batch& batch, const Update& update, const float* x,
-                 const float* dy_rows, const Parameters& weights) {
+template <int features, int vectors, class Use>
+void weights_tile(const Layer& layer, const Batch& batch, const float* x, const float* dy_rows,
+                  const Use& use) {
   const Lanes d;
   const std::int64_t ld = whole_lines(layer.out);
   Sums<features, vectors> sums;
@@ -202,46 +200,38 @@ void update_tile(const Layer& layer, const Batch& batch, const Update& update, c
       }
     }
   }
-  for_each<features, vectors>([&](int f, int v) {
-    update_parameters(d, weights.from(f * layer.ld + v * lanes), sums(f, v), update.rate,
-                      update.of_weights);
-  });
+  for_each<features, vectors>([&](int f, int v) { use(d, f * layer.ld + v * lanes, sums(f, v)); });
 }
 
-inline void backward(const Layer& layer, const Batch& batch, const Update& update,
-                     std::int64_t begin, std::int64_t end) {
-  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+/// use(d, offset, gradients) for the weights of inputs [begin, end).
+template <class Use>
+HWY_INLINE void for_each_weight(const Layer& layer, const Batch& batch, std::int64_t begin,
+                                std::int64_t end, const Use& use) {
   const auto x = [&](std::int64_t i) { return layer.x + i * batch.stride; };
-  if (layer.dx != nullptr) {  // from the weights before their update
-    for_each_part<most_vectors>(0, vectors_of(batch), [&](auto vectors, std::int64_t v) {
-      for_each_block(layer.out, [&](std::int64_t first, std::int64_t last) {
-        for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
-          const std::int64_t at = v * lanes;
-          gradient_tile<features, vectors>(
-              layer, batch.stride, first, last, layer.weights + i * layer.ld, layer.dy + at,
-              x(i) + at, layer.dx + i * batch.stride + at,
-              layer.dx_rows == nullptr ? nullptr : layer.dx_rows + at * whole_lines(layer.in) + i);
-        });
-      });
-    });
-  }
+  const auto use_from = [&](std::int64_t first) {
+    return [&use, first](auto d, std::int64_t offset, auto gradients) {
+      use(d, first + offset, gradients);
+    };
+  };
   if (layer.dy_rows == nullptr) {
     for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
-      update_by_lanes<features>(layer, batch, update, x(i), all.from(i * layer.ld));
+      weights_by_lanes<features>(layer, batch, x(i), use_from(i * layer.ld));
     });
     return;
   }
   const std::int64_t vectors_of_outputs = (layer.out + lanes - 1) / lanes;
   for_each_part<most_vectors>(0, vectors_of_outputs, [&](auto vectors, std::int64_t v) {
     for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
-      update_tile<features, vectors>(layer, batch, update, x(i), layer.dy_rows + v * lanes,
-                                     all.from(i * layer.ld + v * lanes));
+      weights_tile<features, vectors>(layer, batch, x(i), layer.dy_rows + v * lanes,
+                                      use_from(i * layer.ld + v * lanes));
     });
   });
 }
 
-inline void bias(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
-                 std::int64_t end) {
+/// use(d, offset, gradients) for the biases of outputs [begin, end).
+template <class Use>
+HWY_INLINE void for_each_bias(const Layer& layer, const Batch& batch, std::int64_t begin,
+                              std::int64_t end, const Use& use) {
   const Lanes d;
   const std::int64_t vectors = vectors_of(batch);
   for (std::int64_t o = begin; o < end; o += tile) {
@@ -253,11 +243,68 @@ inline void bias(const Layer& layer, const Batch& batch, const Update& update, s
             hn::Add(sums(i, 0), hn::Load(d, layer.dy + (o + i) * batch.stride + v * lanes));
       }
     }
-    update_parameters(Four(),
-                      Parameters{layer.bias, layer.dbias, layer.bias_m, layer.bias_v}.from(o),
-                      sums_of_lanes(sums(0, 0), sums(1, 0), sums(2, 0), sums(3, 0)), update.rate,
-                      update.of_biases);
+    use(Four(), o, sums_of_lanes(sums(0, 0), sums(1, 0), sums(2, 0), sums(3, 0)));
   }
+}
+
+/// Stores gradients among the own ones.
+HWY_INLINE auto store_in(const PartialSums& sums) {
+  float* own = sums.first + sums.own * sums.stride;
+  return [own](auto d, std::int64_t offset, auto gradients) {
+    hn::StoreU(gradients, d, own + offset);
+  };
+}
+
+/// `gradients` and what the other parts of the batch have.
+template <class D>
+HWY_INLINE hn::Vec<D> with_others(D d, const PartialSums& sums, std::int64_t offset,
+                                  hn::Vec<D> gradients) {
+  for (int part = 0; part < sums.parts; ++part) {
+    if (part != sums.own) {
+      gradients = hn::Add(gradients, hn::LoadU(d, sums.first + part * sums.stride + offset));
+    }
+  }
+  return gradients;
+}
+
+inline void gradient(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  for_each_part<most_vectors>(0, vectors_of(batch), [&](auto vectors, std::int64_t v) {
+    for_each_block(layer.out, [&](std::int64_t first, std::int64_t last) {
+      for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
+        const std::int64_t at = v * lanes;
+        gradient_tile<features, vectors>(
+            layer, batch.stride, first, last, layer.weights + i * layer.ld, layer.dy + at,
+            layer.x + i * batch.stride + at, layer.dx + i * batch.stride + at,
+            layer.dx_rows == nullptr ? nullptr : layer.dx_rows + at * whole_lines(layer.in) + i);
+      });
+    });
+  });
+}
+
+inline void sum(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  for_each_weight(layer, batch, begin, end, store_in(layer.dw_sums));
+}
+
+inline void sum_bias(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  for_each_bias(layer, batch, begin, end, store_in(layer.dbias_sums));
+}
+
+inline void update(const Layer& layer, const Batch& batch, const Update& by, std::int64_t begin,
+                   std::int64_t end) {
+  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+  for_each_weight(layer, batch, begin, end, [&](auto d, std::int64_t offset, auto gradients) {
+    update_parameters(d, all.from(offset), with_others(d, layer.dw_sums, offset, gradients),
+                      by.rate, by.of_weights);
+  });
+}
+
+inline void update_bias(const Layer& layer, const Batch& batch, const Update& by,
+                        std::int64_t begin, std::int64_t end) {
+  const Parameters all{layer.bias, layer.dbias, layer.bias_m, layer.bias_v};
+  for_each_bias(layer, batch, begin, end, [&](auto d, std::int64_t offset, auto gradients) {
+    update_parameters(d, all.from(offset), with_others(d, layer.dbias_sums, offset, gradients),
+                      by.rate, by.of_biases);
+  });
 }
 
 }  // namespace

@@ -43,8 +43,11 @@ Kernels kernels() {
   return {.gather = gather,
           .forward = forward,
           .loss = loss,
-          .backward = backward,
-          .bias = bias,
+          .gradient = gradient,
+          .sum = sum,
+          .sum_bias = sum_bias,
+          .update = update,
+          .update_bias = update_bias,
           .instructions = hwy::TargetName(HWY_TARGET)};
 }
 

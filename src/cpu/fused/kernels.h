@@ -37,6 +37,14 @@ constexpr std::int64_t leading_dimension(std::int64_t outputs) {
   return outputs <= tile ? tile : outputs <= 2 * tile ? 2 * tile : whole_lines(outputs);
 }
 
+/// Gradients of a layer's weights or biases where a batch is cut by samples: each part of it sums
+/// over its own.
+struct PartialSums {
+  float* first = nullptr;   ///< those of the first part; null unless the batch is cut so
+  std::int64_t stride = 0;  ///< floats from one part's to the next's
+  int parts = 0, own = 0;
+};
+
 /// All but dy as of DenseLayer; x, y, dy and dx are [features][stride].
 struct Layer {
   std::int64_t in = 0, out = 0;
@@ -55,6 +63,8 @@ struct Layer {
   float* dx_rows = nullptr;
   float* dw = nullptr;     ///< [in][ld]; null unless the gradients are to be kept
   float* dbias = nullptr;  ///< likewise
+  PartialSums dw_sums;     ///< each as the weights
+  PartialSums dbias_sums;  ///< each as the bias
   /// AdamW's states, as the weights and as the bias; null with plain gradient descent.
   float *m = nullptr, *v = nullptr, *bias_m = nullptr, *bias_v = nullptr;
 };
@@ -90,12 +100,19 @@ struct Kernels {
   void (*forward)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
   /// dlogits of the samples, and the sum of their losses; begin is a multiple of a line.
   double (*loss)(const Loss& loss, const Batch& batch, std::int64_t begin, std::int64_t end);
-  /// dx of these inputs, then the update of their weights; begin is a multiple of `tile`.
-  void (*backward)(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
-                   std::int64_t end);
-  /// The update of the biases of these outputs; begin is a multiple of `tile`.
-  void (*bias)(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
-               std::int64_t end);
+  /// dx of these inputs; begin is a multiple of `tile`.
+  void (*gradient)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
+  /// The own part of dw_sums of the weights of these inputs; begin is a multiple of `tile`.
+  void (*sum)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
+  /// The own part of dbias_sums of these outputs; begin is a multiple of `tile`.
+  void (*sum_bias)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
+  /// The update of the weights of these inputs, by the gradients of this batch and the sums of
+  /// other parts; begin is a multiple of `tile`.
+  void (*update)(const Layer& layer, const Batch& batch, const Update& update, std::int64_t begin,
+                 std::int64_t end);
+  /// Likewise of the biases of these outputs.
+  void (*update_bias)(const Layer& layer, const Batch& batch, const Update& update,
+                      std::int64_t begin, std::int64_t end);
   const char* instructions;  ///< Highway's name of the target: "AVX3"
 };
 

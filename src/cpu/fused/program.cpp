@@ -9,17 +9,6 @@
 namespace crossover::cpu::fused {
 namespace {
 
-struct Part {
-  std::int64_t begin, end;
-};
-
-/// One thread's part of [0, count), which is cut at multiples of `unit`.
-Part part_of(std::int64_t count, std::int64_t unit, int thread, int threads) {
-  const std::int64_t units = (count + unit - 1) / unit;
-  return {std::min(count, units * thread / threads * unit),
-          std::min(count, units * (thread + 1) / threads * unit)};
-}
-
 OpCategory category_of(Phase::Kind kind) {
   switch (kind) {
     case Phase::Kind::gather:
@@ -28,6 +17,9 @@ OpCategory category_of(Phase::Kind kind) {
       return OpCategory::loss;
     case Phase::Kind::forward:
     case Phase::Kind::backward:
+    case Phase::Kind::gradient:
+    case Phase::Kind::sum:
+    case Phase::Kind::update:
       break;
   }
   return OpCategory::product;
@@ -53,38 +45,61 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
 }
 
 void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64_t first_row,
-                           int thread, int threads) {
-  const Layer& layer = step.layers[static_cast<std::size_t>(phase.layer)];
+                           int part, int parts) {
+  const bool by_samples = step.by_samples();
+  const Samples& samples = step.samples[static_cast<std::size_t>(by_samples ? part : 0)];
+  const Batch& batch = samples.batch;
+  const Layer& layer = samples.layers[static_cast<std::size_t>(phase.layer)];
+  const std::int64_t row = first_row + samples.first;
+  // Of the phases that samples have by themselves.
+  const auto some = [&](std::int64_t count, std::int64_t unit) {
+    return by_samples ? Part{0, count} : part_of(count, unit, part, parts);
+  };
+  const Part inputs = part_of(layer.in, tile, part, parts);
+  const Part outputs = part_of(layer.out, tile, part, parts);
   switch (phase.kind) {
     case Phase::Kind::gather: {
-      const Part features = part_of(layer.in, 1, thread, threads);
-      kernels_.gather(step.data + first_row, step.data_ld, step.batch, step.inputs, features.begin,
+      const Part features = some(layer.in, 1);
+      kernels_.gather(step.data + row, step.data_ld, batch, samples.inputs, features.begin,
                       features.end);
       break;
     }
     case Phase::Kind::forward: {
-      const Part outputs = part_of(layer.out, tile, thread, threads);
-      kernels_.forward(layer, step.batch, outputs.begin, outputs.end);
+      const Part features = some(layer.out, tile);
+      kernels_.forward(layer, batch, features.begin, features.end);
       break;
     }
     case Phase::Kind::loss: {
-      Loss loss = step.loss;
-      loss.labels = step.labels + first_row;
-      const Part samples = part_of(step.batch.stride, floats_of_line, thread, threads);
-      loss_parts_[static_cast<std::size_t>(thread)].sum =
-          kernels_.loss(loss, step.batch, samples.begin, samples.end);
-      if (thread == 0) {
+      Loss loss = samples.loss;
+      loss.labels = step.labels + row;
+      const Part rows = some(batch.stride, floats_of_line);
+      loss_parts_[static_cast<std::size_t>(part)].sum =
+          kernels_.loss(loss, batch, rows.begin, rows.end);
+      if (part == 0) {
         update_ = step.optimizer.next();
       }
       break;
     }
-    case Phase::Kind::backward: {
-      const Part inputs = part_of(layer.in, tile, thread, threads);
-      const Part outputs = part_of(layer.out, tile, thread, threads);
-      kernels_.backward(layer, step.batch, update_, inputs.begin, inputs.end);
-      kernels_.bias(layer, step.batch, update_, outputs.begin, outputs.end);
+    case Phase::Kind::backward:
+      if (layer.dx != nullptr) {  // from the weights before their update
+        kernels_.gradient(layer, batch, inputs.begin, inputs.end);
+      }
+      kernels_.update(layer, batch, update_, inputs.begin, inputs.end);
+      kernels_.update_bias(layer, batch, update_, outputs.begin, outputs.end);
       break;
-    }
+    case Phase::Kind::gradient:
+      kernels_.gradient(layer, batch, 0, layer.in);
+      break;
+    case Phase::Kind::sum:
+      kernels_.sum(layer, batch, 0, inputs.begin);
+      kernels_.sum(layer, batch, inputs.end, layer.in);
+      kernels_.sum_bias(layer, batch, 0, outputs.begin);
+      kernels_.sum_bias(layer, batch, outputs.end, layer.out);
+      break;
+    case Phase::Kind::update:
+      kernels_.update(layer, batch, update_, inputs.begin, inputs.end);
+      kernels_.update_bias(layer, batch, update_, outputs.begin, outputs.end);
+      break;
   }
 }
 
@@ -92,26 +107,26 @@ template <class After>
 void FusedProgram::run(std::int64_t index, int thread, int threads, const After& after) {
   const Run& what = order_[static_cast<std::size_t>(index)];
   const FusedStep& step = steps_[static_cast<std::size_t>(what.step)];
-  int threads_of_loss = 1;
+  int parts_of_loss = 1;
   for (const Phase& phase : step.phases) {
     if (phase.wait) {
       barrier_.wait(threads);
     }
-    const int sharers = phase.shared ? threads : 1;
-    if (thread < sharers) {
-      perform(phase, step, what.first_row, thread, sharers);
+    const int parts = phase.shared ? threads_ : 1;
+    for (int part = thread; part < parts; part += threads) {
+      perform(phase, step, what.first_row, part, parts);
     }
     if (phase.kind == Phase::Kind::loss) {
-      threads_of_loss = sharers;
+      parts_of_loss = parts;
     }
     after(phase);
   }
   if (thread == 0) {  // whoever had a part of the loss was waited for since
     double sum = 0;
-    for (int i = 0; i < threads_of_loss; ++i) {
+    for (int i = 0; i < parts_of_loss; ++i) {
       sum += loss_parts_[static_cast<std::size_t>(i)].sum;
     }
-    step.losses[index] = static_cast<float>(sum / static_cast<double>(step.batch.rows));
+    step.losses[index] = static_cast<float>(sum / static_cast<double>(step.batch));
   }
 }
 

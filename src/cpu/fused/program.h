@@ -31,8 +31,8 @@ class FusedProgram : public Program {
   void run(std::int64_t index, int thread, int threads, const After& after);
   template <class After>
   void run_all(std::int64_t first, std::int64_t count, const After& after);
-  void perform(const Phase& phase, const FusedStep& step, std::int64_t first_row, int thread,
-               int threads);
+  void perform(const Phase& phase, const FusedStep& step, std::int64_t first_row, int part,
+               int parts);
 
   const std::vector<Run> order_;
   const int threads_;
@@ -46,7 +46,7 @@ class FusedProgram : public Program {
   struct alignas(64) LossPart {
     double sum = 0;
   };
-  std::vector<LossPart> loss_parts_;  ///< by thread
+  std::vector<LossPart> loss_parts_;  ///< by part
 };
 
 }  // namespace crossover::cpu::fused

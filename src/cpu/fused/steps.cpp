@@ -21,7 +21,6 @@ class Binder {
     return once(id, [&] { return memory_.plain<T>(arena_, id); });
   }
   const Tensor& operator[](Id id) const { return workload_[id]; }
-  Arena& arena() { return arena_; }
 
  private:
   template <class Make>
@@ -46,8 +45,8 @@ std::size_t index_of(const std::vector<Id>& ids, Id id) {
   return static_cast<std::size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
 }
 
-Layer bind_layer(const DenseLayer& from, const DenseStep& step, std::int64_t stride,
-                 bool keep_gradients, Binder& bind) {
+/// A layer's parameters and what belongs to them.
+Layer bind_parameters(const DenseLayer& from, const DenseStep& step, bool keep, Binder& bind) {
   Layer layer{.in = from.in,
               .out = from.out,
               .ld = leading_dimension(from.out),
@@ -55,12 +54,7 @@ Layer bind_layer(const DenseLayer& from, const DenseStep& step, std::int64_t str
               .x_activation = from.x_activation};
   layer.weights = bind.matrix(from.w, layer.ld);
   layer.bias = bind.plain(from.bias);
-  layer.y = bind.matrix(from.y, stride);
-  layer.dy = bind.matrix(from.dy, stride);
-  if (from.dx != none) {
-    layer.dx = bind.matrix(from.dx, stride);
-  }
-  if (keep_gradients && !step.updates_in_place()) {
+  if (keep && !step.updates_in_place()) {
     layer.dw = bind.matrix(from.dw, layer.ld);
     layer.dbias = bind.plain(from.dbias);
   }
@@ -75,15 +69,65 @@ Layer bind_layer(const DenseLayer& from, const DenseStep& step, std::int64_t str
   return layer;
 }
 
-/// Of hidden layers that fill a vector.
-void copy_gradients_by_row(FusedStep& step, Arena& arena) {
-  for (std::size_t i = 0; i + 1 < step.layers.size(); ++i) {
-    if (step.layers[i].out >= floats_of_line) {
-      auto* rows = arena.take<float>(step.batch.stride * whole_lines(step.layers[i].out));
-      step.layers[i].dy_rows = rows;
-      step.layers[i + 1].dx_rows = rows;
-    }
+/// The matrices of some samples, [features][stride] by matrix(id, features, stride).
+template <class Matrix>
+Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters, Part rows,
+                     Arena& arena, const Matrix& matrix) {
+  Samples samples{
+      .first = rows.begin,
+      .batch = {.rows = rows.end - rows.begin, .stride = whole_lines(rows.end - rows.begin)},
+      .layers = parameters};
+  const std::int64_t stride = samples.batch.stride;
+  samples.inputs = arena.take<float>((from.layers[0].in + tile) * stride);
+  const float* x = samples.inputs;
+  float* dx = nullptr;
+  float* dx_rows = nullptr;
+  for (std::size_t i = 0; i < samples.layers.size(); ++i) {
+    const DenseLayer& of = from.layers[i];
+    Layer& layer = samples.layers[i];
+    layer.x = x;
+    layer.y = matrix(of.y, of.out, stride);
+    layer.dx = dx;
+    layer.dx_rows = dx_rows;
+    dx = matrix(of.dy, of.out, stride);
+    layer.dy = dx;
+    // Of hidden layers that fill a vector.
+    const bool rows_too = i + 1 < samples.layers.size() && layer.out >= floats_of_line;
+    dx_rows = rows_too ? arena.take<float>(stride * whole_lines(layer.out)) : nullptr;
+    layer.dy_rows = dx_rows;
+    x = layer.y;
   }
+  samples.loss = {.classes = from.classes(),
+                  .logits = x,
+                  .dlogits = dx,
+                  .factor = static_cast<float>(from.loss.scale / static_cast<double>(from.batch))};
+  return samples;
+}
+
+/// The batch in parts, each with matrices of its own: were they parts of one matrix, what a core
+/// fetches ahead of one part would be taken from the core that writes the next.
+std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> parameters, int parts,
+                                 Arena& arena) {
+  for (Layer& layer : parameters) {
+    const auto take = [&](std::int64_t stride) {
+      return PartialSums{
+          .first = arena.take<float>(parts * stride), .stride = stride, .parts = parts};
+    };
+    layer.dw_sums = take(whole_lines(layer.in * layer.ld));
+    layer.dbias_sums = take(whole_lines(layer.out));
+  }
+  std::vector<Samples> samples;
+  for (int part = 0; part < parts; ++part) {
+    for (Layer& layer : parameters) {
+      layer.dw_sums.own = layer.dbias_sums.own = part;
+    }
+    samples.push_back(bind_samples(from, parameters,
+                                   part_of(from.batch, floats_of_line, part, parts), arena,
+                                   [&](Id /*id*/, std::int64_t features, std::int64_t stride) {
+                                     return arena.take<float>((features + tile) * stride);
+                                   }));
+  }
+  return samples;
 }
 
 Optimizer bind_optimizer(const DenseStep& step, Binder& bind) {
@@ -111,36 +155,84 @@ Optimizer bind_optimizer(const DenseStep& step, Binder& bind) {
           .bias_decay = decay_of(first.bias)};
 }
 
-/// A phase is shared where it is long against the wait before and after it.
-std::vector<Phase> phases_of(const FusedStep& step, int threads) {
-  const auto pays = [&](double multiply_adds) {
-    constexpr double least = 50'000;  // about 1 us
-    return threads > 1 && multiply_adds >= least;
+/// A part of a step is worth cutting from so many multiply-adds on (about 1 us).
+constexpr double least_work = 50'000;
+
+double multiply_adds(std::int64_t rows, const Layer& layer) {
+  return static_cast<double>(rows) * static_cast<double>(layer.in) * static_cast<double>(layer.out);
+}
+
+/// A phase is shared, by features, where it is long against the wait before and after it.
+std::vector<Phase> phases_by_features(const Samples& all, int threads) {
+  const auto pays = [&](double work) { return threads > 1 && work >= least_work; };
+  const auto rows = static_cast<double>(all.batch.rows);
+  const auto work = [&](std::int64_t layer) {
+    return multiply_adds(all.batch.rows, all.layers[static_cast<std::size_t>(layer)]);
   };
-  const auto rows = static_cast<double>(step.batch.rows);
-  const auto work = [&](const Layer& layer) {
-    return rows * static_cast<double>(layer.in) * static_cast<double>(layer.out);
-  };
-  const std::int64_t layers = std::ssize(step.layers);
+  const std::int64_t layers = std::ssize(all.layers);
   std::vector<Phase> phases;
-  phases.push_back({Phase::Kind::gather, 0, pays(rows * static_cast<double>(step.layers[0].in))});
+  phases.push_back({Phase::Kind::gather, 0, pays(rows * static_cast<double>(all.layers[0].in))});
   for (std::int64_t i = 0; i < layers; ++i) {
-    phases.push_back(
-        {Phase::Kind::forward, i, pays(work(step.layers[static_cast<std::size_t>(i)]))});
+    phases.push_back({Phase::Kind::forward, i, pays(work(i))});
   }
   constexpr double of_a_class = 20;  // an exponential, and passes
   phases.push_back(
-      {Phase::Kind::loss, 0, pays(of_a_class * rows * static_cast<double>(step.loss.classes))});
+      {Phase::Kind::loss, 0, pays(of_a_class * rows * static_cast<double>(all.loss.classes))});
   for (std::int64_t i = layers - 1; i >= 0; --i) {
-    phases.push_back(
-        {Phase::Kind::backward, i, pays(2 * work(step.layers[static_cast<std::size_t>(i)]))});
+    phases.push_back({Phase::Kind::backward, i, pays(2 * work(i))});
   }
-  bool before = phases.back().shared;  // steps follow one another
-  for (Phase& phase : phases) {
-    phase.wait = threads > 1 && (phase.shared || before);
-    before = phase.shared;
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    phases[i].wait = phases[i].shared || phases[i - 1].shared;
   }
   return phases;
+}
+
+/// Each thread has its samples up to the gradients; then it updates some of the weights.
+std::vector<Phase> phases_by_samples(std::int64_t layers) {
+  std::vector<Phase> phases;
+  const auto add = [&](Phase::Kind kind, std::int64_t layer, bool wait = false) {
+    phases.push_back({.kind = kind, .layer = layer, .shared = true, .wait = wait});
+  };
+  add(Phase::Kind::gather, 0);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    add(Phase::Kind::forward, i);
+  }
+  add(Phase::Kind::loss, 0);
+  for (std::int64_t i = layers - 1; i > 0; --i) {
+    add(Phase::Kind::gradient, i);
+  }
+  for (std::int64_t i = 0; i < layers; ++i) {
+    add(Phase::Kind::sum, i);
+  }
+  for (std::int64_t i = 0; i < layers; ++i) {
+    add(Phase::Kind::update, i, i == 0);  // for the sums
+  }
+  return phases;
+}
+
+/// Steps follow one another in any order: the first phase of each waits for all that any may leave
+/// behind.
+void wait_between(std::vector<FusedStep>& steps) {
+  const bool left = std::any_of(steps.begin(), steps.end(),
+                                [](const FusedStep& step) { return step.phases.back().shared; });
+  for (FusedStep& step : steps) {
+    step.phases.front().wait = left || step.phases.front().shared;
+  }
+}
+
+/// Whether each thread should have samples: there are enough, and the gradients, which the threads
+/// then exchange, are fewer than the activations, which they exchange otherwise.
+bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int threads) {
+  std::int64_t gradients = 0;
+  std::int64_t activations = 0;
+  double work = 0;
+  for (const Layer& layer : layers) {
+    gradients += layer.in * layer.out;
+    activations += step.batch * layer.out;
+    work += multiply_adds(step.batch, layer);
+  }
+  return threads > 1 && step.batch > floats_of_line * (threads - 1) && gradients <= activations &&
+         work >= least_work;
 }
 
 }  // namespace
@@ -154,34 +246,43 @@ Update Optimizer::next() const {
           .of_biases = adamw_factors<float>(constants, bias_decay, *time)};
 }
 
+Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts) {
+  const std::int64_t units = (count + unit - 1) / unit;
+  return {std::min(count, units * part / parts * unit),
+          std::min(count, units * (part + 1) / parts * unit)};
+}
+
 std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<DenseStep>& training,
-                                  int threads, bool keep_gradients, Arena& arena, Memory& memory) {
+                                  int threads, bool keep, Arena& arena, Memory& memory) {
   Binder bind(workload, arena, memory);
   std::vector<FusedStep> steps;
   for (const DenseStep& from : training) {
     const Id data = workload[from.inputs()].source;
     FusedStep step;
-    step.batch.rows = from.batch;
-    step.batch.stride = whole_lines(from.batch);
+    step.batch = from.batch;
     step.data_ld = whole_lines(workload[data].shape[0]);
     step.data = bind.matrix(data, step.data_ld);
-    step.inputs = arena.take<float>((from.layers[0].in + tile) * step.batch.stride);
     step.labels = bind.plain<std::int32_t>(workload[from.loss.labels].source);
     step.losses = bind.plain(from.loss.loss);
+    std::vector<Layer> parameters;
     for (const DenseLayer& layer : from.layers) {
-      step.layers.push_back(bind_layer(layer, from, step.batch.stride, keep_gradients, bind));
-      Layer& made = step.layers.back();
-      made.x = step.layers.size() == 1 ? step.inputs : step.layers[step.layers.size() - 2].y;
+      parameters.push_back(bind_parameters(layer, from, keep, bind));
     }
-    copy_gradients_by_row(step, arena);
-    step.loss = {.classes = from.classes(),
-                 .logits = step.layers.back().y,
-                 .dlogits = bind.matrix(from.loss.dlogits, step.batch.stride),
-                 .factor = static_cast<float>(from.loss.scale / static_cast<double>(from.batch))};
     step.optimizer = bind_optimizer(from, bind);
-    step.phases = phases_of(step, threads);
+    if (!keep && samples_pay(from, parameters, threads)) {
+      step.samples = cut_samples(from, std::move(parameters), threads, arena);
+      step.phases = phases_by_samples(std::ssize(from.layers));
+    } else {
+      step.samples.push_back(
+          bind_samples(from, parameters, {0, from.batch}, arena,
+                       [&](Id id, std::int64_t /*features*/, std::int64_t stride) {
+                         return bind.matrix(id, stride);
+                       }));
+      step.phases = phases_by_features(step.samples.front(), threads);
+    }
     steps.push_back(std::move(step));
   }
+  wait_between(steps);
   return steps;
 }
 

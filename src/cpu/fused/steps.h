@@ -12,9 +12,18 @@
 
 namespace crossover::cpu::fused {
 
-/// What all threads do between two places where they may wait for each other.
+/// What all threads do between two places where they may wait for each other. What is shared is cut
+/// into as many parts as there are threads.
 struct Phase {
-  enum class Kind { gather, forward, loss, backward };
+  enum class Kind {
+    gather,
+    forward,
+    loss,
+    backward,  ///< the gradient of a layer's inputs, then the update
+    gradient,  ///< of a layer's inputs alone
+    sum,       ///< a layer's gradients, as far as other parts update by them
+    update,    ///< by the own gradients and those sums
+  };
   Kind kind{};
   std::int64_t layer = 0;
   bool shared = false;  ///< by all threads; else the first one does it
@@ -32,23 +41,39 @@ struct Optimizer {
   [[nodiscard]] Update next() const;
 };
 
-struct FusedStep {
+/// Samples that are trained together, and their matrices.
+struct Samples {
+  std::int64_t first = 0;  ///< in the batch
   Batch batch;
-  const float* data = nullptr;  ///< [features][data_ld]
-  std::int64_t data_ld = 0;
   float* inputs = nullptr;  ///< [features][stride]
-  const std::int32_t* labels = nullptr;
-  float* losses = nullptr;  ///< of all runs
   Loss loss;
   std::vector<Layer> layers;
-  Optimizer optimizer;
-  std::vector<Phase> phases;
 };
 
+struct FusedStep {
+  std::int64_t batch = 0;
+  const float* data = nullptr;  ///< [features][data_ld]
+  std::int64_t data_ld = 0;
+  const std::int32_t* labels = nullptr;
+  float* losses = nullptr;  ///< of all runs
+  /// The whole batch, of which parts are features, or one for each part.
+  std::vector<Samples> samples;
+  Optimizer optimizer;
+  std::vector<Phase> phases;
+
+  [[nodiscard]] bool by_samples() const { return samples.size() > 1; }
+};
+
+/// One part of [0, count), which is cut at multiples of `unit`.
+struct Part {
+  std::int64_t begin, end;
+};
+Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts);
+
 /// Binds the steps of `training` to the arena's memory, or counts what they take. `memory` learns
-/// where the tensors lie. `keep_gradients`: of the parameters, too. Throws Unsupported where an
-/// optimizer treats layers differently.
+/// where the tensors lie. `keep`: all of them, and so the parameters' gradients too. Throws
+/// Unsupported where an optimizer treats layers differently.
 std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<DenseStep>& training,
-                                  int threads, bool keep_gradients, Arena& arena, Memory& memory);
+                                  int threads, bool keep, Arena& arena, Memory& memory);
 
 }  // namespace crossover::cpu::fused
