@@ -49,9 +49,9 @@ double variation(const Values& values) {
   return middle == 0 ? 0 : deviation(values) / middle;
 }
 
-std::vector<Run> aggregates(const std::vector<Run>& runs) {
-  std::vector<const Run*> measured;
-  for (const Run& run : runs) {
+std::vector<Repetition> aggregates(const std::vector<Repetition>& runs) {
+  std::vector<const Repetition*> measured;
+  for (const Repetition& run : runs) {
     if (error_of(run).empty()) {
       measured.push_back(&run);
     }
@@ -61,33 +61,33 @@ std::vector<Run> aggregates(const std::vector<Run>& runs) {
   }
   const auto each = [&](auto value) {
     Values values;
-    for (const Run* run : measured) {
+    for (const Repetition* run : measured) {
       values.push_back(value(*run));
     }
     return values;
   };
-  const auto per_iteration = [](double accumulated, const Run& run) {
+  const auto per_iteration = [](double accumulated, const Repetition& run) {
     return accumulated / static_cast<double>(run.iterations);
   };
-  std::vector<Run> found;
+  std::vector<Repetition> found;
   for (const Statistic& statistic : statistics) {
-    Run run = *measured.front();
-    run.run_type = Run::RT_Aggregate;
-    run.repetition_index = Run::no_repetition_index;
+    Repetition run = *measured.front();
+    run.run_type = Repetition::RT_Aggregate;
+    run.repetition_index = Repetition::no_repetition_index;
     run.aggregate_name = statistic.name;
     run.aggregate_unit = statistic.unit;
     run.iterations = static_cast<benchmark::IterationCount>(measured.size());
     // What is shown is divided by the iterations, but for percentages.
     const double scale =
         statistic.unit == benchmark::kTime ? static_cast<double>(measured.size()) : 1;
-    run.real_accumulated_time = scale * statistic.of(each([&](const Run& one) {
+    run.real_accumulated_time = scale * statistic.of(each([&](const Repetition& one) {
       return per_iteration(one.real_accumulated_time, one);
     }));
-    run.cpu_accumulated_time = scale * statistic.of(each([&](const Run& one) {
+    run.cpu_accumulated_time = scale * statistic.of(each([&](const Repetition& one) {
       return per_iteration(one.cpu_accumulated_time, one);
     }));
     for (auto& [name, counter] : run.counters) {
-      counter.value = statistic.of(each([&name = name](const Run& one) {
+      counter.value = statistic.of(each([&name = name](const Repetition& one) {
         const auto at = one.counters.find(name);
         return at != one.counters.end() ? at->second.value : 0;
       }));

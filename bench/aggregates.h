@@ -16,6 +16,6 @@ double median(std::vector<double> values);
 double variation(const std::vector<double>& values);
 
 /// Of the repetitions without an error; none where these are fewer than two.
-std::vector<Run> aggregates(const std::vector<Run>& runs);
+std::vector<Repetition> aggregates(const std::vector<Repetition>& runs);
 
 }  // namespace crossover::bench

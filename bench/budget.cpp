@@ -209,7 +209,7 @@ void Budget::repeat_noisiest() {
     double noise = 0;
     int more = 0;
     for (const auto& [name, seconds] : took_) {
-      const std::vector<Run>& runs = sampler_.repetitions(name);
+      const std::vector<Repetition>& runs = sampler_.repetitions(name);
       const int taken = static_cast<int>(runs.size());
       const int own = repetitions_of(rows_[name], repetitions_);
       const auto& [first, next] = seconds;

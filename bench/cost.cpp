@@ -92,7 +92,7 @@ Json device_launches(const Workload& epoch, const Arguments& arguments) {
 Json epoch_json(const Workload& epoch, const Arguments& arguments) {
   const Cost counted = cost(epoch);
   double to_device = 0;
-  for (const crossover::Run& run : epoch.order) {
+  for (const Run& run : epoch.order) {
     to_device +=
         static_cast<double>(input_bytes(epoch, epoch.steps[static_cast<std::size_t>(run.step)]));
   }

@@ -7,17 +7,8 @@
 namespace crossover::bench {
 
 std::int64_t input_bytes(const Workload& workload, const Step& step) {
-  std::vector<Id> inputs;
-  for (const Op& op : step.ops) {
-    for (const Id id : operands(op).reads) {
-      if (workload[id].role == Role::input &&
-          std::find(inputs.begin(), inputs.end(), id) == inputs.end()) {
-        inputs.push_back(id);
-      }
-    }
-  }
   std::int64_t sum = 0;
-  for (const Id id : inputs) {
+  for (const Id id : views_of(workload, step)) {
     sum += bytes(workload[id]);
   }
   return sum;
@@ -39,7 +30,7 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
                          ? 0
                          : static_cast<double>(input_bytes(workload, step)));
   }
-  for (const crossover::Run& run : workload.order) {
+  for (const Run& run : workload.order) {
     least.memory_bytes += memory[static_cast<std::size_t>(run.step)];
     least.bytes_to_device += copied[static_cast<std::size_t>(run.step)];
   }

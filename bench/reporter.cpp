@@ -51,7 +51,7 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
   }
 }
 
-void Reporter::add(const std::string& name, std::vector<Run> runs) {
+void Reporter::add(const std::string& name, std::vector<Repetition> runs) {
   Row& row = rows_[name];
   const bool is_new = !row.is_quiet && reported_.insert(name).second;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
@@ -63,7 +63,7 @@ void Reporter::add(const std::string& name, std::vector<Run> runs) {
     output_.file->put(name, json.facts, json.repetitions);
   }
   bool failed = false;
-  for (Run& run : runs) {
+  for (Repetition& run : runs) {
     if (!error_of(run).empty()) {
       failed = true;
     } else if (row.derive != nullptr) {
@@ -82,7 +82,7 @@ void Reporter::add(const std::string& name, std::vector<Run> runs) {
     }
     return;
   }
-  const std::vector<Run> together = aggregates(runs);
+  const std::vector<Repetition> together = aggregates(runs);
   if (!output_.aggregates_only || together.empty()) {
     output_.standard->ReportRuns(runs);
   }
@@ -97,15 +97,15 @@ void Reporter::finish() const {
   }
 }
 
-void Reporter::show(const std::string& name, const std::vector<Run>& runs) {
+void Reporter::show(const std::string& name, const std::vector<Repetition>& runs) {
   std::vector<double> seconds;
   std::vector<double> flops_per_second;
   std::string error;
-  const auto counter = [](const Run& run, const char* of) {
+  const auto counter = [](const Repetition& run, const char* of) {
     const auto found = run.counters.find(of);
     return found != run.counters.end() ? found->second.value : 0;
   };
-  for (const Run& run : runs) {
+  for (const Repetition& run : runs) {
     if (!error_of(run).empty()) {
       error = error_of(run);
     } else {

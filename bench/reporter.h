@@ -34,14 +34,14 @@ class Reporter {
   Reporter(Rows& rows, const std::vector<std::string>& selected, Output output);
 
   /// The repetitions of a row; with more of them than before, they take the place of the former.
-  void add(const std::string& name, std::vector<Run> runs);
+  void add(const std::string& name, std::vector<Repetition> runs);
   /// After the last row.
   void finish() const;
 
   [[nodiscard]] std::size_t unmeasured() const { return unmeasured_.size(); }
 
  private:
-  void show(const std::string& name, const std::vector<Run>& runs);
+  void show(const std::string& name, const std::vector<Repetition>& runs);
   [[nodiscard]] std::string time_left() const;
 
   Rows& rows_;

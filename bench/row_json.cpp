@@ -123,21 +123,21 @@ bool is_measured(const std::string& counter) {
 
 /// Where a counter stands: in the row what is the same in all repetitions; in the first of them
 /// what was measured once.
-void put_counters(const std::vector<const Run*>& runs, RowJson& json) {
+void put_counters(const std::vector<const Repetition*>& runs, RowJson& json) {
   std::set<std::string> names;
-  for (const Run* run : runs) {
+  for (const Repetition* run : runs) {
     for (const auto& [name, counter] : run->counters) {
       names.insert(name);
     }
   }
-  const auto value = [](const Run* run, const std::string& name) {
+  const auto value = [](const Repetition* run, const std::string& name) {
     const auto found = run->counters.find(name);
     return found != run->counters.end() ? found->second.value : std::nan("");
   };
   for (const std::string& name : names) {
     const double first = value(runs.front(), name);
     const bool same = std::all_of(runs.begin(), runs.end(),
-                                  [&](const Run* run) { return value(run, name) == first; });
+                                  [&](const Repetition* run) { return value(run, name) == first; });
     if (same && !is_measured(name)) {
       put(json.facts, name, first);
       continue;
@@ -150,7 +150,7 @@ void put_counters(const std::vector<const Run*>& runs, RowJson& json) {
 
 }  // namespace
 
-std::string error_of(const Run& run) {
+std::string error_of(const Repetition& run) {
   if (!has_error(run)) {
     return "";
   }
@@ -158,14 +158,14 @@ std::string error_of(const Run& run) {
   return message.empty() ? "no reason was given" : message;
 }
 
-double seconds_of(const Run& run) {
+double seconds_of(const Repetition& run) {
   return run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
 }
 
-RowJson row_json(const std::vector<Run>& runs, const Row& row) {
-  std::vector<const Run*> measured;
+RowJson row_json(const std::vector<Repetition>& runs, const Row& row) {
+  std::vector<const Repetition*> measured;
   std::string error;
-  for (const Run& run : runs) {
+  for (const Repetition& run : runs) {
     if (error_of(run).empty()) {
       measured.push_back(&run);
     } else if (error.empty()) {  // a row that fails, fails in every repetition
@@ -206,10 +206,10 @@ RowJson row_json(const std::vector<Run>& runs, const Row& row) {
   if (row.result.minimum_work) {
     json.facts["minimum_work"] = minimum_work_json(*row.result.minimum_work);
   }
-  const bool same_iterations = std::all_of(measured.begin(), measured.end(), [&](const Run* run) {
-    return run->iterations == measured.front()->iterations;
-  });
-  for (const Run* run : measured) {
+  const bool same_iterations = std::all_of(
+      measured.begin(), measured.end(),
+      [&](const Repetition* run) { return run->iterations == measured.front()->iterations; });
+  for (const Repetition* run : measured) {
     Json& repetition = json.repetitions.emplace_back();
     repetition = {{"name", run->run_name.str()}, {"run_type", "iteration"}};
     put(repetition, "real_time", run->GetAdjustedRealTime());
@@ -223,9 +223,9 @@ RowJson row_json(const std::vector<Run>& runs, const Row& row) {
   return json;
 }
 
-std::vector<Json> aggregates_json(const std::vector<Run>& runs) {
+std::vector<Json> aggregates_json(const std::vector<Repetition>& runs) {
   std::vector<Json> entries;
-  for (const Run& run : runs) {
+  for (const Repetition& run : runs) {
     const bool is_time = run.aggregate_unit == benchmark::kTime;
     Json& entry = entries.emplace_back();
     entry = {{"name", run.run_name.str() + "_" + run.aggregate_name},

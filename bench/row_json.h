@@ -12,13 +12,13 @@
 
 namespace crossover::bench {
 
-using Run = benchmark::BenchmarkReporter::Run;
+using Repetition = benchmark::BenchmarkReporter::Run;
 
 /// Why there is no time in it; empty: there is one.
-std::string error_of(const Run& run);
+std::string error_of(const Repetition& run);
 
 /// Wall-clock time of one iteration.
-double seconds_of(const Run& run);
+double seconds_of(const Repetition& run);
 
 /// Facts stand once; the repetitions have what another run would measure differently.
 struct RowJson {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
@@ -27,9 +27,9 @@ struct RowJson {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann
 };
 
 /// `runs`: the repetitions of `row`, without the counters that follow from others and the time.
-RowJson row_json(const std::vector<Run>& runs, const Row& row);
+RowJson row_json(const std::vector<Repetition>& runs, const Row& row);
 
 /// Google Benchmark's mean, median, ... of a row's repetitions.
-std::vector<nlohmann::ordered_json> aggregates_json(const std::vector<Run>& runs);
+std::vector<nlohmann::ordered_json> aggregates_json(const std::vector<Repetition>& runs);
 
 }  // namespace crossover::bench

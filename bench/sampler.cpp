@@ -126,18 +126,18 @@ void run(benchmark::State& state, Row& row, const Turn& turn, Spent& spent) {
 class Collector : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& /*context*/) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
+  void ReportRuns(const std::vector<Repetition>& runs) override {
     found_.insert(found_.end(), runs.begin(), runs.end());
   }
-  [[nodiscard]] const std::vector<Run>& found() const { return found_; }
+  [[nodiscard]] const std::vector<Repetition>& found() const { return found_; }
 
  private:
-  std::vector<Run> found_;
+  std::vector<Repetition> found_;
 };
 
 /// How a row is measured is no part of its name; and what pointed into Google Benchmark's list of
 /// rows is gone.
-Run cleared(Run run) {
+Repetition cleared(Repetition run) {
   run.run_name.min_time.clear();
   run.run_name.iterations.clear();
   run.run_name.repetitions.clear();
@@ -152,7 +152,7 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   if (row.result.outcome != Outcome::measured) {
     return std::nullopt;
   }
-  std::vector<Run>& taken = taken_[name];
+  std::vector<Repetition>& taken = taken_[name];
   const Turn turn{
       .min_time_seconds = row.min_time_seconds > 0 ? row.min_time_seconds : min_time_seconds_,
       .after_another = last_ != name,
@@ -194,7 +194,7 @@ void Sampler::forget(const std::string& name) {
 }
 
 void Sampler::finish(const std::string& name) {
-  std::vector<Run>& runs = taken_[name];
+  std::vector<Repetition>& runs = taken_[name];
   Row& row = rows_[name];
   Reported& reported = reported_[name];
   if (runs.size() == reported.repetitions) {
@@ -210,8 +210,8 @@ void Sampler::finish(const std::string& name) {
     }
   }
   reported = {.repetitions = runs.size(), .result = row.result};
-  const auto measured =
-      std::count_if(runs.begin(), runs.end(), [](const Run& run) { return error_of(run).empty(); });
+  const auto measured = std::count_if(runs.begin(), runs.end(),
+                                      [](const Repetition& run) { return error_of(run).empty(); });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].repetitions = std::max<std::int64_t>(measured, 1);
     runs[i].repetition_index = static_cast<std::int64_t>(i);

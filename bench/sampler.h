@@ -44,7 +44,7 @@ class Sampler {
   void forget(const std::string& name);
 
   /// Repetitions of a row so far, with the one that failed.
-  [[nodiscard]] const std::vector<Run>& repetitions(const std::string& name) {
+  [[nodiscard]] const std::vector<Repetition>& repetitions(const std::string& name) {
     return taken_[name];
   }
 
@@ -59,7 +59,7 @@ class Sampler {
   Spent& spent_;
   double min_time_seconds_;
   const Companion* companion_;
-  std::map<std::string, std::vector<Run>> taken_;
+  std::map<std::string, std::vector<Repetition>> taken_;
   std::map<std::string, Reported> reported_;
   std::string last_;  ///< whose turn it was
 };

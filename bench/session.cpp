@@ -97,7 +97,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
     if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
       taken = kept->second;
     }
-    for (const Run& run : sampler.repetitions(name)) {
+    for (const Repetition& run : sampler.repetitions(name)) {
       if (error_of(run).empty()) {
         taken.push_back(seconds_of(run));
       }

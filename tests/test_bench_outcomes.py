@@ -105,3 +105,12 @@ def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
     )
     assert done.returncode == 1
     assert "diverges" in done.stderr
+
+
+def test_an_order_of_steps_needs_sixteen_bytes_a_step() -> None:
+    # A million steps in three arrangements are 48 MB, in every preset alike.
+    asked = ("--cost", "--model=disc-2", "--rows=1000000", "--batch=1")
+    assert bench(*asked, "--memory-limit=49000000").returncode == 0
+    refused = bench(*asked, "--memory-limit=47000000")
+    assert refused.returncode == 1
+    assert "not enough memory" in refused.stderr
