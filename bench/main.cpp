@@ -7,20 +7,20 @@
 #include <new>
 #include <utility>
 
-#include "arguments.h"
-#include "benchmark_flags.h"
-#include "budget.h"
 #include "build_info.h"
-#include "context.h"
-#include "cost.h"
-#include "device.h"
-#include "families.h"
-#include "planned_gpu.h"
-#include "row.h"
-#include "say.h"
-#include "schedule.h"
-#include "session.h"
-#include "spent.h"
+#include "command_line/arguments.h"
+#include "command_line/benchmark_flags.h"
+#include "file/context.h"
+#include "rows/cost.h"
+#include "rows/device.h"
+#include "rows/families.h"
+#include "rows/planned_gpu.h"
+#include "rows/row.h"
+#include "run/budget.h"
+#include "run/say.h"
+#include "run/schedule.h"
+#include "run/session.h"
+#include "run/spent.h"
 
 namespace crossover::bench {
 namespace {

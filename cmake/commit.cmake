@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run at every build: the commit of the tree in `source` and whether the tree differed, as bench/built_from.h
+# Run at every build: the commit of the tree in `source` and whether the tree differed, as bench/file/built_from.h
 # describes them, into the source `written`.
 # A copy without .git takes both from `packed`, which tools/gpu_sweep --pack wrote, if it is there.
 cmake_minimum_required(VERSION 3.25)

@@ -2,7 +2,7 @@
 """The axes: the keys of rows' configurations, what they mean, and how they are said.
 
 This is the one place that knows them: series, curves, labels, tables and pairings follow from it.
-bench has the same table (bench/axes.cpp) and writes it into its files (`context.crossover.axes`),
+bench has the same table (bench/command_line/axes.cpp) and writes it into its files (`context.crossover.axes`),
 so that an axis of a newer bench is known here, too: by its role, with its key for words.
 """
 

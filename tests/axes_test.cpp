@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../bench/axes.h"
+#include "../bench/command_line/axes.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <stdexcept>
 
-#include "../bench/arguments.h"
-#include "../bench/families.h"
+#include "../bench/command_line/arguments.h"
+#include "../bench/rows/families.h"
 
 namespace crossover::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/benchmark_flags.h"
-#include "../bench/budget.h"
+#include "../bench/command_line/benchmark_flags.h"
+#include "../bench/run/budget.h"
 
 namespace crossover::test {
 namespace {

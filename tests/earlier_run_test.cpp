@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../bench/earlier_run.h"
+#include "../bench/file/earlier_run.h"
 
 #include <gtest/gtest.h>
 
-#include "../bench/flag.h"
+#include "../bench/command_line/flag.h"
 
 namespace crossover::bench {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "../bench/arguments.h"
-#include "../bench/families.h"
-#include "../bench/flag.h"
-#include "../bench/planned_gpu.h"
-#include "../bench/refine/earlier.h"
-#include "../bench/refine/refine.h"
+#include "../bench/command_line/arguments.h"
+#include "../bench/command_line/flag.h"
+#include "../bench/rows/families.h"
+#include "../bench/rows/planned_gpu.h"
+#include "../bench/run/refine/earlier.h"
+#include "../bench/run/refine/refine.h"
 #include "crossover/disc.h"
 
 namespace crossover::test {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "../bench/refine/pair_test.h"
-#include "../bench/refine/refine_limits.h"
-#include "../bench/refine/search.h"
+#include "../bench/run/refine/pair_test.h"
+#include "../bench/run/refine/refine_limits.h"
+#include "../bench/run/refine/search.h"
 
 namespace crossover::test {
 namespace {

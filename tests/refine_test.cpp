@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "../bench/refine/pair_test.h"
-#include "../bench/refine/search.h"
+#include "../bench/run/refine/pair_test.h"
+#include "../bench/run/refine/search.h"
 #include "support.h"
 
 namespace crossover::bench {

@@ -112,5 +112,5 @@ def test_an_order_of_steps_needs_sixteen_bytes_a_step() -> None:
     asked = ("--cost", "--model=disc-2", "--rows=1000000", "--batch=1")
     assert bench(*asked, "--memory-limit=49000000").returncode == 0
     refused = bench(*asked, "--memory-limit=47000000")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "not enough memory" in refused.stderr

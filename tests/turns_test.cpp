@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/benchmark_flags.h"
-#include "../bench/turns.h"
+#include "../bench/command_line/benchmark_flags.h"
+#include "../bench/run/turns.h"
 
 namespace crossover::test {
 namespace {

@@ -68,7 +68,7 @@ def _of_file(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-# bench/built_from.h: what a program says of its commit, whatever its tests.
+# bench/file/built_from.h: what a program says of its commit, whatever its tests.
 _TREE = re.compile(rb"[0-9a-f]{40}-(?:clean|dirty)\0")
 
 

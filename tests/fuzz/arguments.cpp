@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // parse() on any command line, one argument per line: arguments within their limits that the
 // command line made from their axes gives again, or a UsageError that bench says in one line.
-#include "../../bench/arguments.h"
+#include "../../bench/command_line/arguments.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include <set>
 #include <sstream>
 
-#include "../../bench/families.h"
-#include "../../bench/networks.h"
-#include "../../bench/say.h"
+#include "../../bench/command_line/networks.h"
+#include "../../bench/rows/families.h"
+#include "../../bench/run/say.h"
 #include "check.h"
 
 namespace crossover::bench {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // parse_earlier() on any text: finished rows as they stand in it, which written as a file are read
 // the same, or a UsageError. What earlier_sizes() makes of them likewise.
-#include "../../bench/earlier_run.h"
+#include "../../bench/file/earlier_run.h"
 
 #include <cstdint>
 #include <set>
 
-#include "../../bench/flag.h"
-#include "../../bench/refine/earlier.h"
+#include "../../bench/command_line/flag.h"
+#include "../../bench/run/refine/earlier.h"
 #include "check.h"
 
 namespace crossover::bench {

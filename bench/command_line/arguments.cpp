@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line/arguments.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+#include "command_line/duration.h"
+#include "command_line/networks.h"
+
+namespace crossover::bench {
+namespace {
+
+/// The flags that belong to no axis and to no network.
+std::vector<Flag> run_flags(Arguments& to) {
+  std::vector<std::string> names;
+  for (const Sweep& sweep : sweeps()) {
+    names.push_back(sweep.name);
+  }
+  const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
+  const std::vector<std::string> contests{"auto", "off", "threads", "device",
+                                          "execution"};  // as Refine
+  return {
+      {"--sweep", join(names, "|"),
+       "how much to measure: networks, repetitions, time per repetition (default: default); gpu: a "
+       "few minutes, the most informative rows first",
+       [&to, names](const std::string& text) {
+         to.sweep = sweeps()[parse_choice("--sweep", text, text, names)];
+       }},
+      {"--cuda", join(uses, "|"),
+       "use a GPU if there is one (auto, the default), require one, or use none",
+       [&to, uses](const std::string& text) {
+         to.cuda = static_cast<CudaUse>(parse_choice("--cuda", text, text, uses));
+       }},
+      {"--out", "FILE.json",
+       "write the results to this file, which is valid after every row (also: --benchmark_out)",
+       [&to](const std::string& text) { to.out = text; }},
+      {"--budget", "TIME",
+       "end after this time (90s, 5m, 1.5h), counted from the start of bench: first ceilings and "
+       "networks with few repetitions, then the other rows of the sweep by their worth, then more "
+       "repetitions of the noisiest rows",
+       [&to](const std::string& text) { to.budget_seconds = parse_duration("--budget", text); }},
+      {"--resume", "",
+       "go on with the interrupted run whose rows are in --out=FILE.json: finished rows are kept, "
+       "the others measured",
+       [&to](const std::string&) { to.resume = true; }},
+      {"--refine", join(contests, "|"),
+       "after the sweep, where one of two sides overtakes the other, measure disc networks between "
+       "those sizes in pairs, for a minute at most: one thread against all (threads), CPU against "
+       "GPU (device), eager against graphs (execution); auto, the default: device or else threads, "
+       "after a default or full sweep of all networks",
+       [&to, contests](const std::string& text) {
+         to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));
+       }},
+      {"--take-turns", "READ,WRITE",
+       "let another program have its turn after each repetition, over these two pipes, as "
+       "./run --with-peers does; rows of the same work alternate",
+       [&to](const std::string& text) {
+         const std::vector<int> pipes =
+             parse_numbers<int>("--take-turns", text, 0, std::numeric_limits<int>::max());
+         if (pipes.size() != 2) {
+           throw UsageError("--take-turns=" + text + " must be two file descriptors");
+         }
+         to.companion = {.from = pipes[0], .to = pipes[1]};
+       }},
+      {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
+       [&to](const std::string& text) {
+         to.memory_limit_bytes = parse_number<std::int64_t>(
+             "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
+       }},
+      {"--plan", "",
+       "print the rows in the order they would be measured, with estimated seconds, and exit; "
+       "lists GPU rows even without a GPU",
+       [&to](const std::string&) { to.action = Action::plan; }},
+      {"--context", "", "print what result files record beside their rows as JSON and exit",
+       [&to](const std::string&) { to.action = Action::context; }},
+      {"--models", "", "list the networks and exit",
+       [&to](const std::string&) { to.action = Action::models; }},
+      {"--cost", "",
+       "print the operations, bytes and launches of training one network as JSON and exit",
+       [&to](const std::string&) { to.action = Action::cost; }},
+      {"--machine", "", "print what result files record about this machine as JSON and exit",
+       [&to](const std::string&) { to.action = Action::machine; }},
+      {"--commit", "", "print the commit that bench was built from and exit",
+       [&to](const std::string&) { to.action = Action::commit; }},
+      {"--version", "", "print the version and exit",
+       [&to](const std::string&) { to.action = Action::version; }},
+      {"--help", "", "print this text and exit",
+       [&to](const std::string&) { to.action = Action::help; }},
+  };
+}
+
+/// In the order of the help text.
+std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
+  std::vector<Flag> all;
+  for (std::vector<Flag>& part :
+       std::vector{axis_flags(to.choices), network_flags(networks), run_flags(to)}) {
+    std::move(part.begin(), part.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+/// The flag most like a mistyped one, by the number of edits (Levenshtein); empty where none is
+/// near.
+std::string nearest(const std::string& typed, const std::vector<Flag>& known) {
+  std::string best;
+  std::size_t fewest = 3;
+  for (const Flag& flag : known) {
+    const std::string& name = flag.name;
+    std::vector<std::size_t> row(name.size() + 1);
+    for (std::size_t j = 0; j <= name.size(); ++j) {
+      row[j] = j;
+    }
+    for (std::size_t i = 1; i <= typed.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j <= name.size(); ++j) {
+        const std::size_t above = row[j];
+        row[j] = std::min(
+            {row[j] + 1, row[j - 1] + 1, diagonal + (typed[i - 1] == name[j - 1] ? 0 : 1)});
+        diagonal = above;
+      }
+    }
+    if (row.back() < fewest) {
+      fewest = row.back();
+      best = name;
+    }
+  }
+  return best;
+}
+
+/// Whether the argument is Google Benchmark's; takes it where it is.
+bool take_benchmark_flag(const std::string& argument, const std::string& name,
+                         const std::string& value, Arguments& to) {
+  if (name == "--benchmark_out" && !value.empty()) {
+    to.out = value;
+    return true;
+  }
+  if (name == "--benchmark_out_format" || name == "--benchmark_out") {
+    if (value == "json") {
+      return true;
+    }
+    throw UsageError(argument +
+                     ": results are written as JSON; name the file with --out=FILE.json");
+  }
+  if (name.starts_with("--benchmark_") || name == "--v") {
+    to.passed_on.push_back(argument);
+    return true;
+  }
+  return false;
+}
+
+void take(const std::string& argument, const std::vector<Flag>& known, Arguments& to) {
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  const bool has_value = equals != std::string::npos;
+  const std::string value = has_value ? argument.substr(equals + 1) : "";
+  if (take_benchmark_flag(argument, name, value, to)) {
+    return;
+  }
+  const auto flag = std::find_if(known.begin(), known.end(),
+                                 [&](const Flag& other) { return other.name == name; });
+  if (flag == known.end()) {
+    const std::string meant = nearest(name, known);
+    throw UsageError("unknown argument '" + argument + "'" +
+                     (meant.empty() ? "; see --help" : "; did you mean " + meant + "?"));
+  }
+  if (flag->value.empty() && has_value) {
+    throw UsageError(name + " takes no value");
+  }
+  if (!flag->value.empty() && value.empty()) {
+    throw UsageError(name + " needs a value: " + name + "=" + flag->value);
+  }
+  flag->take(value);
+}
+
+/// What follows from the choices, in the types that the families ask for.
+void resolve_choices(Arguments& arguments) {
+  const Choices& choices = arguments.choices;
+  arguments.families = choices.has("family") ? choices.of("family") : find_axis("family").values;
+  for (const std::string& precision :
+       choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
+    arguments.precisions.push_back(options_of({{"precision", precision}}).precision);
+  }
+  arguments.batches = choices.numbers("batch");
+  for (const std::int64_t threads : choices.numbers("cpu_threads")) {
+    arguments.threads.push_back(static_cast<int>(threads));
+  }
+  arguments.accumulate = choices.numbers("accumulate").front();
+  arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
+  arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
+  arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);
+}
+
+constexpr std::size_t help_column = 31;
+constexpr std::size_t help_width = 100;
+
+/// The words of `text` in lines that fit behind help_column.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::istringstream words(text);
+  std::string lines;
+  std::size_t used = 0;
+  for (std::string word; words >> word;) {
+    const bool fits = used + 1 + word.size() <= help_width - help_column;
+    used = fits || used == 0 ? used + (used > 0 ? 1 : 0) + word.size() : word.size();
+    lines += (lines.empty() ? "" : fits ? " " : indent) + word;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t own) {
+  return arguments.batches.empty() ? std::vector{own} : arguments.batches;
+}
+
+bool is_given(const Arguments& arguments, const std::string& flag) {
+  return std::any_of(arguments.passed_on.begin(), arguments.passed_on.end(),
+                     [&](const std::string& word) { return word.starts_with(flag + "="); });
+}
+
+Arguments parse(const std::vector<std::string>& arguments) {
+  Arguments result{.sweep = sweeps()[1]};
+  NetworkFlags networks;
+  const std::vector<Flag> known = all_flags(result, networks);
+  for (const std::string& argument : arguments) {
+    take(argument, known, result);
+  }
+  if (result.resume && !result.out) {
+    throw UsageError("--resume needs the file to go on with: --out=FILE.json");
+  }
+  resolve_choices(result);
+  result.data = networks.data;
+  if (result.companion && result.budget_seconds) {
+    throw UsageError(
+        "--budget plans the time of bench alone, and --take-turns lends it to another program; "
+        "drop one of them");
+  }
+  if (result.action == Action::measure || result.action == Action::plan ||
+      result.action == Action::context || result.action == Action::cost) {
+    const std::vector<std::string> named = result.choices.of("model");
+    result.tasks = tasks_for(networks, named, result.sweep.models);
+    result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);
+  }
+  return result;
+}
+
+std::string help() {
+  Arguments arguments;
+  NetworkFlags networks;
+  const std::string indent = "\n" + std::string(help_column, ' ');
+  std::string text =
+      "bench measures how long neural networks take to train on the CPU and on a GPU, and what\n"
+      "limits them. It checks every row against a reference before it times it.\n\n"
+      "  bench --sweep=quick --out=result.json\n"
+      "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
+      "  bench --model=heart --data=heart.csv\n"
+      "  bench --cost --mlp=784,512,10 --batch=64\n\n";
+  for (const Flag& flag : all_flags(arguments, networks)) {
+    std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
+    left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
+    text += left + wrapped(flag.help, indent) + "\n";
+  }
+  return text +
+         "\nExit code: 0 all rows measured, 1 a row failed or was skipped, 2 wrong usage.\n"
+         "Google Benchmark's flags work as well:\n\n";
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line/axes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+
+#include "command_line/flag.h"
+#include "rows/families.h"
+
+namespace crossover::bench {
+namespace {
+
+/// An axis that is a member of CompileOptions: its values, plainest first, by their names.
+template <class Value>
+Axis option(Axis axis, Value CompileOptions::*member,
+            const std::vector<std::pair<std::string, Value>>& values) {
+  std::map<std::string, Value> by_name;
+  for (const auto& [name, value] : values) {
+    axis.values.push_back(name);
+    by_name.emplace(name, value);
+  }
+  axis.apply = [member, by_name](CompileOptions& options, const std::string& name) {
+    options.*member = by_name.at(name);
+  };
+  return axis;
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const BenchmarkFamily& family : families()) {
+    names.push_back(family.name);
+  }
+  return names;
+}
+
+constexpr int most_threads = 4096;
+
+// ---- what is computed
+
+std::vector<Axis> computation_axes() {
+  return {
+      {.key = "family",
+       .description = "kind of benchmark",
+       .values = family_names(),
+       .flag = {"--family", "NAME,...",
+                "measure only these families (default: all): " + join(family_names())}},
+      {.key = "quantity", .description = "which ceiling of the device is measured"},
+      {.key = "direction",
+       .description = "source and destination of a copy: host (h) or device (d)",
+       .values = {"h2h", "h2d", "d2h", "both", "d2d"}},
+      {.key = "bytes", .description = "bytes copied"},
+      {.key = "model",
+       .description = "network",
+       .flag =
+           {"--model", "NAME,...",
+            "measure these networks instead of the sweep's; --models lists them, and disc-8x1.5 "
+            "is disc-8 with its hidden widths times 1.5"}},
+      {.key = "m", .description = "rows of the result"},
+      {.key = "n", .description = "columns of the result"},
+      {.key = "k", .description = "inner dimension of the product"},
+      {.key = "transpose",
+       .description = "which factors are transposed (t) and which are not (n)",
+       .values = {"nn", "nt", "tn", "tt"}},
+      {.key = "width", .description = "input and output features of the layer"},
+      {.key = "batch",
+       .description = "samples per training step",
+       .flag = {"--batch", "N,...",
+                "batch sizes (default: the network's own); of an epoch at most its number of rows",
+                largest_size}},
+      {.key = "activation",
+       .description = "function after the layer",
+       .values = {"relu", "sigmoid"}},
+      {.key = "pass",
+       .description = "forward (values) or backward (gradients)",
+       .values = {"forward", "backward"}},
+      {.key = "form",
+       .description = "layer and activation as two operations (separate) or as one (fused)",
+       .values = {"separate", "fused"}},
+      option<Precision>(
+          {.key = "precision",
+           .role = AxisRole::alike,
+           .description = "arithmetic of the matrix products and type of their operands",
+           .flag = {"--precision", "NAME,...",
+                    "f32, tf32, bf16 or f16 (default: f32, with TF32 off)"}},
+          &CompileOptions::precision,
+          {{"f32", Precision::f32},
+           {"tf32", Precision::tf32},
+           {"bf16", Precision::bf16},
+           {"f16", Precision::f16}}),
+      {.key = "size", .description = "rows and columns of a product's square matrices"},
+      {.key = "cache",
+       .description = "operands in the cache (warm) or in memory (cold)",
+       .values = {"warm", "cold"}},
+      {.key = "accumulate",
+       .description = "batches whose gradients are summed for one update",
+       .unsaid = "1",
+       .flag = {"--accumulate", "K",
+                "in an epoch, update the parameters once every K batches, with summed gradients "
+                "(default: 1)",
+                largest_size}},
+      option<bool>(
+          {.key = "loss",
+           .role = AxisRole::alike,
+           .description =
+               "when the host waits for the GPU's losses: after each epoch or after each step",
+           .unsaid = "epoch",
+           .flag = {"--loss", "epoch|step",
+                    "when the host waits for the GPU's losses (default: epoch)"}},
+          &CompileOptions::loss_every_step, {{"epoch", false}, {"step", true}}),
+  };
+}
+
+// ---- how, and where
+
+std::vector<Axis> device_axes() {
+  return {
+      {.key = "device",
+       .role = AxisRole::how,
+       .description = "device that computes, with bench or with PyTorch",
+       .values = {"cpu", "cuda", "torch-cpu", "torch-cuda"}},
+      option<Execution>(
+          {.key = "execution",
+           .role = AxisRole::how,
+           .description = "operation by operation (eager); on the CPU with Winograd's products in "
+                          "convolutions of 3x3 (winograd), a step without calls between (fused), "
+                          "or the fastest of these (auto); on a GPU one CUDA graph per step, one "
+                          "per epoch, or one kernel for the epoch (persistent)",
+           .flag = {"--execution", "NAME,...",
+                    "eager; on the CPU also winograd (networks with convolutions of 3x3), fused "
+                    "(of linear layers) or auto, the fastest of these on at most the threads of "
+                    "the row; on a GPU also graph (one per step), graph-epoch or persistent. Each "
+                    "device measures those that it has (default, also where it has none of them: "
+                    "the sweep's)"},
+           .devices = AxisDevices::both,
+           .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"fused", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"auto", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"graph", {AxisDevices::gpu}},
+                      {"graph-epoch", {AxisDevices::gpu}},
+                      {"persistent", {AxisDevices::gpu, /*training_only=*/true}}}},
+          &CompileOptions::execution,
+          {{"eager", Execution::eager},
+           {"winograd", Execution::winograd},
+           {"fused", Execution::fused},
+           {"auto", Execution::automatic},
+           {"graph", Execution::graph},
+           {"graph-epoch", Execution::graph_epoch},
+           {"persistent", Execution::persistent}}),
+      {.key = "memory",
+       .role = AxisRole::how,
+       .description = "kind of host memory",
+       .values = {"pageable", "pinned"}},
+      {.key = "mode",
+       .role = AxisRole::how,
+       .description = "whether the host waits for each copy (sync)",
+       .values = {"sync", "async"}},
+      option<Placement>({.key = "data",
+                         .role = AxisRole::how,
+                         .description = "where the data set is kept while a GPU trains",
+                         .flag = {"--placement", "NAME,...",
+                                  "where a GPU's training data is kept: resident, pageable, pinned "
+                                  "or pinned-async (default: the sweep's)"},
+                         .devices = AxisDevices::gpu,
+                         .training_only = true},
+                        &CompileOptions::placement,
+                        {{"resident", Placement::resident},
+                         {"pageable", Placement::pageable},
+                         {"pinned", Placement::pinned},
+                         {"pinned-async", Placement::pinned_async}}),
+      option<ProductChoice>(
+          {.key = "products",
+           .role = AxisRole::how,
+           .description = "how a GPU's matrix products choose their algorithm",
+           .unsaid = "heuristic",
+           .flag = {"--products", "NAME,...",
+                    "how a GPU's matrix products choose their algorithm: by cuBLASLt's "
+                    "heuristic (default), or autotuned: the fastest of a few"},
+           .devices = AxisDevices::gpu},
+          &CompileOptions::products,
+          {{"heuristic", ProductChoice::heuristic}, {"autotuned", ProductChoice::autotuned}}),
+      option<ConvolutionChoice>(
+          {.key = "cudnn",
+           .role = AxisRole::how,
+           .description = "how a GPU's convolutions choose their algorithm",
+           .unsaid = "heuristic",
+           .flag = {"--cudnn", "NAME,...",
+                    "how a GPU's convolutions choose their algorithm: by cuDNN's heuristic "
+                    "(default), or benchmark: the fastest of a few"},
+           .devices = AxisDevices::gpu},
+          &CompileOptions::convolutions,
+          {{"heuristic", ConvolutionChoice::heuristic},
+           {"benchmark", ConvolutionChoice::benchmark}}),
+      {.key = "layout",
+       .role = AxisRole::how,
+       .description = "memory format of PyTorch's images",
+       .values = {"default", "channels-last"},
+       .unsaid = "default"},
+      {.key = "compiler",
+       .role = AxisRole::how,
+       .description = "what torch.compile compiles the network with",
+       .values = {"none", "inductor"},
+       .unsaid = "none"},
+      {.key = "pages",
+       .role = AxisRole::how,
+       .description = "pages of PyTorch's memory on the CPU",
+       .values = {"default", "huge"},
+       .unsaid = "default"},
+      {.key = "cpu_threads",
+       .role = AxisRole::how,
+       .description = "CPU threads of the computation",
+       .flag = {"--threads", "N,...",
+                "CPU threads (default: 1, 2, 4 ... up to the number of cores)", most_threads},
+       .apply =
+           [](CompileOptions& options, const std::string& value) {
+             options.threads = parse_number<int>("--threads", value, 1, most_threads);
+           },
+       .devices = AxisDevices::cpu},
+  };
+}
+
+std::vector<Axis> all_axes() {
+  std::vector<Axis> all = computation_axes();
+  for (Axis& axis : device_axes()) {
+    all.push_back(std::move(axis));
+  }
+  return all;
+}
+
+/// Throws std::logic_error where the axis does not have the value.
+void require_value(const Axis& axis, const std::string& value) {
+  const auto& values = axis.values;
+  if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
+    throw std::logic_error("the axis '" + axis.key + "' has no value '" + value +
+                           "'; add it to the table in bench/command_line/axes.cpp");
+  }
+}
+
+Configuration::const_iterator find_key(const Configuration& configuration, const std::string& key) {
+  return std::find_if(configuration.begin(), configuration.end(),
+                      [&](const auto& pair) { return pair.first == key; });
+}
+
+}  // namespace
+
+bool includes(AxisDevices devices, AxisDevices device) {
+  return devices == AxisDevices::both ? device != AxisDevices::none : devices == device;
+}
+
+std::vector<std::string> Axis::values_on(AxisDevices device, bool training) const {
+  std::vector<std::string> found;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(found),
+               [&](const std::string& value) {
+                 const auto scope = scopes.find(value);
+                 return scope == scopes.end() || (includes(scope->second.devices, device) &&
+                                                  (training || !scope->second.training_only));
+               });
+  return found;
+}
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all = all_axes();
+  return all;
+}
+
+const Axis& find_axis(const std::string& key) {
+  const auto at =
+      std::find_if(axes().begin(), axes().end(), [&](const Axis& axis) { return axis.key == key; });
+  if (at == axes().end()) {
+    throw std::logic_error("no axis '" + key +
+                           "'; add it to the table in bench/command_line/axes.cpp");
+  }
+  return *at;
+}
+
+std::string to_string(AxisRole role) {
+  switch (role) {
+    case AxisRole::what:
+      return "what";
+    case AxisRole::alike:
+      return "alike";
+    case AxisRole::how:
+      return "how";
+  }
+  return "";
+}
+
+Configuration in_order(const Configuration& configuration) {
+  std::map<const Axis*, std::string> values;  // by their place in the table
+  for (const auto& [key, value] : configuration) {
+    const Axis& axis = find_axis(key);
+    require_value(axis, value);
+    if (!values.emplace(&axis, value).second) {
+      throw std::logic_error("a row has '" + key + "' twice");
+    }
+  }
+  Configuration ordered;
+  for (const auto& [axis, value] : values) {
+    if (value != axis->unsaid) {
+      ordered.emplace_back(axis->key, value);
+    }
+  }
+  return ordered;
+}
+
+Configuration joined(Configuration first, const Configuration& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+const std::string& value_of(const Configuration& configuration, const std::string& key) {
+  const auto at = find_key(configuration, key);
+  if (at == configuration.end()) {
+    throw std::logic_error("a configuration lacks '" + key + "'");
+  }
+  return at->second;
+}
+
+std::string value_or_unsaid(const Configuration& configuration, const std::string& key) {
+  const auto at = find_key(configuration, key);
+  return at == configuration.end() ? find_axis(key).unsaid : at->second;
+}
+
+Configuration configuration_of(const Choice& choice) {
+  const std::vector<std::string>& executions = find_axis("execution").values;
+  const auto at =
+      std::find_if(executions.begin(), executions.end(), [&](const std::string& execution) {
+        return options_of({{"execution", execution}}).execution == choice.execution;
+      });
+  return {{"execution", *at}, {"cpu_threads", std::to_string(choice.threads)}};
+}
+
+CompileOptions options_of(const Configuration& configuration) {
+  CompileOptions options;
+  for (const auto& [key, value] : configuration) {
+    if (const Axis& axis = find_axis(key); axis.apply) {
+      require_value(axis, value);
+      axis.apply(options, value);
+    }
+  }
+  return options;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line/choices.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace crossover::bench {
+namespace {
+
+/// Each of the modes with each of the values.
+std::vector<Configuration> combined(const std::vector<Configuration>& modes, const std::string& key,
+                                    const std::vector<std::string>& values) {
+  std::vector<Configuration> all;
+  for (const Configuration& mode : modes) {
+    for (const std::string& value : values) {
+      all.push_back(mode);
+      all.back().emplace_back(key, value);
+    }
+  }
+  return all;
+}
+
+bool has_key(const Configuration& mode, const std::string& key) {
+  return std::any_of(mode.begin(), mode.end(), [&](const auto& pair) { return pair.first == key; });
+}
+
+/// Threads are numbers, which depend on the machine: device.h.
+bool is_of_modes(const Axis& axis, AxisDevices device) {
+  return axis.role == AxisRole::how && includes(axis.devices, device) && !axis.values.empty();
+}
+
+/// With the chosen values of the axes that are missing.
+std::vector<Configuration> completed(std::vector<Configuration> modes, AxisDevices device,
+                                     const Choices& choices, bool training) {
+  for (const Axis& axis : axes()) {
+    if (is_of_modes(axis, device) && (training || !axis.training_only) &&
+        !has_key(modes.front(), axis.key)) {
+      modes = combined(modes, axis.key, choices.on(axis, device, training));
+    }
+  }
+  return modes;
+}
+
+std::vector<Configuration> training_modes(AxisDevices device, const Choices& choices,
+                                          const std::vector<Configuration>& swept) {
+  const Configuration& axes_of_sweep = swept.front();
+  const bool chosen = std::any_of(
+      axes_of_sweep.begin(), axes_of_sweep.end(),
+      [&](const auto& pair) { return choices.has_on(find_axis(pair.first), device, true); });
+  std::vector<Configuration> modes =
+      completed(chosen ? std::vector<Configuration>(1) : swept, device, choices, true);
+  if (device == AxisDevices::cpu) {
+    return modes;
+  }
+  const bool loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
+  std::vector<Configuration> left;
+  std::copy_if(modes.begin(), modes.end(), std::back_inserter(left),
+               [&](const Configuration& mode) { return makes_sense(mode, loss_every_step); });
+  if (left.empty()) {
+    throw UsageError("--execution=" + value_of(modes.front(), "execution") +
+                     " needs --placement=resident and --loss=epoch: what runs a whole epoch by "
+                     "itself neither copies batches nor reports losses between its steps");
+  }
+  return left;
+}
+
+}  // namespace
+
+void Choices::take(const Axis& axis, const std::string& text) {
+  const AxisFlag& flag = axis.flag;
+  const bool takes_many = flag.value.ends_with("...");
+  std::vector<std::string>& values = given_[axis.key];
+  values.clear();
+  for (const std::string& part : takes_many ? split(text) : std::vector{text}) {
+    std::string value = part;
+    if (flag.most > 0) {
+      constexpr std::int64_t least = 1;
+      value = std::to_string(parse_number(flag.name, part, least, flag.most));
+    } else if (!axis.values.empty()) {
+      value = axis.values[parse_choice(flag.name, text, part, axis.values)];
+    }
+    if (std::find(values.begin(), values.end(), value) == values.end()) {
+      values.push_back(value);  // said twice, it is still one
+    }
+  }
+}
+
+std::vector<std::string> Choices::of(const std::string& key) const {
+  const Axis& axis = find_axis(key);
+  if (const auto given = given_.find(key); given != given_.end()) {
+    return given->second;
+  }
+  if (!axis.unsaid.empty()) {
+    return {axis.unsaid};
+  }
+  return axis.values.empty() ? std::vector<std::string>{} : std::vector{axis.values.front()};
+}
+
+std::vector<std::string> Choices::given_on(const Axis& axis, AxisDevices device,
+                                           bool training) const {
+  const auto given = given_.find(axis.key);
+  if (given == given_.end()) {
+    return {};
+  }
+  const std::vector<std::string> its_own = axis.values_on(device, training);
+  std::vector<std::string> found = given->second;
+  std::erase_if(found, [&](const std::string& value) {
+    return std::find(its_own.begin(), its_own.end(), value) == its_own.end();
+  });
+  return found;
+}
+
+bool Choices::has_on(const Axis& axis, AxisDevices device, bool training) const {
+  return !given_on(axis, device, training).empty();
+}
+
+std::vector<std::string> Choices::on(const Axis& axis, AxisDevices device, bool training) const {
+  std::vector<std::string> given = given_on(axis, device, training);
+  if (given.empty()) {
+    given = {axis.unsaid.empty() ? axis.values_on(device, training).front() : axis.unsaid};
+  }
+  return given;
+}
+
+std::vector<std::int64_t> Choices::numbers(const std::string& key) const {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& text : of(key)) {
+    numbers.push_back(std::stoll(text));
+  }
+  return numbers;
+}
+
+std::vector<Flag> axis_flags(Choices& to) {
+  std::vector<Flag> flags;
+  for (const Axis& axis : axes()) {
+    if (!axis.flag.name.empty()) {
+      flags.push_back({axis.flag.name, axis.flag.value, axis.flag.help,
+                       [&to, &axis](const std::string& text) { to.take(axis, text); }});
+    }
+  }
+  return flags;
+}
+
+DeviceModes modes_on(AxisDevices device, const Choices& choices,
+                     const std::vector<Configuration>& swept) {
+  return {.of_training = training_modes(device, choices, swept),
+          .of_operations = completed({Configuration()}, device, choices, false)};
+}
+
+std::vector<Configuration> every_gpu_mode(const std::vector<std::string>& keys) {
+  std::vector<Configuration> modes{Configuration()};
+  for (const std::string& key : keys) {
+    modes = combined(modes, key, find_axis(key).values_on(AxisDevices::gpu, true));
+  }
+  return modes;
+}
+
+bool makes_sense(const Configuration& mode, bool loss_every_step) {
+  const CompileOptions options = options_of(mode);
+  const bool by_itself =
+      options.execution == Execution::graph_epoch || options.execution == Execution::persistent;
+  return !by_itself || (options.placement == Placement::resident && !loss_every_step);
+}
+
+}  // namespace crossover::bench

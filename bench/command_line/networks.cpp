@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line/networks.h"
+
+#include <sstream>
+#include <stdexcept>
+#include <variant>
+
+namespace crossover::bench {
+namespace {
+
+Task custom_mlp(const NetworkFlags& flags) {
+  const std::vector<std::int64_t>& widths = *flags.mlp;
+  std::string name = "mlp";
+  for (const std::int64_t width : widths) {
+    name.append("-").append(std::to_string(width));
+  }
+  const std::string activation = flags.activation.value_or("relu");
+  if (activation != "relu" && activation != "sigmoid") {
+    throw UsageError("--activation=" + activation + " is neither relu nor sigmoid");
+  }
+  if (activation == "sigmoid") {
+    name += "-sigmoid";
+  }
+  try {
+    return {
+        .model = mlp(name, widths, activation == "relu" ? Activation::relu : Activation::sigmoid),
+        .rows = 1000,
+        .batch = 100,
+        .optimizer = SgdOptions{},
+        .generate = [widths](std::int64_t rows) {
+          return uniform_rows({widths.front()}, rows, widths.back());
+        }};
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("--mlp: ") + error.what());
+  }
+}
+
+void change_optimizer(Task& task, const NetworkFlags& flags) {
+  if (flags.optimizer == "sgd" && !std::holds_alternative<SgdOptions>(task.optimizer)) {
+    task.optimizer = SgdOptions{};
+  } else if (flags.optimizer == "adamw" && !std::holds_alternative<AdamWOptions>(task.optimizer)) {
+    task.optimizer = AdamWOptions{};
+  } else if (flags.optimizer && flags.optimizer != "sgd" && flags.optimizer != "adamw") {
+    throw UsageError("--optimizer=" + *flags.optimizer + " is neither sgd nor adamw");
+  }
+  if (flags.learning_rate) {
+    std::visit([&](auto& o) { o.learning_rate = *flags.learning_rate; }, task.optimizer);
+  }
+  if (flags.weight_decay) {
+    auto* adamw = std::get_if<AdamWOptions>(&task.optimizer);
+    if (adamw == nullptr) {
+      throw UsageError("--weight-decay is AdamW's, and " + task.model.name +
+                       " trains with SGD; add --optimizer=adamw");
+    }
+    adamw->weight_decay = *flags.weight_decay;
+  }
+}
+
+constexpr double largest_rate = 1e30;
+
+}  // namespace
+
+std::vector<Flag> network_flags(NetworkFlags& to) {
+  return {
+      {"--mlp", "IN,...,CLASSES",
+       "a fully connected network of your own, by layer widths: --mlp=784,512,10",
+       [&to](const std::string& text) {
+         to.mlp = parse_numbers<std::int64_t>("--mlp", text, 1, largest_size);
+       }},
+      {"--activation", "relu|sigmoid", "activation between the layers of --mlp (default: relu)",
+       [&to](const std::string& text) { to.activation = text; }},
+      {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",
+       [&to](const std::string& text) { to.optimizer = text; }},
+      {"--lr", "RATE", "learning rate (default: the network's own)",
+       [&to](const std::string& text) {
+         to.learning_rate = parse_number<double>("--lr", text, 0, largest_rate);
+       }},
+      {"--weight-decay", "RATE",
+       "weight decay of AdamW, for weights but not biases (default: 1e-4)",
+       [&to](const std::string& text) {
+         to.weight_decay = parse_number<double>("--weight-decay", text, 0, largest_rate);
+       }},
+      {"--rows", "N", "rows of generated data of an epoch (default: the network's own number)",
+       [&to](const std::string& text) {
+         to.rows = parse_number<std::int64_t>("--rows", text, 1, largest_size);
+       }},
+      {"--data", "FILE.csv",
+       "train on these rows: numbers, with the class (0, 1, ...) in the last column; "
+       "a header is optional",
+       [&to](const std::string& text) { to.data = text; }},
+  };
+}
+
+std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::string>& named,
+                            const std::vector<std::string>& otherwise) {
+  std::vector<Task> tasks;
+  if (flags.mlp) {
+    tasks.push_back(custom_mlp(flags));
+  } else if (flags.activation) {
+    throw UsageError("--activation describes your own network; give its widths with --mlp=");
+  }
+  if (flags.data && flags.rows) {
+    throw UsageError("--rows is for generated data; --data brings its own rows");
+  }
+  if (flags.data && named.empty() && !flags.mlp) {
+    throw UsageError(
+        "--data needs a network to read it: add --mlp=IN,...,CLASSES or --model=heart");
+  }
+  for (const std::string& name : named.empty() && !flags.mlp ? otherwise : named) {
+    try {
+      tasks.push_back(find_model(name));
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(std::string("--model: ") + error.what());
+    }
+  }
+  for (Task& task : tasks) {
+    change_optimizer(task, flags);
+    task.rows = flags.rows.value_or(task.rows);
+  }
+  return tasks;
+}
+
+std::string optimizer_label(const Optimizer& optimizer) {
+  std::ostringstream text;
+  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer)) {
+    text << "adamw lr=" << adamw->learning_rate << " weight_decay=" << adamw->weight_decay;
+  } else {
+    text << "sgd lr=" << std::get<SgdOptions>(optimizer).learning_rate;
+  }
+  return text.str();
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks to train, as the command line describes and changes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line/flag.h"
+#include "crossover/catalogue.h"
+
+namespace crossover::bench {
+
+/// What the flags ask for, before the networks are put together.
+struct NetworkFlags {
+  std::optional<std::vector<std::int64_t>> mlp;  ///< widths
+  std::optional<std::string> activation, optimizer;
+  std::optional<double> learning_rate, weight_decay;
+  std::optional<std::int64_t> rows;
+  std::optional<std::string> data;  ///< the user's CSV file
+};
+
+std::vector<Flag> network_flags(NetworkFlags& to);
+
+/// `named`: those of --model, `otherwise`: those of the sweep. Throws UsageError.
+std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::string>& named,
+                            const std::vector<std::string>& otherwise);
+
+/// "sgd lr=0.1": what a row's name does not say.
+std::string optimizer_label(const Optimizer& optimizer);
+
+}  // namespace crossover::bench

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/context.h"
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "build_info.h"
+#include "command_line/axes.h"
+#include "crossover/cpu_threads.h"
+#include "crossover/fingerprint.h"
+#include "crossover/machine.h"
+#include "file/built_from.h"
+#include "rows/gpu_state.h"
+
+namespace crossover::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
+Json environment_json() {
+  Json variables = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    // Of CUDA's own, those that tell where it is installed are left out.
+    for (const char* prefix :
+         {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
+          "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_", "CUBLAS",
+          "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
+      if (text.starts_with(prefix) && equals != std::string::npos) {
+        variables[text.substr(0, equals)] = text.substr(equals + 1);
+      }
+    }
+  }
+  return variables;
+}
+
+Json caches_json(const benchmark::CPUInfo& cpu) {
+  Json caches = Json::array();
+  for (const auto& cache : cpu.caches) {
+    caches.push_back({{"type", cache.type},
+                      {"level", cache.level},
+                      {"size", cache.size},
+                      {"num_sharing", cache.num_sharing}});
+  }
+  return caches;
+}
+
+/// Result files are shared: of paths on the user's machine only the file's name is kept.
+std::string without_folders(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+Json command_json(const std::vector<std::string>& command) {
+  Json words = Json::array();
+  for (const std::string& word : command) {
+    const std::size_t path = word.starts_with("--") ? word.find('=') + 1 : 0;
+    const bool is_path = words.empty() || word.starts_with("--out=") ||
+                         word.starts_with("--data=") || word.starts_with("--benchmark_out=");
+    words.push_back(is_path ? word.substr(0, path) + without_folders(word.substr(path)) : word);
+  }
+  return words;
+}
+
+Json libraries_json(const Devices& devices) {
+  Json libraries = {{"benchmark", build::benchmark_version}};
+  for (const Device& device : devices.all) {
+    for (const auto& [library, version] : device.backend->describe().libraries) {
+      libraries[library] = version;
+    }
+  }
+  return libraries;
+}
+
+/// By the bytes of a file, FNV-1a: what its name does not tell.
+std::string fingerprint_of(const std::string& path) {
+  constexpr std::uint64_t offset = 0xcbf29ce484222325;
+  constexpr std::uint64_t prime = 0x100000001b3;
+  std::uint64_t state = offset;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 65536> block{};
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      state = (state ^ static_cast<unsigned char>(block.at(static_cast<std::size_t>(i)))) * prime;
+    }
+  }
+  return hexadecimal(state);
+}
+
+/// Empty: not known.
+std::string commit() {
+  const std::string tree = build::tree;
+  return tree.substr(0, tree.find('-'));
+}
+
+bool is_dirty() { return std::string_view(build::tree).ends_with("-dirty"); }
+
+Json software_json(const Devices& devices) {
+  Json software = {{"commit", commit()},
+                   {"dirty", is_dirty()},
+                   {"compiler", build::compiler},
+                   {"flags", build::flags},
+                   {"build_type", build::build_type},
+                   {"libraries", libraries_json(devices)}};
+  if (is_dirty() || commit().empty()) {
+    software["program"] = fingerprint_of("/proc/self/exe");
+  }
+  return software;
+}
+
+Json openmp_json(const ThreadSettings& threads) {
+  return {{"wait_policy", threads.wait_policy},
+          {"binding", threads.binding},
+          {"places", threads.places}};
+}
+
+Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command,
+                        const BenchmarkFlags& flags) {
+  const ThreadSettings threads = thread_settings();
+  Json configuration = {{"command", command_json(command)},
+                        {"sweep", arguments.sweep.name},
+                        {"repetitions", flags.repetitions()},
+                        {"min_time_seconds", flags.min_time_seconds()},
+                        {"environment", environment_json()},
+                        {"openmp", openmp_json(threads)},
+                        {"flush_to_zero", threads.flush_denormals},
+                        {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
+  if (arguments.data) {
+    configuration["data_fingerprint"] = fingerprint_of(*arguments.data);
+  }
+  return configuration;
+}
+
+/// What is to be known of the keys of rows' configurations, in the order of names.
+Json axes_json() {
+  Json json = Json::array();
+  for (const Axis& axis : axes()) {
+    json.push_back({{"key", axis.key}, {"role", to_string(axis.role)}});
+    if (!axis.values.empty()) {
+      json.back()["values"] = axis.values;
+    }
+    json.back()["description"] = axis.description;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::string text(sizeof "2026-11-21T01:02:03+00:00", '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S+00:00", &parts));
+  return text;
+}
+
+Json machine_json(const Devices& devices) {
+  const Machine machine = this_machine();
+  const auto gpus = devices.gpus();
+  const Json gpu = gpus.empty() ? Json(nullptr) : gpu_json(*gpus.front().backend);
+  return {{"id", machine.id},
+          {"cpu",
+           {{"model", machine.cpu_model},
+            {"sockets", machine.sockets},
+            {"cores", machine.cores},
+            {"threads", machine.threads},
+            {"numa_nodes", machine.numa_nodes},
+            {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
+            {"simd", machine.simd}}},
+          {"memory_bytes", machine.memory_bytes},
+          {"gpu", gpu},
+          {"gpu_reason", devices.gpu_reason},
+          {"os", machine.os},
+          {"kernel", machine.kernel}};
+}
+
+std::string commit_line() {
+  constexpr std::size_t shown = 7;
+  const std::string whole = commit();
+  return whole.empty() ? "unknown" : whole.substr(0, shown) + (is_dirty() ? "-dirty" : "");
+}
+
+Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
+                  const BenchmarkFlags& flags, const Devices& devices) {
+  const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
+  Json context = {{"date", now_in_utc()},
+                  {"executable", "bench"},
+                  {"num_cpus", cpu.num_cpus},
+                  {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+                  {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+                  {"caches", caches_json(cpu)},
+                  {"load_avg", cpu.load_avg},
+                  {"library_build_type", "release"},
+                  {"json_schema_version", 1},
+                  {"crossover",
+                   {{"schema_version", 2},
+                    {"complete", false},
+                    {"machine", machine_json(devices)},
+                    {"software", software_json(devices)},
+                    {"configuration", configuration_json(arguments, command, flags)},
+                    {"axes", axes_json()}}}};
+  for (const auto& [key, value] : flags.context()) {
+    context.emplace(key, value);  // our own fields stay
+  }
+  return context;
+}
+
+}  // namespace crossover::bench

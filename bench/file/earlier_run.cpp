@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/earlier_run.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "command_line/flag.h"
+#include "rows/row.h"
+
+namespace crossover::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw UsageError(why + "; without --resume the rows are measured anew");
+}
+
+/// No file of ours is nested deeper, and the recursion of what reads it has an end.
+Json parsed(const std::string& text) {
+  constexpr int deepest = 32;
+  bool too_deep = false;
+  Json document = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
+        too_deep |= depth > deepest;
+        return depth <= deepest;
+      },
+      /*allow_exceptions=*/false);
+  if (document.is_discarded() || too_deep || !document.is_object()) {
+    refuse("is no result file");
+  }
+  return document;
+}
+
+/// Null where there is none.
+Json member(const Json& object, const std::string& field) {
+  const auto at = object.find(field);
+  return at == object.end() ? Json() : *at;
+}
+
+std::string text_in(const Json& object, const std::string& field) {
+  const auto at = object.is_object() ? object.find(field) : object.end();
+  return object.is_object() && at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+const Json& list_in(const Json& object, const std::string& field) {
+  const auto at = object.find(field);
+  if (at == object.end() || !at->is_array()) {
+    refuse("has no list of " + field);
+  }
+  return *at;
+}
+
+/// A row that had no turn because of another one's failure has not been tried either.
+bool is_finished(const Json& facts) {
+  return text_in(facts, "outcome") != "failed" &&
+         !text_in(facts, "error_message").starts_with(after_failed_gpu);
+}
+
+struct Contents {
+  std::vector<WrittenRow> all;
+  std::vector<bool> finished;
+  std::vector<std::string> skipped;
+};
+
+Contents rows_of(const Json& document) {
+  Contents rows;
+  std::map<std::string, std::size_t> places;
+  std::vector<std::optional<std::uint64_t>> repetitions;  // none: it has no times
+  for (const Json& facts : list_in(document, "rows")) {
+    const std::string name = text_in(facts, "name");
+    if (name.empty() || !places.emplace(name, rows.all.size()).second) {
+      refuse("has a row without a name of its own");
+    }
+    const bool is_measured = !facts.contains("outcome");
+    const auto counted = facts.find("repetitions");
+    if (is_measured && (counted == facts.end() || !counted->is_number_unsigned())) {
+      refuse("does not say how many repetitions " + name + " has");
+    }
+    rows.all.push_back({.name = name, .facts = line_of(facts), .entries = {}});
+    rows.finished.push_back(is_finished(facts));
+    repetitions.push_back(is_measured ? std::optional(counted->get<std::uint64_t>())
+                                      : std::nullopt);
+    if (!is_measured && rows.finished.back()) {
+      rows.skipped.push_back(name);
+    }
+  }
+  std::vector<std::uint64_t> found(rows.all.size());
+  for (const Json& entry : list_in(document, "benchmarks")) {
+    const bool is_repetition = text_in(entry, "run_type") == "iteration";
+    const auto place = places.find(text_in(entry, is_repetition ? "name" : "run_name"));
+    if (place == places.end()) {
+      refuse("has a repetition of none of its rows");
+    }
+    rows.all[place->second].entries.push_back(line_of(entry));
+    found[place->second] += is_repetition ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (repetitions[i] && *repetitions[i] != found[i]) {
+      refuse("has not all repetitions of " + rows.all[i].name);
+    }
+  }
+  return rows;
+}
+
+/// The rows that each part of the run has measured, in the order of the file.
+std::vector<std::size_t> sizes_of(const Json& parts, std::size_t rows) {
+  const auto refuse_parts = [] { refuse("does not say which part of the run measured what"); };
+  std::vector<std::size_t> sizes;
+  std::size_t left = rows;
+  for (const Json& part : parts) {
+    const auto at = part.is_object() ? part.find("rows") : part.end();
+    if (!part.is_object() || at == part.end() || !at->is_number_unsigned() ||
+        at->get<std::size_t>() > left) {  // a sum could wrap
+      refuse_parts();
+    }
+    sizes.push_back(at->get<std::size_t>());
+    left -= sizes.back();
+  }
+  if (left != 0) {
+    refuse_parts();
+  }
+  return sizes;
+}
+
+/// Leaves out rows that failed, and parts that are left without a row.
+void keep_finished(Contents& rows, Json& parts) {
+  const std::vector<std::size_t> sizes = sizes_of(parts, rows.all.size());
+  std::vector<WrittenRow> kept_rows;
+  Json kept_parts = Json::array();
+  std::size_t at = 0;
+  for (std::size_t part = 0; part < sizes.size(); ++part) {
+    const std::size_t before = kept_rows.size();
+    for (const std::size_t end = at + sizes[part]; at < end; ++at) {
+      if (rows.finished[at]) {
+        kept_rows.push_back(std::move(rows.all[at]));
+      }
+    }
+    if (kept_rows.size() > before) {
+      kept_parts.push_back(parts[part]);
+      kept_parts.back()["rows"] = kept_rows.size() - before;
+    }
+  }
+  rows.all = std::move(kept_rows);
+  parts = std::move(kept_parts);
+}
+
+// ---- whether the two runs are of one kind -------------------------------------------------------
+
+/// Of the command line those words that are not only about where, how long or how it is shown.
+std::vector<std::string> words_of(const Json& context) {
+  constexpr std::array neutral{"--out",
+                               "--benchmark_out",
+                               "--benchmark_out_format",
+                               "--resume",
+                               "--budget",
+                               "--take-turns",
+                               "--memory-limit",
+                               "--benchmark_format",
+                               "--benchmark_color",
+                               "--benchmark_counters_tabular",
+                               "--v"};
+  std::vector<std::string> words;
+  const Json::json_pointer at("/crossover/configuration/command");
+  if (!context.contains(at) || !context[at].is_array()) {
+    return words;
+  }
+  for (std::size_t i = 1; i < context[at].size(); ++i) {
+    const Json& word = context[at][i];
+    const std::string text = word.is_string() ? word.get<std::string>() : "";
+    const std::string name = text.substr(0, text.find('='));
+    if (std::find(neutral.begin(), neutral.end(), name) == neutral.end()) {
+      words.push_back(text);
+    }
+  }
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+/// What another moment shows differently, on the same machine.
+constexpr std::array of_a_moment{"/machine/memory_bytes", "/machine/gpu/start_seconds",
+                                 "/machine/gpu/sm_clock_mhz", "/machine/gpu/memory_clock_mhz",
+                                 "/configuration/command"};
+
+/// By place what results depend on.
+std::map<std::string, Json> conditions(const Json& context) {
+  std::map<std::string, Json> found;
+  const auto ours = context.find("crossover");
+  if (ours == context.end() || !ours->is_object()) {
+    return found;
+  }
+  for (const char* part : {"machine", "software", "configuration"}) {
+    const auto of_part = ours->find(part);
+    if (of_part == ours->end() || !of_part->is_structured()) {
+      continue;
+    }
+    const Json flat = of_part->flatten();
+    for (const auto& [place, value] : flat.items()) {
+      const std::string whole = std::string("/").append(part).append(place);
+      if (std::none_of(of_a_moment.begin(), of_a_moment.end(),
+                       [&](const std::string& moment) { return whole.starts_with(moment); })) {
+        found[whole] = value;
+      }
+    }
+  }
+  return found;
+}
+
+/// "/machine/cpu/model" -> "machine.cpu.model".
+std::string dotted(std::string place) {
+  std::replace(place.begin(), place.end(), '/', '.');
+  return place.substr(1);
+}
+
+/// An empty list or object is null once it is flattened: as if it were not there.
+std::string shown(const std::map<std::string, Json>& values, const std::string& place) {
+  const auto at = values.find(place);
+  return at == values.end() || at->second.is_null() ? "nothing" : line_of(at->second);
+}
+
+void require_same(const Json& earlier, const Json& now) {
+  const std::map<std::string, Json> before = conditions(earlier);
+  const std::map<std::string, Json> after = conditions(now);
+  std::map<std::string, Json> all = before;
+  all.insert(after.begin(), after.end());
+  for (const auto& [place, ignored] : all) {
+    const std::string was = shown(before, place);
+    const std::string is = shown(after, place);
+    if (was != is) {
+      refuse("was measured under other conditions: " + dotted(place) + " was " + was + " and is " +
+             is);
+    }
+  }
+  const std::vector<std::string> was = words_of(earlier);
+  const std::vector<std::string> is = words_of(now);
+  const auto only_in = [](const auto& words, const auto& others) {
+    std::vector<std::string> rest;
+    std::set_difference(words.begin(), words.end(), others.begin(), others.end(),
+                        std::back_inserter(rest));
+    return rest;
+  };
+  const std::vector<std::string> lacking = only_in(was, is);
+  const std::vector<std::string> added = only_in(is, was);
+  if (!lacking.empty() || !added.empty()) {
+    refuse("was measured " + (lacking.empty() ? "" : "with " + join(lacking, " ")) +
+           (lacking.empty() || added.empty() ? "" : " and ") +
+           (added.empty() ? "" : "without " + join(added, " ")));
+  }
+}
+
+/// None: it can't be read.
+std::optional<std::string> text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return file ? std::optional(text.str()) : std::nullopt;
+}
+
+}  // namespace
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::filesystem::path unfinished(const std::filesystem::path& asked) {
+  std::error_code ignored;
+  std::filesystem::path partial = asked;
+  partial += ".partial";
+  for (const std::filesystem::path& path : {partial, asked}) {
+    if (std::filesystem::is_regular_file(path, ignored)) {
+      return path;
+    }
+  }
+  throw UsageError("--resume: there is no file " + asked.string() +
+                   " to go on with; --out=FILE names it");
+}
+
+EarlierRun parse_earlier(const std::string& text) {
+  const Json document = parsed(text);
+  const Json::json_pointer ours("/context/crossover");
+  if (!document.contains(ours) || !document[ours].is_object()) {
+    refuse("is no result file");
+  }
+  const Json& crossover = document[ours];
+  if (member(crossover, "schema_version") != 2) {
+    refuse("has another schema version");
+  }
+  const Json complete = member(crossover, "complete");
+  if (!complete.is_boolean()) {
+    refuse("does not say whether it is complete");
+  }
+  if (complete.get<bool>()) {
+    refuse("is complete: no row is left to measure");
+  }
+  Json parts = member(crossover, "parts");
+  if (!parts.is_array()) {
+    refuse("does not say which part of the run measured what");
+  }
+  Contents rows = rows_of(document);
+  keep_finished(rows, parts);
+  EarlierRun earlier{
+      .path = {}, .context = document["context"], .rows = {}, .skipped = std::move(rows.skipped)};
+  earlier.rows = std::move(rows.all);
+  earlier.context["crossover"]["parts"] = std::move(parts);
+  return earlier;
+}
+
+EarlierRun read_earlier(const std::filesystem::path& asked, const Json& now) {
+  const std::filesystem::path path = unfinished(asked);
+  const std::optional<std::string> text = text_of(path);
+  if (!text) {
+    throw UsageError("--resume: " + path.string() + " can't be read; check its permissions");
+  }
+  try {
+    EarlierRun earlier = parse_earlier(*text);
+    require_same(earlier.context, now);
+    earlier.path = path;
+    return earlier;
+  } catch (const UsageError& error) {
+    throw UsageError("--resume: " + path.string() + " " + error.what());
+  }
+}
+
+bool has_interrupted_rows(const std::filesystem::path& path) {
+  const std::optional<std::string> text = text_of(path);
+  try {
+    return text && !parse_earlier(*text).rows.empty();
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+}  // namespace crossover::bench

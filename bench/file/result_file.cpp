@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/result_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "command_line/flag.h"
+#include "file/context.h"
+
+namespace crossover::bench {
+namespace {
+
+// A signal handler can reach nothing but globals. Both are written before the handler is set.
+std::string farewell;        // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::string temporary_name;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+/// The file on disk is whole at any moment, so there is nothing to save: only a word to say.
+void on_signal(int signal) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, farewell.data(), farewell.size());
+  unlink(temporary_name.c_str());
+  _exit(128 + signal);
+}
+
+void handle_signals(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw std::runtime_error(path.string() + " can't be " + what + ": " + std::strerror(errno));
+}
+
+int open_temporary() {
+  return open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+/// UsageError where another run has the file. Each file that replace() puts in its place is locked
+/// before, for as long as it is open.
+void require_unlocked(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return;
+  }
+  const bool is_locked = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  if (is_locked) {
+    throw UsageError(path.string() +
+                     " is being written by another run; wait for its end, or name another file");
+  }
+}
+
+/// Writes beside the file and renames, so that a reader, or a crash, never meets half a file. A
+/// folder that was removed meanwhile is made again. Returns the new file, open and locked (where
+/// the file system has locks).
+int replace(const std::filesystem::path& path, const std::string& text) {
+  int file = open_temporary();
+  if (file < 0 && errno == ENOENT) {
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    file = open_temporary();
+  }
+  if (file < 0) {
+    fail(path, "written");
+  }
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = write(file, text.data() + done, text.size() - done);
+    if (count < 0) {
+      close(file);
+      unlink(temporary_name.c_str());
+      fail(path, "written");
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  flock(file, LOCK_EX | LOCK_NB);
+  if (fsync(file) != 0 || rename(temporary_name.c_str(), path.c_str()) != 0) {
+    close(file);
+    unlink(temporary_name.c_str());
+    fail(path, "written");
+  }
+  return file;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json load_average() {
+  std::array<double, 3> load{};
+  const int known = getloadavg(load.data(), static_cast<int>(load.size()));
+  return known == static_cast<int>(load.size()) ? Json(load) : Json::array();
+}
+
+/// Milliseconds are enough.
+double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
+/// Of the process: what it has measured so far, and where its time went.
+void update(Json& part, std::size_t rows, const Spent& spent) {
+  part["end"] = now_in_utc();
+  part["load_average_end"] = load_average();
+  part["rows"] = rows;
+  part["seconds"] = rounded(spent.all());
+  part["timed_seconds"] = rounded(spent.timed);
+  part["warm_up_seconds"] = rounded(spent.warm_up);
+  part["verification_seconds"] = rounded(spent.verification);
+  part["making_seconds"] = rounded(spent.making);
+  part["profile_seconds"] = rounded(spent.profile);
+  if (spent.lent > 0) {
+    part["lent_seconds"] = rounded(spent.lent);
+  }
+}
+
+/// A process that was killed while it wrote left a file behind: FILE.<its number>.tmp.
+void remove_leftovers(const std::filesystem::path& current) {
+  std::error_code ignored;
+  const std::string before = current.filename().string() + ".";
+  constexpr std::string_view after = ".tmp";
+  const std::filesystem::path folder = current.has_parent_path() ? current.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(before) && name.ends_with(after) &&
+        name.size() > before.size() + after.size()) {
+      const std::string process =
+          name.substr(before.size(), name.size() - before.size() - after.size());
+      if (process.find_first_not_of("0123456789") == std::string::npos &&
+          kill(std::atoi(process.c_str()), 0) != 0 && errno == ESRCH) {
+        std::filesystem::remove(entry.path(), ignored);
+      }
+    }
+  }
+}
+
+/// Two levels down in the file.
+std::string indented(const Json& json) {
+  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) {
+    text.insert(at + 1, 1, ' ');
+  }
+  return text;
+}
+
+void append(std::string& lines, const std::string& line) {
+  lines += (lines.empty() ? "\n  " : ",\n  ") + line;
+}
+
+std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" + lines + "\n ]"; }
+
+}  // namespace
+
+std::filesystem::path resolved(const std::filesystem::path& asked) {
+  std::error_code ignored;
+  return std::filesystem::is_symlink(asked, ignored)
+             ? std::filesystem::weakly_canonical(asked, ignored)
+             : asked;
+}
+
+ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
+                       std::optional<EarlierRun> earlier)
+    : path_(std::move(path)), context_(std::move(context)), spent_(spent) {
+  const std::string asked = "--out=" + path_.string();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
+    throw UsageError(asked + " is a folder; name a file");
+  }
+  const bool exists = std::filesystem::exists(path_, ignored);
+  if (exists && !std::filesystem::is_regular_file(path_, ignored)) {
+    throw UsageError(
+        asked + " is not a regular file, so it cannot be rewritten after each row; name another");
+  }
+  current_ = path_;
+  if (exists) {
+    current_ += ".partial";
+    if (!earlier && has_interrupted_rows(current_)) {
+      throw UsageError(current_.string() +
+                       " has the rows of an interrupted run; --resume goes on "
+                       "with them, or remove it");
+    }
+  }
+  const Json part = {{"start", now_in_utc()}, {"load_average", load_average()}};
+  if (earlier) {
+    current_ = earlier->path;
+    context_ = std::move(earlier->context);
+    context_["crossover"].erase("budget");
+    rows_ = std::move(earlier->rows);
+    earlier_rows_ = rows_.size();
+    remove_leftovers(current_);
+  }
+  require_unlocked(current_);
+  context_["crossover"]["parts"].push_back(part);
+  if (path_.has_parent_path()) {
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+  }
+  temporary_name = current_.string() + "." + std::to_string(getpid()) + ".tmp";
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write, with its message
+  try {
+    write();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--out: ") + error.what());
+  }
+  farewell = "\nbench: interrupted; the finished rows are in " + current_.string() +
+             "; --resume goes on with them\n";
+  handle_signals(on_signal);
+}
+
+ResultFile::~ResultFile() {
+  handle_signals(SIG_DFL);
+  close(locked_);
+}
+
+void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries) {
+  WrittenRow row{.name = name, .facts = line_of(facts), .entries = {}};
+  row.entries.reserve(entries.size());
+  std::transform(entries.begin(), entries.end(), std::back_inserter(row.entries), line_of);
+  const auto known = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const WrittenRow& other) { return other.name == name; });
+  if (known == rows_.end()) {
+    rows_.push_back(std::move(row));
+  } else {
+    *known = std::move(row);
+  }
+  try {
+    write();
+  } catch (const std::runtime_error& error) {
+    std::error_code ignored;
+    throw std::runtime_error(std::string(error.what()) + (std::filesystem::exists(current_, ignored)
+                                                              ? "; it keeps the rows before " + name
+                                                              : "; it is gone, with its rows"));
+  }
+}
+
+void ResultFile::note(const std::string& field, Json value) {
+  context_["crossover"][field] = std::move(value);
+}
+
+std::filesystem::path ResultFile::finish(bool complete, bool successful) {
+  if (Json load = load_average(); !load.empty()) {
+    note("load_average_end", std::move(load));
+  }
+  note("complete", complete);
+  write();
+  if (successful && current_ != path_) {
+    std::filesystem::rename(current_, path_);
+    current_ = path_;
+  }
+  return current_;
+}
+
+void ResultFile::write() {
+  update(context_["crossover"]["parts"].back(), rows_.size() - earlier_rows_, spent_);
+  std::string rows;
+  std::string entries;
+  for (const WrittenRow& row : rows_) {
+    append(rows, row.facts);
+    for (const std::string& entry : row.entries) {
+      append(entries, entry);
+    }
+  }
+  const int before = std::exchange(
+      locked_,
+      replace(current_, "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
+                            ",\n \"benchmarks\": " + list(entries) + "\n}\n"));
+  if (before >= 0) {
+    close(before);
+  }
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON that people commit: valid after every row, and never at the cost of an older file.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "file/earlier_run.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+
+/// Where a file that is asked for lies: a link is followed.
+std::filesystem::path resolved(const std::filesystem::path& asked);
+
+/// Format: results/README.md. While a run goes on the rows stand in the file itself where it is
+/// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
+class ResultFile {
+ public:
+  /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
+  /// find out now whether it can be written: UsageError where not. `path`: as resolved() gives it.
+  /// What is no regular file is refused, and what another run writes, and to empty a FILE.partial
+  /// that has rows of an interrupted run. On SIGINT and SIGTERM the process says where the
+  /// finished rows are and ends; at most one such file is open in a process. `spent` is read
+  /// whenever the file is written.
+  ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
+             std::optional<EarlierRun> earlier = std::nullopt);
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+  ~ResultFile();
+
+  /// A row and its entries of `benchmarks`, a line each, in the place of what there was of that
+  /// name; the file is on disk and valid when this returns. Throws std::runtime_error.
+  void put(const std::string& name, const nlohmann::ordered_json& facts,
+           const std::vector<nlohmann::ordered_json>& entries);
+
+  /// Into context.crossover, with the next row.
+  void note(const std::string& field, nlohmann::ordered_json value);
+
+  /// `complete`: every row is in the file. `successful`: it takes the place of an older file.
+  /// Returns where the rows are.
+  std::filesystem::path finish(bool complete, bool successful);
+
+ private:
+  void write();
+
+  std::filesystem::path path_;     ///< as asked for
+  std::filesystem::path current_;  ///< where the rows are now
+  nlohmann::ordered_json context_;
+  const Spent& spent_;
+  std::vector<WrittenRow> rows_;
+  int locked_ = -1;               ///< the file as it is on disk, which no other run may go on with
+  std::size_t earlier_rows_ = 0;  ///< so many of the first are an earlier run's
+};
+
+}  // namespace crossover::bench

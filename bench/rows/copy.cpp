@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Copy: bytes between the host and a GPU, and within each.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rows/families.h"
+#include "rows/probe_row.h"
+
+namespace crossover::bench {
+namespace {
+
+/// How the host's side of a copy is held.
+struct Mode {
+  HostMemory memory;
+  bool asynchronous;
+};
+
+struct Way {
+  const char* name;
+  Direction direction;
+  std::vector<Mode> modes;
+  bool carries_batches;  ///< as training's mini-batches go
+};
+
+constexpr Mode plain{HostMemory::pageable, false};
+constexpr Mode pinned{HostMemory::pinned, false};
+constexpr Mode pinned_async{HostMemory::pinned, true};
+
+/// From 1 KiB on, in powers of 4; in a quick sweep of 1024, in one of few minutes of 16.
+std::vector<std::int64_t> sizes(const Sweep& sweep) {
+  const int step = sweep.name == "quick" ? 10 : sweep.name == "gpu" ? 4 : 2;
+  const int most = sweep.name == "full"    ? 30
+                   : sweep.name == "quick" ? 20
+                   : sweep.name == "gpu"   ? 26
+                                           : 28;
+  std::vector<std::int64_t> all;
+  for (int power = 10; power <= most; power += step) {
+    all.push_back(std::int64_t{1} << power);
+  }
+  return all;
+}
+
+/// Samples and labels, as a step reads them.
+std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
+  return batch * (elements(task.model.sample) * bytes(Type::f32) + bytes(Type::i32));
+}
+
+/// Of one run; none where no ceiling bounds it.
+std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device& device) {
+  const Work counted = work(probe);
+  MinimumWork least;
+  switch (probe.direction) {
+    case Direction::host_to_device:
+      least.bytes_to_device = counted.bytes;
+      break;
+    case Direction::device_to_host:
+      least.bytes_from_device = counted.bytes;
+      break;
+    case Direction::both:
+      return std::nullopt;  // at once: neither sum nor maximum is a bound that was measured
+    case Direction::device_to_device:
+    case Direction::host_to_host:
+      if (2 * probe.bytes <= device.cache_bytes) {
+        return std::nullopt;  // caches have no ceiling here
+      }
+      least.memory_bytes =
+          static_cast<double>((2 * probe.bytes - device.cache_bytes) * counted.pieces);
+      break;
+  }
+  return least;
+}
+
+void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
+         const Configuration& what, std::int64_t size) {
+  const CopyProbe probe{.direction = way.direction,
+                        .memory = mode.memory,
+                        .asynchronous = mode.asynchronous,
+                        .bytes = size};
+  if (!is_modest(probe)) {
+    return;
+  }
+  Configuration name =
+      joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
+  if (way.direction != Direction::device_to_device) {
+    name.emplace_back("memory", mode.memory == HostMemory::pinned ? "pinned" : "pageable");
+  }
+  name.emplace_back("mode", mode.asynchronous ? "async" : "sync");
+  if (device.is_host) {
+    name.emplace_back("cpu_threads", "1");
+  }
+  rows.add(probe_row(arguments, device, std::move(name), probe, minimum_work_of(probe, device)));
+}
+
+void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {
+  for (const Mode& mode : way.modes) {
+    for (const std::int64_t size : sizes(arguments.sweep)) {
+      add(arguments, device, rows, way, mode, {{"bytes", std::to_string(size)}}, size);
+    }
+    if (!way.carries_batches) {
+      continue;
+    }
+    for (const Task& task : arguments.tasks) {
+      for (const std::int64_t batch : batches_of(arguments, task.batch)) {
+        const std::int64_t samples = std::min(batch, task.rows);
+        constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
+        if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 >
+            beyond_any_memory) {
+          continue;
+        }
+        add(arguments, device, rows, way, mode,
+            {{"model", task.model.name}, {"batch", std::to_string(samples)}},
+            batch_bytes(task, samples));
+      }
+    }
+  }
+}
+
+std::vector<Way> ways_of(const Device& device) {
+  if (device.is_host) {
+    return {{"h2h", Direction::host_to_host, {plain}, true}};
+  }
+  const std::vector<Mode> all{plain, pinned, pinned_async};
+  return {{"h2d", Direction::host_to_device, all, true},
+          {"d2h", Direction::device_to_host, all, false},
+          {"both", Direction::both, {pinned, pinned_async}, false},
+          {"d2d", Direction::device_to_device, {plain, pinned_async}, false}};
+}
+
+}  // namespace
+
+void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
+  for (Device& device : devices.all) {
+    for (const Way& way : ways_of(device)) {
+      register_way(arguments, device, rows, way);
+    }
+  }
+}
+
+}  // namespace crossover::bench

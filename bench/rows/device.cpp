@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/device.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+
+#include "crossover/cpu_threads.h"
+#include "crossover/machine.h"
+
+namespace crossover::bench {
+namespace {
+
+/// All caches of the last level together.
+std::int64_t cpu_cache_bytes() {
+  const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
+  std::int64_t bytes = 0;
+  int level = 0;
+  for (const auto& cache : cpu.caches) {
+    if (cache.level > level && cache.num_sharing > 0) {
+      level = cache.level;
+      const int copies = std::max(1, cpu.num_cpus / cache.num_sharing);
+      bytes = static_cast<std::int64_t>(cache.size) * copies;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Devices find_devices(CudaUse use) {
+  Devices devices;
+  devices.all.push_back(
+      {.backend = make_cpu_backend(), .is_host = true, .cache_bytes = cpu_cache_bytes()});
+  if (use == CudaUse::off) {
+    devices.gpu_reason = "none (--cuda=off)";
+    return devices;
+  }
+  CudaBackend cuda = make_cuda_backend();
+  if (cuda.backend) {
+    const std::int64_t cache_bytes = cuda.backend->describe().cache_bytes;
+    devices.all.push_back({.backend = std::move(cuda.backend), .cache_bytes = cache_bytes});
+  } else if (use == CudaUse::on) {
+    throw UsageError("--cuda=on, but there is no GPU: " + cuda.reason);
+  }
+  devices.gpu_reason = cuda.reason;
+  return devices;
+}
+
+int usable_cores() {
+  static const int cores = this_machine().cores;
+  return cores;
+}
+
+std::vector<int> thread_counts(const Arguments& arguments) {
+  if (!arguments.threads.empty()) {
+    return arguments.threads;
+  }
+  std::vector<int> threads;
+  for (int t = 1; t < usable_cores(); t *= arguments.sweep.by_worth ? usable_cores() : 2) {
+    threads.push_back(t);
+  }
+  threads.push_back(usable_cores());
+  return threads;
+}
+
+std::vector<std::string> doubts_about_threads(int threads) {
+  std::vector<std::string> doubts;
+  if (threads > 1 && thread_settings().wait_policy == "passive") {
+    doubts.emplace_back(
+        "threads that sleep at once (OMP_WAIT_POLICY=passive or its like) slow down rows with "
+        "several");
+  }
+  if (threads > usable_cores()) {
+    doubts.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +
+                     std::to_string(usable_cores()) + " cores");
+  }
+  return doubts;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that rows are measured on, as the families find them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "crossover/backend.h"
+
+namespace crossover::bench {
+
+struct Device {
+  std::unique_ptr<Backend> backend;
+  bool is_host = false;          ///< computes in the host's memory, on threads of this process
+  std::int64_t cache_bytes = 0;  ///< of the last level: what fits is not read from memory again
+  std::string failure;           ///< why nothing more can be measured on it; empty: it is well
+
+  [[nodiscard]] std::string name() const { return backend->describe().device; }
+};
+
+struct Devices {
+  std::vector<Device> all;  ///< the CPU, then GPUs
+  std::string gpu_reason;   ///< why there is none; empty where there is one
+
+  [[nodiscard]] Device& cpu() { return all.front(); }
+  [[nodiscard]] std::span<Device> gpus() { return std::span(all).subspan(1); }
+  [[nodiscard]] std::span<const Device> gpus() const { return std::span(all).subspan(1); }
+};
+
+/// Throws UsageError where the command line demands a GPU and there is none.
+Devices find_devices(CudaUse use);
+
+/// Processor cores that one process may use.
+int usable_cores();
+
+/// 1, 2, 4 ... up to the cores, or of a sweep by worth 1 and all of them; or what the command line
+/// says.
+std::vector<int> thread_counts(const Arguments& arguments);
+
+/// Sentences on what makes a row of that many threads doubtful.
+std::vector<std::string> doubts_about_threads(int threads);
+
+}  // namespace crossover::bench

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/expected_seconds.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace crossover::bench {
+namespace {
+
+/// Rates that a device reaches at least where it has enough to do, and what each start costs.
+struct Rates {
+  double flops_per_second;
+  double bytes_per_second;
+  double seconds_per_launch;
+  double seconds_per_iteration;
+};
+
+constexpr Rates cpu_thread{.flops_per_second = expected_flops_of_a_thread_per_second,
+                           .bytes_per_second = 1e10,
+                           .seconds_per_launch = 1e-6,
+                           .seconds_per_iteration = 1e-6};
+constexpr Rates gpu{.flops_per_second = 5e12,
+                    .bytes_per_second = 5e9,
+                    .seconds_per_launch = 5e-6,
+                    .seconds_per_iteration = 2e-5};
+
+constexpr double flops_per_second_of_multiprocessor = 1e11;
+
+double iteration_seconds(const Rates& rates, double speed, const ExpectedWork& work) {
+  const double flops_per_second = work.multiprocessors > 0
+                                      ? work.multiprocessors * flops_per_second_of_multiprocessor
+                                      : rates.flops_per_second * speed;
+  return rates.seconds_per_iteration + work.launches * rates.seconds_per_launch +
+         work.flops / flops_per_second + work.bytes_copied / rates.bytes_per_second;
+}
+
+/// Google Benchmark looks for a number of iterations, each time up to ten times the last, before
+/// the first repetition.
+int trials(double iteration, double min_time_seconds) {
+  constexpr double most = 8;
+  const double needed = std::max(1.0, min_time_seconds / iteration);
+  return static_cast<int>(std::min(most, std::ceil(std::log10(needed))));
+}
+
+}  // namespace
+
+double expected_reference_seconds(double flops) { return flops / reference_flops_per_second; }
+
+ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
+                                 double min_time_seconds, const ExpectedWork& work) {
+  const bool on_gpu = !device.is_host;
+  const Rates& rates = on_gpu ? gpu : cpu_thread;
+  const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
+  const double iteration = iteration_seconds(rates, speed, work);
+
+  constexpr double overshoot = 1.4;  // Google Benchmark's, beyond the least time
+  constexpr double of_trials = 0.3;  // all but the last are short
+  constexpr double profiled = 1.2;   // of a network's repetitions
+  const double compiled_and_kept = on_gpu ? 0.2 : 0.05;  // with its place in the result file
+  constexpr double bytes_checked_per_second = 3e9;
+  constexpr double bytes_prepared_per_second = 1e9;
+  const double loop = std::max(overshoot * min_time_seconds, iteration);
+  const int tried = trials(iteration, min_time_seconds);
+  const double around_a_loop = (on_gpu ? std::max(warm_up_seconds, iteration) : 0) +
+                               work.bytes_checked / bytes_checked_per_second;
+  const double once = compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
+                      expected_reference_seconds(work.flops_of_reference) +
+                      work.bytes_prepared / bytes_prepared_per_second +
+                      (tried > 0 ? of_trials * profiled * loop : 0) + tried * around_a_loop;
+  const double repetition = profiled * loop + around_a_loop;
+  return {.all = once + repetitions * repetition, .repetition = repetition};
+}
+
+}  // namespace crossover::bench

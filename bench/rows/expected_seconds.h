@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a row will take: guesses, from what can be counted before anything is compiled. The time
+// left and the plan of a sweep stand on them, no result does.
+#pragma once
+
+#include "rows/device.h"
+
+namespace crossover::bench {
+
+/// How long a GPU works before a row's first timed loop, and before each further one: at rest its
+/// clocks fall, and they take some milliseconds to rise again.
+constexpr double first_warm_up_seconds = 0.05;
+constexpr double warm_up_seconds = 0.02;
+
+/// What takes a row's time.
+struct ExpectedWork {
+  // Of one iteration:
+  double flops = 0;
+  double bytes_copied = 0;  ///< between host and device
+  double launches = 0;      ///< on a GPU
+  int multiprocessors = 0;  ///< of a GPU that compute; 0: all
+  // After each run of the timed loop:
+  double bytes_checked = 0;
+  // Once:
+  double bytes_prepared = 0;
+  double flops_of_reference = 0;
+};
+
+/// Of the interpreter in float64, on networks that it takes seconds for.
+constexpr double reference_flops_per_second = 2.5e10;
+
+/// What a thread of the CPU reaches at least, where it has enough to do.
+constexpr double expected_flops_of_a_thread_per_second = 4e10;
+
+double expected_reference_seconds(double flops);
+
+struct ExpectedSeconds {
+  double all = 0;         ///< from compilation to the last repetition
+  double repetition = 0;  ///< of these, of each repetition
+};
+
+/// `threads`: of the CPU.
+ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
+                                 double min_time_seconds, const ExpectedWork& work);
+
+}  // namespace crossover::bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of benchmarks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "rows/device.h"
+#include "rows/row.h"
+
+namespace crossover::bench {
+
+/// Plans the rows that the command line asks for. UsageError where it can't be carried out.
+using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& rows);
+
+struct BenchmarkFamily {
+  std::string name;
+  Register register_rows;
+};
+
+/// In the order in which they are measured: ceilings before what they bound. To add one: a file
+/// beside this one, a line in sources.cmake and one in families.cpp.
+const std::vector<BenchmarkFamily>& families();
+
+void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
+
+}  // namespace crossover::bench

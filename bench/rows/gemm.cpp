@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Gemm: matrix products by themselves, in the sizes that the networks have and in squares.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "crossover/product.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+#include "rows/families.h"
+#include "rows/operation_rows.h"
+#include "rows/require_memory.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+/// More sets than this, and making them takes longer than measuring.
+constexpr std::int64_t most_sets = 4096;
+
+struct GemmPlan {
+  ProductSize size;
+  std::string label;  ///< what has products of that size
+  bool cold = false;
+};
+
+ProductSize square(std::int64_t n, const std::string& transposes) {
+  return {.m = n,
+          .n = n,
+          .k = n,
+          .transpose_a = transposes[0] == 't',
+          .transpose_b = transposes[1] == 't'};
+}
+
+std::string transposes(const ProductSize& size) {
+  return std::string(size.transpose_a ? "t" : "n") + (size.transpose_b ? "t" : "n");
+}
+
+Cost cost_of(const ProductSize& size) { return cost(product_workload(size, 1, 1)); }
+
+// ---- the sizes ----------------------------------------------------------------------------------
+
+/// In the order of first use, each with all its uses.
+class Products {
+ public:
+  void add(const ProductSize& size, const std::string& pass, const std::string& model) {
+    const auto [at, is_new] = uses_.try_emplace(size);
+    if (is_new) {
+      sizes_.push_back(size);
+    }
+    std::string& models = at->second[pass];
+    const std::string last = models.substr(models.rfind(' ') + 1);  // npos + 1 is 0
+    if (last != model) {
+      models += (models.empty() ? "" : " ") + model;
+    }
+  }
+
+  [[nodiscard]] std::vector<GemmPlan> plans() const {
+    std::vector<GemmPlan> plans;
+    for (const ProductSize& size : sizes_) {
+      std::string label;
+      for (const auto& [pass, models] : uses_.at(size)) {
+        label += (label.empty() ? "" : "; ") + pass + ": " + models;
+      }
+      plans.push_back({.size = size, .label = label});
+    }
+    return plans;
+  }
+
+ private:
+  std::vector<ProductSize> sizes_;
+  std::map<ProductSize, std::map<std::string, std::string>> uses_;  ///< models by pass
+};
+
+/// What one step of the network multiplies.
+void add_products(const Task& task, std::int64_t batch, Products& to) {
+  const Workload step =
+      training_epoch(task.model, {.rows = batch, .batch = batch, .optimizer = task.optimizer});
+  for (const Op& op : step.steps.front().ops) {
+    for (const OpProduct& product : products_of(step, op)) {
+      to.add(product.size, product.pass, task.model.name);
+    }
+  }
+}
+
+std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
+  Products products;
+  for (const Task& task : arguments.tasks) {
+    for (const std::int64_t batch : batches_of(arguments, task.batch)) {
+      add_products(task, std::min(batch, task.rows), products);
+    }
+  }
+  return products.plans();
+}
+
+/// Sizes that fit vectors and tiles, and beside them such that do not.
+std::vector<std::int64_t> square_sizes(const std::string& sweep) {
+  if (sweep == "quick") {
+    return {32, 33, 127, 128, 512};
+  }
+  std::vector<std::int64_t> sizes{32, 33, 64, 65, 127, 128, 256, 512, 1000, 1023, 1024, 2048};
+  if (sweep == "full") {
+    sizes.insert(sizes.end(), {4096, 8192});
+  }
+  return sizes;
+}
+
+std::vector<GemmPlan> squares(const std::string& sweep) {
+  std::vector<GemmPlan> plans;
+  const std::set<std::int64_t> with_all_transposes =
+      sweep == "quick" ? std::set<std::int64_t>{512} : std::set<std::int64_t>{64, 65, 1023, 1024};
+  for (const std::int64_t n : square_sizes(sweep)) {
+    for (const char* transposed : {"nn", "nt", "tn"}) {
+      if (transposed == std::string("nn") || sweep == "full" || with_all_transposes.contains(n)) {
+        plans.push_back({.size = square(n, transposed), .label = "square"});
+      }
+    }
+  }
+  return plans;
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+std::int64_t set_bytes(const ProductSize& size) {
+  const Workload one = product_workload(size, 1, 1);
+  return footprint_bytes(one, one.steps.front());
+}
+
+Configuration configuration(const GemmPlan& plan, Precision precision, const Target& target) {
+  return joined({{"family", "Gemm"},
+                 {"m", std::to_string(plan.size.m)},
+                 {"n", std::to_string(plan.size.n)},
+                 {"k", std::to_string(plan.size.k)},
+                 {"transpose", transposes(plan.size)},
+                 {"precision", to_string(precision)},
+                 {"cache", plan.cold ? "cold" : "warm"}},
+                target.configuration);
+}
+
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPlan& plan,
+                                        const Target& target, Result& result) {
+  const ProductSize& size = plan.size;
+  if (plan.cold && target.device->cache_bytes == 0) {
+    throw Unsupported("the device's cache size is unknown, so no operands can be kept out of it");
+  }
+  const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), target.device->cache_bytes) : 1;
+  const Cost one = cost_of(size);
+  Workload workload = product_workload(size, sets, plan.cold ? sets : repeats(one));
+  const auto program = static_cast<double>(target.host_bytes(workload));
+  // As doubles, and once more on the way.
+  const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
+  require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),
+                 "for the operands and their verification");
+
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
+  for (const Step& step : row->workload().steps) {
+    const auto& product = std::get<Gemm>(step.ops.front());
+    for (const Id id : {product.a, product.b}) {
+      upload(row->program(), row->workload(), id,
+             operand_values(elements(row->workload()[id].shape), id));
+    }
+  }
+  row->run();
+
+  const Instant verifying = std::chrono::steady_clock::now();
+  constexpr double multiplications = 1e7;  // of all sets
+  RowVerification& verified = result.verification;
+  verified = {.reference = "float64 product", .unit = "entries"};
+  for (const Step& step : row->workload().steps) {
+    const auto& product = std::get<Gemm>(step.ops.front());
+    const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
+    const ProductVerification of_set =
+        verify_product(size, values(product.a), values(product.b), values(product.c),
+                       rounding_of(target.options.precision, row->program().arithmetic()),
+                       multiplications / static_cast<double>(sets));
+    verified.compared += of_set.entries;
+    verified.of += of_set.entries_of;
+    verified.tolerance = of_set.tolerance;
+    verified.error = std::max(verified.error, of_set.error);
+  }
+  result.verification_seconds += seconds_since(verifying);
+  result.label = plan.label;
+  row->count(one, target, result);
+  result.counters["operand_sets"] = static_cast<double>(sets);
+  if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
+    const std::int64_t beyond_cache = sets * set_bytes(size) - target.device->cache_bytes;
+    result.minimum_work->memory_bytes = static_cast<double>(beyond_cache);
+  }
+  return row;
+}
+
+/// Small products are cold only with more sets than can be made; the operands of large ones are
+/// read so often that it makes no difference.
+bool is_wanted_cold(const GemmPlan& plan, const Device& device, const std::string& sweep) {
+  constexpr std::int64_t largest = 1024;
+  const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
+  const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
+  const auto extent = static_cast<std::uint64_t>(plan.size.n);
+  ProductSize usual = square(plan.size.n, "nn");
+  usual.type = plan.size.type;
+  const bool is_usual = plan.size == usual && std::has_single_bit(extent);
+  return !small && !large && (sweep == "full" || is_usual);
+}
+
+void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precision,
+             const Target& target, const Cost& one, Rows& rows) {
+  Row row{.configuration = configuration(plan, precision, target),
+          .device = target.device,
+          .warnings = target.warnings,
+          .derive = derive_operation};
+  const std::int64_t products =
+      plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
+  const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
+  set_effort(row, arguments,
+             {.flops = static_cast<double>(products) * one.flops,
+              .launches = static_cast<double>(products),
+              .bytes_prepared = 4 * operands},  // made, as doubles, there and back
+             target.options.threads);
+  row.make = [arguments, plan, target](Result& result) {
+    return make(arguments, plan, target, result);
+  };
+  rows.add(std::move(row));
+}
+
+}  // namespace
+
+void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {
+  std::vector<GemmPlan> plans = products_of_networks(arguments);
+  const std::vector<GemmPlan> all_squares = squares(arguments.sweep.name);
+  plans.insert(plans.end(), all_squares.begin(), all_squares.end());
+  for (GemmPlan plan : plans) {
+    for (const Precision precision : arguments.precisions) {
+      plan.size.type = storage_of(precision);
+      const Cost one = cost_of(plan.size);
+      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
+        plan.cold = false;
+        add_row(arguments, plan, precision, target, one, rows);
+        plan.cold = true;
+        if (is_wanted_cold(plan, *target.device, arguments.sweep.name)) {
+          add_row(arguments, plan, precision, target, one, rows);
+        }
+      }
+    }
+  }
+} catch (const std::overflow_error& error) {
+  throw UsageError("Gemm: " + std::string(error.what()));
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/gpu_state.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace crossover::bench {
+
+nlohmann::ordered_json gpu_json(const Backend& gpu) {
+  const Description description = gpu.describe();
+  const GpuState now = gpu.state();
+  nlohmann::ordered_json json = {{"name", description.libraries.at("gpu")}};
+  const auto put = [&json](const char* key, const auto& value) {
+    if (value) {
+      json[key] = *value;
+    }
+  };
+  const auto put_number = [&json](const char* key, auto value) {
+    if (value > 0) {
+      json[key] = value;
+    }
+  };
+  put_number("multiprocessors", description.multiprocessors);
+  put_number("memory_bytes", description.gpu.memory_bytes.value_or(description.memory_bytes));
+  put_number("cache_bytes", description.cache_bytes);
+  put_number("start_seconds", description.start_seconds);
+  put("driver", description.gpu.driver);
+  put("sm_clock_max_mhz", description.gpu.sm_clock_max_mhz);
+  put("memory_clock_max_mhz", description.gpu.memory_clock_max_mhz);
+  put("sm_clock_mhz", now.sm_clock_mhz);
+  put("memory_clock_mhz", now.memory_clock_mhz);
+  put("power_limit_watts", description.gpu.power_limit_watts);
+  put("persistence_mode", description.gpu.persistence_mode);
+  put("ecc", description.gpu.ecc);
+  return json;
+}
+
+void GpuWatch::before(const Backend& backend) {
+  if (!highest_possible_mhz_) {
+    highest_possible_mhz_ = backend.describe().gpu.sm_clock_max_mhz;
+  }
+  before_ = backend.state();
+  note(before_);
+}
+
+void GpuWatch::after(const Backend& backend) {
+  after_ = backend.state();
+  note(after_);
+}
+
+void GpuWatch::note(const GpuState& state) {
+  if (state.sm_clock_mhz) {
+    lowest_mhz_ = std::min(lowest_mhz_.value_or(*state.sm_clock_mhz), *state.sm_clock_mhz);
+    highest_mhz_ = std::max(highest_mhz_.value_or(*state.sm_clock_mhz), *state.sm_clock_mhz);
+  }
+  throttle_reasons_.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
+}
+
+void GpuWatch::count(benchmark::UserCounters& counters) const {
+  if (before_.sm_clock_mhz && after_.sm_clock_mhz) {
+    counters["sm_clock_mhz_before"] = *before_.sm_clock_mhz;
+    counters["sm_clock_mhz_after"] = *after_.sm_clock_mhz;
+  }
+}
+
+std::vector<std::string> GpuWatch::doubts() const {
+  std::vector<std::string> doubts;
+  constexpr double nearly_all = 0.9;
+  if (lowest_mhz_ && highest_possible_mhz_ && *lowest_mhz_ < nearly_all * *highest_possible_mhz_) {
+    doubts.push_back("the GPU's SM clock was " + std::to_string(*lowest_mhz_) + " to " +
+                     std::to_string(*highest_mhz_) + " MHz around the timed loops, of at most " +
+                     std::to_string(*highest_possible_mhz_) + " MHz");
+  }
+  if (!throttle_reasons_.empty()) {
+    std::string all;
+    for (const std::string& reason : throttle_reasons_) {
+      all += (all.empty() ? "" : ", ") + reason;
+    }
+    doubts.push_back("the GPU's clocks were held back: " + all);
+  }
+  return doubts;
+}
+
+}  // namespace crossover::bench

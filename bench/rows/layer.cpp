@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Layer: a linear layer with bias and activation, forward and backward, as one operation and
+// as separate ones.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "crossover/elementwise.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
+#include "crossover/verify.h"
+#include "rows/families.h"
+#include "rows/operation_rows.h"
+#include "rows/require_memory.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+struct LayerPlan {
+  std::int64_t width = 0, batch = 0;
+  Activation activation = Activation::relu;
+  bool backward = false;
+  bool fused = false;
+  Precision precision = Precision::f32;
+};
+
+std::string name_of(Activation activation) {
+  return activation == Activation::relu ? "relu" : "sigmoid";
+}
+
+/// x and dy as they come from the neighbouring layers: x is what an activation made, and backward
+/// that activation's derivative is taken, as training does. Stored as there: gradients of weights
+/// and bias in f32, all else as the precision says.
+Workload layer(const LayerPlan& plan, std::int64_t times) {
+  Workload workload;
+  const auto tensor = [&](const char* name, const Shape& shape, Role role) {
+    const Type type = role == Role::gradient ? Type::f32 : storage_of(plan.precision);
+    workload.tensors.push_back({.name = name, .shape = shape, .type = type, .role = role});
+    return static_cast<Id>(workload.tensors.size()) - 1;
+  };
+  const Shape values{plan.batch, plan.width};
+  const Shape weights{plan.width, plan.width};
+  const Id x = tensor("x", values, Role::data);
+  const Id w = tensor("w", weights, Role::parameter);
+  Step step;
+  if (plan.backward) {
+    const Id dy = tensor("dy", values, Role::data);
+    const Id dx = tensor("dx", values, Role::activation);
+    const Id dx_before = tensor("dx before the activation", values, Role::activation);
+    step.ops = {LinearGrad{.x = x,
+                           .w = w,
+                           .dy = dy,
+                           .dx = dx,
+                           .dw = tensor("dw", weights, Role::gradient),
+                           .dbias = tensor("dbias", {plan.width}, Role::gradient)},
+                ActivateGrad{.y = x, .dy = dx, .dx = dx_before, .activation = plan.activation}};
+  } else {
+    const Id bias = tensor("bias", {plan.width}, Role::parameter);
+    const Id z = tensor("z", values, Role::activation);
+    const Id y = tensor("y", values, Role::activation);
+    step.ops = {Linear{.x = x, .w = w, .bias = bias, .y = z},
+                Activate{.x = z, .y = y, .activation = plan.activation}};
+  }
+  workload.steps = {std::move(step)};
+  workload.order.resize(static_cast<std::size_t>(times));
+  return plan.fused ? fuse(std::move(workload)) : workload;
+}
+
+Configuration configuration(const LayerPlan& plan, const Target& target) {
+  return joined({{"family", "Layer"},
+                 {"width", std::to_string(plan.width)},
+                 {"batch", std::to_string(plan.batch)},
+                 {"activation", name_of(plan.activation)},
+                 {"pass", plan.backward ? "backward" : "forward"},
+                 {"form", plan.fused ? "fused" : "separate"},
+                 {"precision", to_string(plan.precision)}},
+                target.configuration);
+}
+
+/// Puts the same numbers into both, as they are stored.
+void set_operands(const LayerPlan& plan, PreparedOperation& row, Reference& reference) {
+  const Workload& workload = row.workload();
+  for (const Role role : {Role::data, Role::parameter}) {
+    for (const Id id : tensors_of(workload, role)) {
+      std::vector<double> values = operand_values(elements(workload[id].shape), id);
+      if (workload[id].name == "x") {
+        std::transform(values.begin(), values.end(), values.begin(),
+                       [&](double v) { return activate(plan.activation, v); });
+      }
+      upload(row.program(), workload, id, values);
+      values = download(row.program(), workload, id);
+      std::copy(values.begin(), values.end(), reference[id].begin());
+    }
+  }
+}
+
+std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const LayerPlan& plan,
+                                        const Target& target, Result& result) {
+  const Cost one = cost(layer(plan, 1));
+  Workload workload = layer(plan, repeats(one));
+  const auto program = static_cast<double>(target.host_bytes(workload));
+  const auto largest =
+      static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
+  constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
+  require_memory(arguments,
+                 program + static_cast<double>(reference_bytes(workload)) + on_the_way * largest,
+                 "for the layer and its verification");
+
+  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
+  const Instant verifying = std::chrono::steady_clock::now();
+  Reference reference(row->workload());
+  set_operands(plan, *row, reference);
+  row->run();
+  reference.run(0, 1);
+  const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
+  result.verification = {.reference = "float64 interpreter",
+                         .unit = "entries",
+                         .compared = verified.entries,
+                         .of = verified.entries,
+                         .tolerance = verified.tolerance,
+                         .error = verified.error};
+  result.verification_seconds += seconds_since(verifying);
+  row->count(one, target, result);
+  result.counters["batch"] = static_cast<double>(plan.batch);
+  result.counters["width"] = static_cast<double>(plan.width);
+  return row;
+}
+
+std::vector<std::int64_t> widths(const std::string& sweep) {
+  if (sweep == "quick") {
+    return {16, 256, 1024};
+  }
+  std::vector<std::int64_t> all;
+  constexpr std::int64_t narrowest = 16;
+  constexpr std::int64_t widest = 4096;
+  const int factor = sweep == "full" ? 2 : 4;
+  for (std::int64_t width = narrowest; width <= widest; width *= factor) {
+    all.push_back(width);
+  }
+  return all;
+}
+
+/// Sigmoid differs from ReLU by its own time only, which two widths show.
+bool is_wanted(const LayerPlan& plan, const std::string& sweep) {
+  constexpr std::int64_t narrow = 64;
+  constexpr std::int64_t wide = 1024;
+  return plan.activation == Activation::relu || sweep == "full" ||
+         (sweep == "default" && (plan.width == narrow || plan.width == wide));
+}
+
+std::vector<LayerPlan> plans_of(const Arguments& arguments) {
+  constexpr std::int64_t usual_batch = 100;
+  std::vector<LayerPlan> plans;
+  for (const std::int64_t width : widths(arguments.sweep.name)) {
+    for (const std::int64_t batch : batches_of(arguments, usual_batch)) {
+      for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
+        for (const bool backward : {false, true}) {
+          for (const bool fused : {true, false}) {
+            const LayerPlan plan{.width = width,
+                                 .batch = batch,
+                                 .activation = activation,
+                                 .backward = backward,
+                                 .fused = fused};
+            if (is_wanted(plan, arguments.sweep.name)) {
+              plans.push_back(plan);
+            }
+          }
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+}  // namespace
+
+void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
+  for (LayerPlan plan : plans_of(arguments)) {
+    for (const Precision precision : arguments.precisions) {
+      plan.precision = precision;
+      const Cost one = cost(layer(plan, 1));
+      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
+        Row row{.configuration = configuration(plan, target),
+                .device = target.device,
+                .warnings = target.warnings,
+                .derive = derive_operation};
+        const auto times = static_cast<double>(repeats(one));
+        constexpr double launches = 4;  // at most, of one pass
+        set_effort(row, arguments,
+                   {.flops = times * one.flops,
+                    .launches = times * launches,
+                    .bytes_prepared = 4 * one.bytes,
+                    .flops_of_reference = one.flops},
+                   target.options.threads);
+        row.make = [arguments, plan, target](Result& result) {
+          return make(arguments, plan, target, result);
+        };
+        rows.add(std::move(row));
+      }
+    }
+  }
+} catch (const std::overflow_error& error) {
+  throw UsageError("Layer: " + std::string(error.what()));
+}
+
+}  // namespace crossover::bench

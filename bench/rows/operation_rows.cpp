@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/operation_rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "crossover/cpu_threads.h"
+#include "crossover/random.h"
+#include "rows/minimum_work.h"
+
+namespace crossover::bench {
+namespace {
+
+/// How long and how often a row of one operation is measured, by sweep.
+struct Effort {
+  int repetitions;
+  double min_time_seconds;
+};
+
+Effort effort(const std::string& sweep) {
+  if (sweep == "quick") {
+    return {.repetitions = 3, .min_time_seconds = 0.01};
+  }
+  if (sweep == "full") {
+    return {.repetitions = 5, .min_time_seconds = 0.2};
+  }
+  if (sweep == "gpu") {
+    return {.repetitions = 3, .min_time_seconds = 0.02};
+  }
+  return {.repetitions = 5, .min_time_seconds = 0.05};
+}
+
+}  // namespace
+
+std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
+                                      Precision precision, const Cost& operation) {
+  std::vector<int> threads = arguments.threads;
+  if (threads.empty()) {
+    threads = {1};
+    if (usable_cores() > 1 && operation.flops >= flops_worth_threads) {
+      threads.push_back(usable_cores());
+    }
+  }
+  if (arguments.sweep.by_worth && operation.flops < flops_worth_threads) {
+    threads.resize(1);
+  }
+  return targets_of(devices, {{"precision", to_string(precision)}}, threads,
+                    arguments.cpu_modes.of_operations, arguments.gpu_modes.of_operations);
+}
+
+std::int64_t repeats(const Cost& operation) {
+  constexpr double flops_of_an_iteration = 1e9;
+  constexpr double most = 100;
+  return static_cast<std::int64_t>(std::clamp(flops_of_an_iteration / operation.flops, 1.0, most));
+}
+
+void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, int threads) {
+  constexpr double long_flops = 2e10;  // of a thread: a row of the largest sizes would take minutes
+  constexpr int few = 3;
+  Effort chosen = effort(arguments.sweep.name);
+  if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
+    chosen.repetitions = std::min(chosen.repetitions, few);
+  }
+  if (is_given(arguments, "--benchmark_repetitions")) {
+    chosen.repetitions = arguments.sweep.repetitions;
+  } else {
+    row.repetitions = chosen.repetitions;
+  }
+  if (is_given(arguments, "--benchmark_min_time")) {
+    chosen.min_time_seconds = arguments.sweep.min_time_seconds;
+  } else {
+    row.min_time_seconds = chosen.min_time_seconds;
+  }
+  row.expected =
+      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
+}
+
+std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
+  constexpr std::uint64_t apart = 0x9E3779B1;  // more than any operand has elements
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 2 * uniform(Stream::inputs, i + apart * static_cast<std::uint64_t>(salt)) - 1;
+  }
+  return values;
+}
+
+PreparedOperation::PreparedOperation(Workload workload, const Target& target)
+    : workload_(std::move(workload)),
+      program_(target.device->backend->compile(workload_, target.options)) {}
+
+void PreparedOperation::count(const Cost& operation, const Target& target, Result& result) const {
+  const auto times = static_cast<double>(workload_.order.size());
+  Cost iteration;
+  iteration.flops = times * operation.flops;
+  result.minimum_work =
+      minimum_work_of(workload_, iteration, *program_, target.options, *target.device);
+  result.counters = target.counters;
+  result.counters["flops"] = operation.flops;
+  result.counters["bytes"] = operation.bytes;
+  result.counters["launches"] = static_cast<double>(program_->launches()) / times;
+  result.counters["count"] = times;
+  result.verification.take(program_->arithmetic(), target.options.precision);
+  result.counters["verified_entries"] = static_cast<double>(result.verification.compared);
+}
+
+void derive_operation(benchmark::UserCounters& counters, double seconds) {
+  const double of_one = seconds / counters["count"].value;
+  counters["seconds"] = of_one;
+  counters["flops_per_second"] = counters["flops"].value / of_one;
+  counters["bytes_per_second"] = counters["bytes"].value / of_one;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that time a probe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "command_line/arguments.h"
+#include "crossover/probe.h"
+#include "rows/row.h"
+
+namespace crossover::bench {
+
+/// Counters: docs/method/copies.md and docs/method/ceilings.md.
+Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
+              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work = std::nullopt);
+
+/// Whether a probe takes at most a quarter of the host's memory: a larger one is not planned.
+bool is_modest(const ProbeSpec& spec);
+
+}  // namespace crossover::bench

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that the host's memory does not hold are skipped before they take it.
+#pragma once
+
+#include <string>
+
+#include "command_line/arguments.h"
+
+namespace crossover::bench {
+
+/// Throws OutOfMemory where `bytes` are more than the command line or the machine leaves this
+/// process. `purpose`: "to train and verify disc-2".
+void require_memory(const Arguments& arguments, double bytes, const std::string& purpose);
+
+}  // namespace crossover::bench

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of the results: what a family of benchmarks plans, how it is made ready, and what it gave.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line/axes.h"
+#include "rows/device.h"
+#include "rows/expected_seconds.h"
+#include "rows/gpu_state.h"
+#include "rows/minimum_work.h"
+
+namespace crossover::bench {
+
+/// {{"family", "Epoch"}, {"model", "disc-2"}} -> "Epoch/model:disc-2".
+std::string row_name(const Configuration& configuration);
+
+enum class Outcome { measured, failed, skipped };
+std::string to_string(Outcome outcome);
+
+/// How the reason begins of rows that were skipped because their GPU was lost before.
+inline constexpr const char* after_failed_gpu = "the GPU failed in an earlier row: ";
+
+/// How a row's results were compared with a reference, before it was timed.
+struct RowVerification {
+  std::string reference;  ///< "float64 interpreter"; empty: the row's own check() is all there is
+  std::string unit;       ///< what was compared: "steps" or "entries"; empty: every byte
+  std::int64_t compared = 0, of = 0;  ///< so many, of so many
+  std::optional<std::int64_t> batch;  ///< of the steps compared; none: the row's
+  double tolerance = 0;
+  double error = 0;  ///< the largest, relative
+  std::optional<double> parameter_tolerance, parameter_error;
+  std::optional<double> operation_tolerance, operation_error;
+  std::int64_t undetermined = 0;            ///< updates that could not be verified
+  std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
+  bool relu_passes_zero = false;
+
+  /// What the verification of a program in that precision took into account.
+  void take(const Arithmetic& arithmetic, Precision precision) {
+    if (precision == Precision::tf32) {
+      tf32_factors = arithmetic.tf32;
+    }
+    relu_passes_zero = arithmetic.relu_passes_zero;
+  }
+};
+
+/// What the making of a row found out, and how it ended. Google Benchmark has the times.
+struct Result {
+  Outcome outcome = Outcome::measured;
+  std::string reason;    ///< why it is not measured
+  std::string label;     ///< what the name does not say
+  std::string workload;  ///< fingerprint of what is trained; empty: not told
+  std::map<std::string, double> counters;
+  Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
+  std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
+  RowVerification verification;
+  std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
+  bool out_of_memory = false;                            ///< why it was skipped
+  double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
+};
+
+/// What is timed, compiled and verified: whatever it needs is allocated and decided.
+class PreparedBenchmark {
+ public:
+  PreparedBenchmark() = default;
+  PreparedBenchmark(const PreparedBenchmark&) = delete;
+  PreparedBenchmark& operator=(const PreparedBenchmark&) = delete;
+  virtual ~PreparedBenchmark() = default;
+
+  /// Before each repetition; not timed.
+  virtual void start() {}
+  /// One iteration: returns when it is done.
+  virtual void run() = 0;
+  /// After each repetition, not timed: throws std::runtime_error where the results are wrong.
+  virtual void check() {}
+};
+
+struct Row {
+  Configuration configuration;
+  Device* device = nullptr;
+  int repetitions = 0;                ///< 0: as many as the sweep's
+  double min_time_seconds = 0;        ///< of one repetition; 0: the sweep's
+  ExpectedSeconds expected;           ///< a guess, for the time left and for a plan
+  std::string reference;              ///< what rows share that is computed once; empty: nothing
+  double reference_seconds = 0;       ///< a guess at the time of that
+  bool is_quiet = false;              ///< who measures it tells of it, but for a failure
+  std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
+  /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
+  /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
+  /// wrong.
+  std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
+  /// Adds the counters that follow from the wall-clock seconds of one iteration.
+  void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
+
+  GpuWatch gpu;                                 ///< around its repetitions
+  std::unique_ptr<PreparedBenchmark> prepared;  ///< from its first repetition to its last
+  Result result;
+};
+
+/// All rows by name, in the order of registration.
+class Rows {
+ public:
+  /// Its configuration is brought into the order of the axes: std::logic_error where a key or a
+  /// value is none of theirs. Of rows of the same name the first one stays.
+  void add(Row row);
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
+  /// Frees what a finished row holds.
+  void release(const std::string& name) { rows_.at(name).prepared.reset(); }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, Row> rows_;
+};
+
+}  // namespace crossover::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/target.h"
+
+namespace crossover::bench {
+namespace {
+
+std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
+                                      const std::vector<int>& threads) {
+  std::vector<Configuration> all;
+  for (const int count : threads) {
+    for (const Configuration& mode : modes) {
+      all.push_back(joined(mode, {{"cpu_threads", std::to_string(count)}}));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::int64_t Target::host_bytes(const Workload& workload) const {
+  return device->is_host ? device->backend->plan(workload, options)->bytes() : 0;
+}
+
+std::vector<Target> targets_of(Devices& devices, const Configuration& common,
+                               const std::vector<int>& threads,
+                               const std::vector<Configuration>& cpu_modes,
+                               const std::vector<Configuration>& gpu_modes) {
+  std::vector<Target> all;
+  for (Device& device : devices.all) {
+    for (const Configuration& mode : device.is_host ? on_threads(cpu_modes, threads) : gpu_modes) {
+      Target target{.device = &device,
+                    .options = options_of(joined(common, mode)),
+                    .configuration = joined({{"device", device.name()}}, mode)};
+      if (device.is_host) {
+        target.warnings = doubts_about_threads(target.options.threads);
+        target.counters["cpu_threads"] = target.options.threads;
+      }
+      all.push_back(std::move(target));
+    }
+  }
+  return all;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device and a way to use it: one side of a comparison.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "command_line/axes.h"
+#include "crossover/step.h"
+#include "rows/device.h"
+
+namespace crossover::bench {
+
+struct Target {
+  Device* device = nullptr;
+  CompileOptions options;
+  Configuration configuration;             ///< the device's part: device, execution, ...
+  std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
+  std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
+
+  /// Of what the compiled Workload takes, that which is the host's memory: a GPU tells of its own.
+  [[nodiscard]] std::int64_t host_bytes(const Workload& workload) const;
+};
+
+/// One for each mode of a device, on the CPU with each number of threads. `common`: what all of
+/// them are compiled with (precision, loss).
+std::vector<Target> targets_of(Devices& devices, const Configuration& common,
+                               const std::vector<int>& threads,
+                               const std::vector<Configuration>& cpu_modes,
+                               const std::vector<Configuration>& gpu_modes);
+
+}  // namespace crossover::bench

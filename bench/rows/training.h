@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What families of rows that train networks share: the data, the references, and a network compiled
+// and verified on a target.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "crossover/backend.h"
+#include "crossover/dataset.h"
+#include "crossover/training.h"
+#include "crossover/verify.h"
+#include "rows/row.h"
+#include "rows/target.h"
+
+namespace crossover::bench {
+
+/// What one iteration of a row trains.
+enum class Iteration {
+  epoch,  ///< every batch of the data set once
+  step,   ///< one batch; the data set has no other
+};
+
+/// A network as it is trained, on whatever device.
+struct TrainingPlan {
+  Task task;
+  TrainingOptions options;
+  double flops = 0;  ///< of an iteration, nearly
+};
+
+/// A network compiled for a target and verified there.
+struct TrainingProgram {
+  Workload workload;  ///< of an iteration, as it was compiled
+  std::unique_ptr<Program> program;
+  std::int64_t bytes = 0;  ///< of the device's memory
+  double first_loss = 0;   ///< mean of the steps of the first iteration
+
+  [[nodiscard]] std::int64_t steps() const { return std::ssize(workload.order); }
+  /// Throws std::runtime_error where a loss or a parameter is not finite.
+  void require_finite() const;
+};
+
+class Training {
+ public:
+  /// Reads --data. Throws UsageError.
+  Training(Arguments arguments, Iteration iteration);
+
+  /// Each network with each batch size and precision. Throws UsageError where one is beyond
+  /// counting.
+  [[nodiscard]] std::vector<TrainingPlan> plans() const;
+
+  /// The keys of a row's configuration that the plan decides.
+  [[nodiscard]] Configuration configuration(const TrainingPlan& plan) const;
+
+  /// On the CPU each number of threads, on a GPU each of the command line's modes.
+  [[nodiscard]] std::vector<Target> targets(const TrainingPlan& plan, Devices& devices) const;
+
+  /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
+  /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
+  /// any.
+  TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
+
+  /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
+  /// repetitions and its least time, or the sweep's.
+  void expect(Row& row, const TrainingPlan& plan, const Target& target) const;
+
+ private:
+  struct Data {
+    Dataset rows;
+    std::uint64_t fingerprint = 0;
+  };
+  /// An iteration as it is computed, however a backend optimizes it, and what it trains on.
+  struct Subject {
+    const TrainingPlan& plan;
+    Workload workload;
+    Data data;
+    std::uint64_t fingerprint = 0;  ///< of both
+  };
+
+  void read_data();
+  [[nodiscard]] std::vector<int> threads() const;
+  /// Of the command line those that the network can have.
+  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan) const;
+  [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan) const;
+  /// The first `rows` of its data.
+  [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;
+  void require_memory_for(const TrainingPlan& plan, const Target& target) const;
+  const Trajectory& trajectory_of(const Subject& subject);
+  double first_loss_of(const Subject& subject);
+  Verification verified(Program& program, const Workload& workload, const Subject& subject);
+  static OperationVerification operations_verified(const Subject& subject, const Target& target);
+  RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target);
+
+  Arguments arguments_;
+  Iteration iteration_;
+  std::map<std::string, Data> data_;                  ///< of --data, by model
+  std::map<std::uint64_t, Trajectory> trajectories_;  ///< by fingerprint
+  std::map<std::uint64_t, double> first_losses_;      ///< by fingerprint
+};
+
+}  // namespace crossover::bench

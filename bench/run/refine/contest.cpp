@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/refine/contest.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "crossover/disc.h"
+#include "file/aggregates.h"
+#include "run/refine/refine_limits.h"
+
+namespace crossover::bench {
+namespace {
+
+struct Times {
+  std::vector<double> seconds;  ///< of the repetitions
+  Configuration chosen;         ///< what execution:auto came to
+};
+
+/// By the size's place in disc_sizes().
+using Curve = std::map<std::size_t, Times>;
+
+struct MeasuredWay {
+  Configuration configuration;
+  Curve curve;
+};
+
+/// All ways in which the same was computed.
+struct Work {
+  Configuration configuration;
+  std::vector<MeasuredWay> ways;
+};
+
+std::optional<std::size_t> place_of(const std::string& model) {
+  const auto& sizes = disc_sizes();
+  const auto at = std::find_if(sizes.begin(), sizes.end(),
+                               [&](const DiscSize& size) { return size.name == model; });
+  return at == sizes.end() ? std::nullopt : std::optional<std::size_t>(at - sizes.begin());
+}
+
+/// The element with that configuration, made where there is none.
+template <class Item>
+Item& found_or_made(std::vector<Item>& items, const Configuration& configuration) {
+  const auto at = std::find_if(items.begin(), items.end(), [&](const Item& item) {
+    return item.configuration == configuration;
+  });
+  if (at != items.end()) {
+    return *at;
+  }
+  items.push_back({.configuration = configuration});
+  return items.back();
+}
+
+std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
+  std::vector<Work> all;
+  for (const std::string& name : rows.names()) {
+    const Row& row = rows[name];
+    if (row.result.outcome != Outcome::measured ||
+        value_or_unsaid(row.configuration, "family") != "Epoch") {
+      continue;
+    }
+    const std::optional<std::size_t> place = place_of(value_or_unsaid(row.configuration, "model"));
+    const std::vector<double> taken = place ? seconds(name) : std::vector<double>();
+    if (taken.empty()) {
+      continue;
+    }
+    Configuration work;
+    Configuration way;
+    for (const auto& pair : row.configuration) {
+      if (pair.first != "model") {
+        (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
+      }
+    }
+    found_or_made(found_or_made(all, work).ways, way).curve[*place] = {taken, row.result.chosen};
+  }
+  return all;
+}
+
+std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
+  std::vector<Rung> rungs;
+  for (const auto& [place, times] : first) {
+    if (const auto at = second.find(place); at != second.end()) {
+      const bool is_same = chose_the_same(times.chosen, at->second.chosen);
+      rungs.push_back(
+          {.place = place,
+           .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds)});
+    }
+  }
+  return rungs;
+}
+
+std::vector<const MeasuredWay*> ways_on(const Work& work, bool cpu) {
+  std::vector<const MeasuredWay*> ways;
+  for (const MeasuredWay& way : work.ways) {
+    if ((value_or_unsaid(way.configuration, "device") == "cpu") == cpu) {
+      ways.push_back(&way);
+    }
+  }
+  return ways;
+}
+
+Contest between(Refine kind, const Work& work, const MeasuredWay& first,
+                const MeasuredWay& second) {
+  return {.kind = kind,
+          .work = work.configuration,
+          .first = first.configuration,
+          .second = second.configuration,
+          .ladder = rungs_of(first.curve, second.curve)};
+}
+
+std::optional<Contest> of_threads(const Work& work, int cores) {
+  const auto threads = [](const MeasuredWay* way) {
+    return std::stoi(value_or_unsaid(way->configuration, "cpu_threads"));
+  };
+  std::optional<Contest> found;
+  for (const std::string& execution : find_axis("execution").values) {
+    std::vector<const MeasuredWay*> ways = ways_on(work, true);
+    std::erase_if(ways, [&](const MeasuredWay* way) {
+      return threads(way) > cores || value_or_unsaid(way->configuration, "execution") != execution;
+    });
+    std::stable_sort(ways.begin(), ways.end(), [&](const MeasuredWay* one, const MeasuredWay* two) {
+      return threads(one) < threads(two);
+    });
+    if (ways.size() < 2) {
+      continue;
+    }
+    Contest own = between(Refine::threads, work, *ways.front(), *ways.back());
+    if (!found || own.ladder.size() >= found->ladder.size()) {  // auto is the last of the CPU's
+      found = std::move(own);
+    }
+  }
+  return found;
+}
+
+/// At each size the way with the smallest median.
+std::map<std::size_t, const MeasuredWay*> best(const std::vector<const MeasuredWay*>& ways) {
+  std::map<std::size_t, const MeasuredWay*> found;
+  for (const MeasuredWay* way : ways) {
+    for (const auto& [place, times] : way->curve) {
+      const MeasuredWay*& fastest = found[place];
+      if (fastest == nullptr || median(times.seconds) < median(fastest->curve.at(place).seconds)) {
+        fastest = way;
+      }
+    }
+  }
+  return found;
+}
+
+/// From which place on second wins for sure; beyond all where it does not at the last.
+std::size_t start_of_second(const std::vector<Rung>& rungs) {
+  std::size_t start = std::numeric_limits<std::size_t>::max();
+  for (auto rung = rungs.rbegin(); rung != rungs.rend() && rung->winner == Winner::second; ++rung) {
+    start = rung->place;
+  }
+  return start;
+}
+
+std::optional<Contest> of_devices(const Work& work) {
+  const std::map<std::size_t, const MeasuredWay*> cpu = best(ways_on(work, true));
+  Curve cpu_curve;
+  for (const auto& [place, way] : cpu) {
+    cpu_curve[place] = way->curve.at(place);
+  }
+  std::vector<const MeasuredWay*> gpus = ways_on(work, false);
+  const auto is_copied = [](const MeasuredWay* way) {
+    return value_or_unsaid(way->configuration, "data") != "resident";
+  };
+  if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
+    std::erase_if(gpus, is_copied);
+  }
+  const MeasuredWay* chosen = nullptr;
+  std::pair<std::size_t, double> earliest;
+  for (const MeasuredWay* gpu : gpus) {
+    const std::size_t start = start_of_second(rungs_of(cpu_curve, gpu->curve));
+    // Of those that win from the same rung on the fastest there wins earliest.
+    const auto at = gpu->curve.find(start);
+    const std::pair own{
+        start,
+        median(at != gpu->curve.end() ? at->second.seconds : gpu->curve.rbegin()->second.seconds)};
+    if (chosen == nullptr || own < earliest) {
+      chosen = gpu;
+      earliest = own;
+    }
+  }
+  if (chosen == nullptr || cpu.empty()) {
+    return std::nullopt;
+  }
+  const MeasuredWay* last_winner = cpu.begin()->second;
+  for (const Rung& rung : rungs_of(cpu_curve, chosen->curve)) {
+    if (rung.winner == Winner::first) {
+      last_winner = cpu.at(rung.place);
+    }
+  }
+  return between(Refine::device, work, *last_winner, *chosen);
+}
+
+std::optional<Contest> of_executions(const Work& work) {
+  std::optional<Contest> found;
+  for (const MeasuredWay* eager : ways_on(work, false)) {
+    Configuration graph = eager->configuration;
+    for (auto& [key, text] : graph) {
+      if (key == "execution" && text == "eager") {
+        text = "graph";
+      }
+    }
+    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
+      return way.configuration == graph && &way != eager;
+    });
+    const bool is_first = !found || value_or_unsaid(eager->configuration, "data") == "resident";
+    if (at != work.ways.end() && is_first) {
+      found = between(Refine::execution, work, *eager, *at);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string Contest::row(const Configuration& side, std::size_t place) const {
+  return row_name(in_order(joined(joined(work, {{"model", disc_sizes()[place].name}}), side)));
+}
+
+std::string Contest::words(const Configuration& side) const {
+  if (value_or_unsaid(side, "device") != "cpu") {
+    return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
+           ")";
+  }
+  const std::string threads = value_or_unsaid(side, "cpu_threads");
+  return (kind == Refine::threads ? "" : "the CPU on ") + threads +
+         (threads == "1" ? " thread" : " threads");
+}
+
+bool chose_the_same(const Configuration& one, const Configuration& other) {
+  return !one.empty() && one == other;
+}
+
+std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores) {
+  std::optional<Contest> found;
+  const std::vector<Work> all = measured_work(rows, seconds);
+  const auto look = [&](Refine wanted) {
+    for (const Work& work : all) {
+      std::optional<Contest> own = wanted == Refine::threads  ? of_threads(work, cores)
+                                   : wanted == Refine::device ? of_devices(work)
+                                                              : of_executions(work);
+      constexpr std::size_t fewest = 2;
+      if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
+        found = std::move(own);
+      }
+    }
+  };
+  if (kind != Refine::automatic) {
+    look(kind);
+  } else {
+    look(Refine::device);
+    if (!found) {
+      look(Refine::threads);
+    }
+  }
+  return found;
+}
+
+}  // namespace crossover::bench

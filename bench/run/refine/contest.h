@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which two sides a sweep leaves to be told apart, and what it says of them at the sizes that it
+// has measured.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line/axes.h"
+#include "rows/row.h"
+#include "run/refine/search.h"
+
+namespace crossover::bench {
+
+/// Two ways to train the disc networks.
+struct Contest {
+  Refine kind = Refine::threads;
+  Configuration work;           ///< what both compute, without the network
+  Configuration first, second;  ///< how: device, execution, threads ...
+  std::vector<Rung> ladder;     ///< places in disc_sizes()
+
+  /// The name of a row: of the side, at that place.
+  [[nodiscard]] std::string row(const Configuration& side, std::size_t place) const;
+  /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)".
+  [[nodiscard]] std::string words(const Configuration& side) const;
+};
+
+/// Whether two rows of execution:auto came to the same way to run, so that neither can win: what
+/// they chose.
+bool chose_the_same(const Configuration& one, const Configuration& other);
+
+/// The seconds of a row's repetitions, as far as it has been measured.
+using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
+
+/// Of the epochs of disc networks in `rows` those to compare: of several batch sizes, precisions
+/// and so on the one with the most sizes that both sides have, which are two at least. None where
+/// there is none.
+///   threads    the fewest CPU threads against the most that are not more than `cores`, of one
+///              execution: of auto where that has as many sizes as the others
+///   device     the CPU against the GPU's way that wins earliest, of those whose data lies on the
+///              GPU where there are any; on the thread count that is fastest where it wins last
+///   execution  a GPU's eager execution against one graph per step, in the same placement
+///   automatic  device; without a GPU threads
+std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores);
+
+}  // namespace crossover::bench

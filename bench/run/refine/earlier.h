@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the file of an interrupted run says to a refinement.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "file/earlier_run.h"
+
+namespace crossover::bench {
+
+struct EarlierSizes {
+  std::map<std::string, std::vector<double>> seconds;  ///< of repetitions, by row
+  std::vector<std::string> models;                     ///< disc networks, some of them in between
+  nlohmann::ordered_json refinements = nlohmann::ordered_json::array();
+
+  /// A refinement came to its end.
+  [[nodiscard]] bool is_refined() const;
+};
+
+/// Of the epochs of disc networks. UsageError where something there is not as we write it.
+EarlierSizes earlier_sizes(const EarlierRun& run);
+
+}  // namespace crossover::bench

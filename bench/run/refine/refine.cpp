@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/refine/refine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "crossover/disc.h"
+#include "rows/families.h"
+#include "run/say.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// So many repetitions of a row are the fewest that readers take for more than a hint.
+constexpr std::int64_t pairs_of_the_same = 3;
+
+std::string to_string(Refine kind) {
+  switch (kind) {
+    case Refine::automatic:
+      return "auto";
+    case Refine::off:
+      return "off";
+    case Refine::threads:
+      return "threads";
+    case Refine::device:
+      return "device";
+    case Refine::execution:
+      return "execution";
+  }
+  return "";
+}
+
+/// 1234567 -> "1,234,567".
+std::string counted(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), 1, ',');
+  }
+  return text;
+}
+
+Json pairs_json(const Configuration& configuration) {
+  Json json = Json::object();
+  for (const auto& [key, value] : configuration) {
+    json[key] = value;
+  }
+  return json;
+}
+
+Json winner_json(Winner winner) {
+  switch (winner) {
+    case Winner::first:
+      return "first";
+    case Winner::second:
+      return "second";
+    case Winner::neither:
+      break;
+  }
+  return nullptr;
+}
+
+Json size_json(std::size_t place) {
+  const DiscSize& size = disc_sizes()[place];
+  return {{"model", size.name}, {"params", size.parameters}};
+}
+
+/// All rows of that network that the command line would have: those that stand there stay.
+void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
+                   Rows& rows) {
+  // As the command line has changed the family's networks.
+  const auto like =
+      std::find_if(arguments.tasks.begin(), arguments.tasks.end(),
+                   [](const Task& task) { return task.model.name.starts_with("disc-"); });
+  if (like == arguments.tasks.end()) {
+    return;
+  }
+  Arguments own = arguments;
+  own.tasks = {find_model(model)};
+  own.tasks.front().rows = like->rows;
+  own.tasks.front().optimizer = like->optimizer;
+  register_epochs(own, devices, rows);
+}
+
+class Refinement {
+ public:
+  Refinement(Contest contest, const Arguments& arguments, Devices& devices, Rows& rows,
+             const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record)
+      : contest_(std::move(contest)),
+        arguments_(arguments),
+        devices_(devices),
+        rows_(rows),
+        measured_(measured),
+        limits_(limits),
+        record_(record) {}
+
+  void run() {
+    const Search found = find_changes(contest_.ladder, limits_.most_sizes,
+                                      [&](std::size_t place) { return tried(place); });
+    is_complete_ = found.complete;
+    for (const Interval& interval : found.intervals) {
+      Json json = {{"below", winner_json(interval.below)}, {"low", nullptr}, {"high", nullptr}};
+      if (interval.low) {
+        json["low"] = disc_sizes()[*interval.low].parameters;
+      }
+      if (interval.high) {
+        json["high"] = disc_sizes()[*interval.high].parameters;
+      }
+      intervals_.push_back(std::move(json));
+    }
+    if (is_complete_ || !sizes_.empty()) {  // what had no time must not hide an earlier one
+      record_(json());
+    }
+    tell(found);
+  }
+
+ private:
+  [[nodiscard]] bool is_late() const { return seconds_since(start_) >= limits_.seconds; }
+
+  /// Rows of that size, on each side.
+  std::pair<std::string, std::string> rows_of(std::size_t place) {
+    register_size(disc_sizes()[place].name, arguments_, devices_, rows_);
+    std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
+    for (const std::string& name : {names.first, names.second}) {
+      rows_[name].is_quiet = true;
+      rows_[name].min_time_seconds = limits_.min_time_seconds;
+    }
+    return names;
+  }
+
+  std::optional<Winner> tried(std::size_t place) {
+    if (is_late()) {
+      return std::nullopt;
+    }
+    const std::size_t before = rows_.names().size();
+    const auto names = rows_of(place);
+    const std::string& first = names.first;
+    const std::string& second = names.second;
+    const double made = rows_[first].reference_seconds;
+    if (seconds_since(start_) + made >= limits_.seconds) {
+      return std::nullopt;
+    }
+    PairTest test(limits_.error_of_size(), limits_.most_pairs);
+    const auto is_enough = [&] {
+      return are_the_same(first, second) && test.pairs() + test.ties() >= pairs_of_the_same;
+    };
+    const auto repeated = [&](const std::string& name) -> Measurement {
+      return [&] { return is_late() || is_enough() ? std::nullopt : measured_.repeat(name); };
+    };
+    const bool is_decided = run_pairs(test, repeated(first), repeated(second));
+    Json size = size_json(place);
+    size.update({{"pairs", test.pairs()},
+                 {"won_by_first", test.won_by_first()},
+                 {"ties", test.ties()},
+                 {"winner", winner_json(test.winner())}});
+    if (are_the_same(first, second)) {
+      size["same"] = true;
+    }
+    sizes_.push_back(std::move(size));
+    pairs_ += test.pairs() + test.ties();
+    record_(json());
+    measured_.finish(first);
+    measured_.finish(second);
+    for (std::size_t i = before; i < rows_.names().size(); ++i) {
+      rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
+    }
+    tell(place, test, are_the_same(first, second));
+    // A row that failed says so itself; its size stays open.
+    return is_decided || !is_late() ? std::optional(test.winner()) : std::nullopt;
+  }
+
+  /// Known once both are made.
+  [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
+    return chose_the_same(rows_[first].result.chosen, rows_[second].result.chosen);
+  }
+
+  [[nodiscard]] Json json() const {
+    Json ladder = Json::array();
+    for (const Rung& rung : contest_.ladder) {
+      ladder.push_back(size_json(rung.place));
+      ladder.back()["winner"] = winner_json(rung.winner);
+    }
+    return {{"kind", to_string(contest_.kind)},
+            {"common", pairs_json(contest_.work)},
+            {"first", pairs_json(contest_.first)},
+            {"second", pairs_json(contest_.second)},
+            {"error", limits_.error},
+            {"most_sizes", limits_.most_sizes},
+            {"most_pairs", limits_.most_pairs},
+            {"complete", is_complete_},
+            {"ladder", ladder},
+            {"sizes", sizes_},
+            {"intervals", intervals_}};
+  }
+
+  void tell(std::size_t place, const PairTest& test, bool is_same) const {
+    const DiscSize& size = disc_sizes()[place];
+    std::ostringstream line;
+    line << "[refine] " << size.name << " (" << counted(size.parameters) << " parameters): ";
+    const std::int64_t won_by_second = test.pairs() - test.won_by_first();
+    if (is_same) {
+      line << "open, both sides chose the same way to run";
+    } else if (test.winner() == Winner::neither) {
+      line << "open, " << contest_.words(contest_.first) << " faster in " << test.won_by_first()
+           << ", " << contest_.words(contest_.second) << " in " << won_by_second << " of "
+           << test.pairs() + test.ties() << " pairs";
+    } else {
+      const bool is_first = test.winner() == Winner::first;
+      line << contest_.words(is_first ? contest_.first : contest_.second) << " faster in "
+           << (is_first ? test.won_by_first() : won_by_second) << " of "
+           << test.pairs() + test.ties() << " pairs";
+    }
+    if (is_given(arguments_, "--benchmark_format")) {  // which such a line would break
+      say(line.str());
+    } else {
+      std::cout << line.str() << std::endl;
+    }
+  }
+
+  void tell(const Search& found) const {
+    std::ostringstream text;
+    text.precision(3);
+    text << "refined " << contest_.words(contest_.first) << " against "
+         << contest_.words(contest_.second) << ": ";
+    for (const Interval& interval : found.intervals) {
+      const bool is_second = interval.below == Winner::first;
+      const std::string above = contest_.words(is_second ? contest_.second : contest_.first);
+      const std::string below = contest_.words(is_second ? contest_.first : contest_.second);
+      const auto parameters = [&](std::size_t place) {
+        return counted(disc_sizes()[place].parameters);
+      };
+      if (interval.low && interval.high) {
+        text << above << " faster from a size between " << parameters(*interval.low) << " and "
+             << parameters(*interval.high) << " parameters";
+      } else if (interval.high) {
+        text << "first sure win of " << above << " at " << parameters(*interval.high)
+             << " parameters, none of " << below << " before";
+      } else if (interval.low) {
+        text << "last sure win of " << below << " at " << parameters(*interval.low)
+             << " parameters, none of " << above << " behind";
+      } else {
+        text << "no sure win where the winner seemed to change";
+      }
+      text << "; ";
+    }
+    if (found.intervals.empty()) {
+      text << "no change between the sizes measured; ";
+    }
+    text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and " << seconds_since(start_)
+         << " s" << (found.complete ? "" : ", then time or sizes were used up");
+    say(text.str());
+  }
+
+  Contest contest_;
+  const Arguments& arguments_;
+  Devices& devices_;
+  Rows& rows_;
+  const RefineRows& measured_;
+  const RefineLimits& limits_;
+  const RefineRecord& record_;
+  Instant start_ = std::chrono::steady_clock::now();
+  std::int64_t pairs_ = 0;
+  bool is_complete_ = false;
+  Json sizes_ = Json::array(), intervals_ = Json::array();
+};
+
+}  // namespace
+
+void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
+            const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record) {
+  for (const std::string& model : measured.models) {
+    register_size(model, arguments, devices, rows);
+  }
+  std::optional<Contest> contest = find_contest(kind, rows, measured.seconds, usable_cores());
+  if (contest) {
+    Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();
+  } else if (kind != Refine::automatic) {
+    say("--refine=" + to_string(kind) +
+        ": nothing to refine, since no two sides have times of two disc networks");
+  }
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures sizes between those of a sweep, in pairs, where the winner of two sides changes.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "rows/device.h"
+#include "rows/row.h"
+#include "run/refine/contest.h"
+#include "run/refine/refine_limits.h"
+
+namespace crossover::bench {
+
+/// How rows are measured: as a Sampler does.
+struct RefineRows {
+  std::function<std::optional<double>(const std::string& name)> repeat;
+  std::function<void(const std::string& name)> finish;
+  SecondsOf seconds;
+  /// Disc networks that an earlier run has measured, for rungs of the ladder; may be empty.
+  std::vector<std::string> models = {};
+};
+
+/// Called with what is known so far, as the result file has it (one of `refinements`,
+/// results/README.md), before the rows of a size are finished, and in the end; not where there was
+/// no time for any size.
+using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
+
+/// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
+/// Says why where nothing can be refined and `kind` is not automatic.
+void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
+            const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record);
+
+}  // namespace crossover::bench

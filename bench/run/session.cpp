@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/session.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "file/context.h"
+#include "file/reporter.h"
+#include "file/result_file.h"
+#include "run/budget.h"
+#include "run/companion.h"
+#include "run/refine/earlier.h"
+#include "run/refine/refine.h"
+#include "run/sampler.h"
+#include "run/say.h"
+#include "run/turns.h"
+
+namespace crossover::bench {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {
+  std::vector<std::string> names;
+  names.reserve(plan.size());
+  std::transform(plan.begin(), plan.end(), std::back_inserter(names),
+                 [](const PlannedRow& row) { return row.name; });
+  return names;
+}
+
+/// Takes the rows out of the plan that the earlier run has measured. Returns how many.
+std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier) {
+  std::set<std::string> kept;
+  for (const WrittenRow& row : earlier.rows) {
+    kept.insert(row.name);
+  }
+  return std::erase_if(plan, [&](const PlannedRow& row) { return kept.contains(row.name); });
+}
+
+/// "12 of 132 Gemm, 3 of 48 Layer": how many rows of each family are open.
+std::string counted(const std::vector<std::string>& open, Rows& rows) {
+  std::map<std::string, int> families;
+  for (const std::string& name : open) {
+    ++families[rows[name].configuration.front().second];
+  }
+  std::vector<std::string> parts;
+  parts.reserve(families.size());
+  for (const auto& [family, count] : families) {
+    parts.push_back(std::to_string(count) + " " + family);
+  }
+  return join(parts);
+}
+
+std::string percent(double part, double whole) {
+  std::ostringstream text;
+  text << std::lround(100 * part / whole) << " %";
+  return text.str();
+}
+
+/// Where the wall time went.
+std::string shares(const Spent& spent) {
+  const double all = spent.all() - spent.lent;
+  std::ostringstream text;
+  text.precision(3);
+  if (spent.lent > 0) {
+    text << spent.lent << " s lent to another program, ";
+  }
+  text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)
+       << " warm-up and trials, " << percent(spent.verification, all) << " verification, "
+       << percent(spent.making, all) << " making rows ready, " << percent(spent.profile, all)
+       << " profile, " << percent(all - spent.measuring() - spent.making - spent.profile, all)
+       << " other; " << percent(spent.measuring(), all) << " measures or verifies";
+  return text.str();
+}
+
+/// Looks between the sizes of the sweep, for `seconds` at most.
+void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
+                 ResultFile* file, double seconds) {
+  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
+                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
+  if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
+    return;
+  }
+  RefineLimits limits;
+  limits.seconds = std::min(limits.seconds, seconds);
+  limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
+  const auto seconds_taken = [&](const std::string& name) {
+    std::vector<double> taken;
+    if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
+      taken = kept->second;
+    }
+    for (const Repetition& run : sampler.repetitions(name)) {
+      if (error_of(run).empty()) {
+        taken.push_back(seconds_of(run));
+      }
+    }
+    return taken;
+  };
+  refine(arguments.refine, arguments, devices, rows,
+         {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
+          .finish = [&](const std::string& name) { sampler.finish(name); },
+          .seconds = seconds_taken,
+          .models = earlier.models},
+         limits, [&](const nlohmann::ordered_json& refinement) {
+           if (file != nullptr) {
+             nlohmann::ordered_json all = earlier.refinements;
+             all.push_back(refinement);
+             file->note("refinements", all);
+           }
+         });
+}
+
+}  // namespace
+
+bool measure(Session& session, std::vector<PlannedRow> plan) {
+  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  std::optional<ResultFile> file;
+  const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
+  std::size_t kept = 0;
+  std::size_t unmeasured = 0;
+  EarlierSizes sizes;
+  if (arguments.out) {
+    const std::filesystem::path out = resolved(*arguments.out);
+    nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
+    std::optional<EarlierRun> earlier;
+    if (arguments.resume) {
+      earlier = read_earlier(out, context);
+      kept = take_kept(plan, *earlier);
+      sizes = earlier_sizes(*earlier);
+      unmeasured = earlier->skipped.size();
+      say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
+          " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
+    }
+    file.emplace(out, std::move(context), spent, std::move(earlier));
+  }
+  if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
+    say("no GPU rows: " + devices.gpu_reason);
+  }
+  const std::vector<std::string> names = names_of(plan);
+  std::optional<Instant> end;
+  if (arguments.budget_seconds) {
+    end = spent.start + std::chrono::duration_cast<Instant::duration>(
+                            std::chrono::duration<double>(*arguments.budget_seconds));
+  }
+  Reporter reporter(
+      rows, names,
+      {.file = file ? &*file : nullptr,
+       .aggregates = flags.wants_aggregates(),
+       .aggregates_only = flags.drops_samples(),
+       .kept = kept,
+       .end = end,
+       .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
+           flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
+  std::optional<Companion> companion;
+  if (arguments.companion) {
+    companion.emplace(*arguments.companion);
+  }
+  Sampler sampler(rows, reporter, spent, flags.min_time_seconds(),
+                  companion ? &*companion : nullptr);
+  const auto closer = [&](double seconds) {
+    look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+  };
+  std::vector<std::string> open;
+  if (arguments.budget_seconds) {
+    Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
+    budget.measure(plan, with_networks, closer);
+    open = budget.left_open();
+  } else {
+    measure_all(plan, rows, sampler, flags.repetitions(),
+                flags.shuffles() ? Order::shuffled
+                : companion      ? Order::together
+                                 : Order::planned);
+    closer(std::numeric_limits<double>::infinity());
+  }
+  reporter.finish();
+  benchmark::Shutdown();
+  unmeasured += reporter.unmeasured();
+  if (unmeasured > 0) {
+    say(std::to_string(unmeasured) + " of " + std::to_string(names.size() + kept) +
+        " rows were not measured");
+  }
+  if (!open.empty()) {
+    say("left open by the budget: " + counted(open, rows) + " of " +
+        std::to_string(names.size() + kept) + " rows; --resume with a larger one adds them");
+  }
+  say(shares(spent));
+  if (file) {
+    if (arguments.budget_seconds) {
+      file->note("budget", {{"seconds", *arguments.budget_seconds},
+                            {"used_seconds", std::round(spent.all() * 1e3) / 1e3},
+                            {"left_open", open}});
+    }
+    const bool complete = open.empty();
+    const std::filesystem::path written = file->finish(complete, complete && unmeasured == 0);
+    if (!companion) {  // which says where its rows and ours are together
+      say("results in " + written.string());
+    }
+  }
+  return unmeasured == 0;
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run from its plan to its last line: what an earlier run has left is kept, the rest is measured,
+// within a budget where there is one, shown and written.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "command_line/benchmark_flags.h"
+#include "rows/device.h"
+#include "rows/row.h"
+#include "run/schedule.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+
+/// What a run is made of, all of it ready.
+struct Session {
+  const Arguments& arguments;
+  const std::vector<std::string>& command;  ///< the program first
+  BenchmarkFlags& flags;
+  Devices& devices;
+  Rows& rows;
+  Spent& spent;
+};
+
+/// Whether every row of the plan that had its turn has a result.
+bool measure(Session& session, std::vector<PlannedRow> plan);
+
+}  // namespace crossover::bench

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/turns.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "command_line/axes.h"
+
+namespace crossover::bench {
+namespace {
+
+/// What is computed, however and wherever.
+std::string work_of(const Row& row) {
+  Configuration work;
+  std::copy_if(row.configuration.begin(), row.configuration.end(), std::back_inserter(work),
+               [](const auto& pair) { return find_axis(pair.first).role == AxisRole::what; });
+  return row_name(work);
+}
+
+bool share_a_device(const std::vector<std::string>& names, Rows& rows) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return rows[name].device == rows[names.front()].device;
+  });
+}
+
+}  // namespace
+
+int repetitions_of(const Row& row, int of_sweep) {
+  return row.repetitions > 0 ? row.repetitions : of_sweep;
+}
+
+std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
+                                            bool every) {
+  std::vector<std::vector<std::string>> groups;
+  std::string work;
+  for (const PlannedRow& planned : plan) {
+    const std::string own = work_of(rows[planned.name]);
+    if (groups.empty() || own != work) {
+      groups.emplace_back();
+      work = own;
+    }
+    groups.back().push_back(planned.name);
+  }
+  std::vector<std::vector<std::string>> found;
+  for (const std::vector<std::string>& group : groups) {
+    if (every || !share_a_device(group, rows)) {
+      found.push_back(group);
+      continue;
+    }
+    for (const std::string& name : group) {
+      found.push_back({name});
+    }
+  }
+  return found;
+}
+
+void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& sampler,
+                const std::function<int(const std::string& name)>& wanted,
+                const std::function<bool(const std::string& name)>& may_go_on,
+                std::mt19937* random) {
+  std::vector<std::string> later;
+  for (std::vector<std::string> left = names; !left.empty();) {
+    if (random != nullptr) {
+      std::shuffle(left.begin(), left.end(), *random);
+    }
+    std::erase_if(left, [&](const std::string& name) {
+      const auto taken = [&] { return static_cast<int>(sampler.repetitions(name).size()); };
+      if (taken() >= wanted(name) || !may_go_on(name)) {
+        return true;
+      }
+      if (sampler.repeat(name)) {
+        return taken() >= wanted(name);
+      }
+      if (rows[name].result.out_of_memory && names.size() > 1 && taken() == 1) {
+        sampler.forget(name);
+        later.push_back(name);
+      }
+      return true;
+    });
+  }
+  for (const std::string& name : names) {
+    sampler.finish(name);
+  }
+  for (const std::string& name : later) {
+    take_turns({name}, rows, sampler, wanted, may_go_on);
+  }
+}
+
+void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
+                 Order order) {
+  const bool shuffled = order == Order::shuffled;
+  std::mt19937 random(std::random_device{}());
+  std::vector<std::vector<std::string>> groups = turns(plan, rows, order != Order::planned);
+  if (shuffled) {
+    std::shuffle(groups.begin(), groups.end(), random);
+  }
+  for (const std::vector<std::string>& group : groups) {
+    take_turns(
+        group, rows, sampler,
+        [&](const std::string& name) { return repetitions_of(rows[name], repetitions); },
+        [](const std::string& /*name*/) { return true; }, shuffled ? &random : nullptr);
+  }
+}
+
+}  // namespace crossover::bench
