@@ -65,7 +65,7 @@ endif()
 file(CONFIGURE OUTPUT ${written} @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 // Written at every build.
-#include \"built_from.h\"
+#include \"file/built_from.h\"
 
 const char* const crossover::build::tree = \"@tree@\";
 ")
