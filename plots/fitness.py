@@ -85,7 +85,7 @@ def _own_words(file: File) -> list[str]:
 
 
 def _is_table_of_2016(file: File) -> bool:
-    """Whether it was measured as the README says for that table."""
+    """Whether it was measured as docs/method/shi.md says for that table."""
     words = [word.partition("=") for word in _own_words(file)]
     given = {name: set(values.split(",")) for name, _, values in words}
     return given == {"--family": set(_SEVEN_FAMILIES), "--model": set(SEVEN)}

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README, and what it links to, show what a committed file says, not what an older one said.
+"""The README and the pages that it links to show what a committed file says, and name paths that
+exist.
 
 python tests/test_readme.py      draw its chart and write its tables again
 """
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -19,14 +26,14 @@ from plots import (  # noqa: E402
     rows,
     units,
 )
-from plots.analysis.answer import sentences  # noqa: E402
 from plots.analysis.bounds import bounds  # noqa: E402
-from plots.analysis.crossover import comparisons  # noqa: E402
 from plots.analysis.peers import Pair, pairs  # noqa: E402
-from plots.analysis.predict_files import predictions  # noqa: E402
+from plots.analysis.predict import NOT_MEASURED  # noqa: E402
+from plots.analysis.predict_answer import ends  # noqa: E402
+from plots.analysis.predict_files import Predictions, predictions  # noqa: E402
 from plots.analysis.shi import load_shi  # noqa: E402
 from plots.families import TRAINING  # noqa: E402
-from plots.network import epoch_rows  # noqa: E402
+from plots.network import epoch_rows, on_device  # noqa: E402
 from plots.tables.epochs import best_table  # noqa: E402
 from plots.tables.formats import as_markdown  # noqa: E402
 from plots.tables.peers import peer_tables  # noqa: E402
@@ -35,12 +42,10 @@ from plots.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
-LIMITS = ROOT / "docs" / "method" / "cpu_limits.md"
-ANSWER = re.compile(r"(<!-- answer -->\n).*?(<!-- end -->)", re.DOTALL)
-EPOCHS = re.compile(r"(<!-- best epochs -->\n).*?(<!-- end -->)", re.DOTALL)
-PEERS = re.compile(r"(<!-- peers -->\n).*?(<!-- end -->)", re.DOTALL)
-STEPS = re.compile(r"(<!-- steps -->\n).*?(<!-- end -->)", re.DOTALL)
-SHARES = re.compile(r"(<!-- shares -->\n).*?(<!-- end -->)", re.DOTALL)
+METHOD = ROOT / "docs" / "method"
+SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
+MOST_LINES = 120
+MOST_WORDS = 25
 STEP_COLUMNS = (
     "network",
     "on",
@@ -64,44 +69,70 @@ PEER_COLUMNS = (
 )
 
 
-def linked(words: str) -> rows.File:
-    """The file that the README links with these words."""
-    text = README.read_text(encoding="utf-8")
-    found = re.search(rf"\[{words}\]\((results/[^)]+\.json)\)", text)
-    assert found, f"README.md: no link from '{words}' to a file under results/"
-    return loading.load_file(ROOT / found[1])
+def linked(page: Path, words: str) -> rows.File:
+    """The result file that `page` links with these words."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(rf"\[{words}\]\(([^)]*results/[^)]+\.json)\)", text)
+    assert found, f"{page.name}: no link from '{words}' to a file under results/"
+    return loading.load_file((page.parent / found[1]).resolve())
 
 
+@cache
 def measured() -> rows.File:
-    return linked("one file")
+    return linked(README, "one file")
 
 
-def table() -> str:
-    return as_markdown(best_table(epoch_rows(measured())))
+@cache
+def predicted() -> Predictions:
+    return predictions([measured()])
 
 
-def steps() -> str:
-    """The ratios to the published figures, without who published them, and without notes."""
-    whole = ratio_table(load_shi(), [linked("this file")])
-    kept = [i for i, column in enumerate(whole.columns) if column.key in STEP_COLUMNS]
-    lines = tuple(tuple(replace(line[i], marks=()) for i in kept) for line in whole.lines)
-    columns = tuple(whole.columns[i] for i in kept)
-    return as_markdown(replace(whole, columns=columns, lines=lines, notes=()))
+def answer() -> str:
+    """In a sentence, between which sizes the cards that are predicted overtake the CPU."""
+    file = measured()
+    assert not on_device(epoch_rows(file), "cuda"), "a GPU was measured: say what it did"
+    found = [one.comparison for one in predicted().of(file) if one.comparison]
+    low, high = zip(*(ends(one.crossover) for one in found), strict=True)
+    assert min(low) > 0 and max(high) < math.inf, "a crossover has only one end: say so"
+    (batch,) = {one.common["batch"] for one in found}
+    sizes = " and ".join(units.significant(size, 2) for size in (min(low), max(high)))
+    return (
+        f"> {NOT_MEASURED.capitalize()}: on fully connected networks at batch {batch}, a GPU "
+        f"overtakes this CPU somewhere between {sizes} parameters.\n"
+    )
+
+
+def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]]) -> str:
+    """The columns `keys` of these lines of `whole`, without marks and notes."""
+    places = [[column.key for column in whole.columns].index(key) for key in keys]
+    cells = tuple(tuple(replace(line[i], marks=()) for i in places) for line in lines)
+    columns = tuple(whole.columns[i] for i in places)
+    return as_markdown(replace(whole, columns=columns, lines=cells, notes=()))
+
+
+def epochs() -> str:
+    """The best times of the networks in SHOWN."""
+    whole = best_table(epoch_rows(measured()))
+    lines = [line for line in whole.lines if line[0].text in SHOWN]
+    return chosen(whole, [column.key for column in whole.columns], lines)
 
 
 def peers() -> str:
-    """Epochs and steps beside PyTorch's on 2 threads, without notes."""
+    """Epochs and steps beside PyTorch's on 2 threads."""
     tables = []
     for whole in peer_tables(measured()):
         keys = [column.key for column in whole.columns]
-        if "network" not in keys:
-            continue
-        kept = [keys.index(key) for key in PEER_COLUMNS]
-        lines = [line for line in whole.lines if line[keys.index("on")].text == "CPU, 2 threads"]
-        cells = tuple(tuple(replace(line[i], marks=()) for i in kept) for line in lines)
-        columns = tuple(whole.columns[i] for i in kept)
-        tables.append(as_markdown(replace(whole, columns=columns, lines=cells, notes=())))
+        if "network" in keys:
+            place = keys.index("on")
+            lines = [line for line in whole.lines if line[place].text == "CPU, 2 threads"]
+            tables.append(chosen(whole, PEER_COLUMNS, lines))
     return "\n".join(tables)
+
+
+def steps() -> str:
+    """The ratios to the published figures, without who published them."""
+    whole = ratio_table(load_shi(), [linked(METHOD / "shi.md", "this file")])
+    return chosen(whole, STEP_COLUMNS, whole.lines)
 
 
 def shares() -> str:
@@ -142,44 +173,48 @@ def shares() -> str:
     return as_markdown(Table(title, tuple(columns), tuple(lines)))
 
 
-def answer() -> str:
-    """The sentences that the page of that file opens with."""
-    file = measured()
-    said = sentences(file, comparisons(file), predictions([file]).clause(file))
-    return "".join(f"> {line}\n>\n" for line in said).removesuffix(">\n")
-
-
 def chart() -> bytes:
     from plots.charts.predicted import draw_predicted  # noqa: PLC0415
 
     file = measured()
-    predicted = predictions([file])
-    return draw_predicted(file, predicted.of(file), predicted.fit)[0].pictures.png
+    return draw_predicted(file, predicted().of(file), predicted().fit)[0].pictures.png
 
 
-def test_the_table_is_of_the_file_it_names() -> None:
-    found = EPOCHS.search(README.read_text(encoding="utf-8"))
-    assert found and found[0] == f"{found[1]}{table()}{found[2]}"
+class Block(NamedTuple):
+    """What stands between <!-- NAME --> and <!-- end --> of a page."""
+
+    page: Path
+    write: Callable[[], str]
 
 
-def test_the_answer_is_that_of_the_file() -> None:
-    found = ANSWER.search(README.read_text(encoding="utf-8"))
-    assert found and found[0] == f"{found[1]}{answer()}{found[2]}"
+BLOCKS = {
+    "answer": Block(README, answer),
+    "epochs": Block(README, epochs),
+    "peers": Block(METHOD / "peers.md", peers),
+    "steps": Block(METHOD / "shi.md", steps),
+    "shares": Block(METHOD / "cpu_limits.md", shares),
+}
 
 
-def test_the_table_of_steps_is_of_the_file_it_names() -> None:
-    found = STEPS.search(README.read_text(encoding="utf-8"))
-    assert found and found[0] == f"{found[1]}{steps()}{found[2]}"
+def written(name: str) -> str:
+    """The page of this block as it should be."""
+    page, write = BLOCKS[name]
+    text = page.read_text(encoding="utf-8")
+    block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    assert block.search(text), f"{page.name}: no <!-- {name} -->"
+    return block.sub(lambda found: f"{found[1]}{write()}{found[2]}", text)
 
 
-def test_the_table_of_pytorch_is_of_the_file_it_names() -> None:
-    found = PEERS.search(README.read_text(encoding="utf-8"))
-    assert found and found[0] == f"{found[1]}{peers()}{found[2]}"
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_block_is_of_the_file_that_its_page_names(name: str) -> None:
+    assert BLOCKS[name].page.read_text(encoding="utf-8") == written(name), (
+        "python tests/test_readme.py"
+    )
 
 
-def test_the_table_of_shares_is_of_the_file_the_readme_names() -> None:
-    found = SHARES.search(LIMITS.read_text(encoding="utf-8"))
-    assert found and found[0] == f"{found[1]}{shares()}{found[2]}"
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+    assert len(answer().removeprefix("> ").split()) <= MOST_WORDS
 
 
 def test_the_example_row_is_of_that_file() -> None:
@@ -191,16 +226,40 @@ def test_the_example_row_is_of_that_file() -> None:
     assert f"{row.median * 1e3:.3g}" == example[2]
 
 
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+SPAN = re.compile(r"`([\w.-]+(?:/[\w.*-]+)+/?)`")
+TREE = re.compile(r"^```tree\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MADE = ("build/", "report/", "brought/", "gpu-results/", ".venv")  # by commands
+
+
+def paths_of(page: Path) -> set[str]:
+    """The paths that `page` links, has in `code`, or lists in a tree, from the root."""
+    text = page.read_text(encoding="utf-8")
+    prose = FENCE.sub("", text)
+    linked = {str((page.parent / path).resolve().relative_to(ROOT)) for path in LINK.findall(prose)}
+    spans = {path for path in SPAN.findall(prose) if (ROOT / path.split("/")[0]).exists()}
+    lines = [line for tree in TREE.findall(text) for line in tree.splitlines()]
+    return linked | spans | {line.split()[0] for line in lines if line.strip()}
+
+
+PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"),
+    *(ROOT / f"{folder}/README.md" for folder in ("results", "tests", "plots/reference")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_paths_that_a_page_names_exist(page: Path) -> None:
+    named = paths_of(page)
+    gone = [path for path in named if not path.startswith(MADE) and not list(ROOT.glob(path))]
+    assert gone == []
+
+
 def write() -> None:
-    text = README.read_text(encoding="utf-8")
-    text = ANSWER.sub(lambda found: f"{found[1]}{answer()}{found[2]}", text)
-    text = EPOCHS.sub(lambda found: f"{found[1]}{table()}{found[2]}", text)
-    text = PEERS.sub(lambda found: f"{found[1]}{peers()}{found[2]}", text)
-    text = STEPS.sub(lambda found: f"{found[1]}{steps()}{found[2]}", text)
-    README.write_text(text, encoding="utf-8")
-    limits = LIMITS.read_text(encoding="utf-8")
-    limits = SHARES.sub(lambda found: f"{found[1]}{shares()}{found[2]}", limits)
-    LIMITS.write_text(limits, encoding="utf-8")
+    for name, block in BLOCKS.items():
+        block.page.write_text(written(name), encoding="utf-8")
     CHART.write_bytes(chart())
 
 
