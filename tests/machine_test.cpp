@@ -3,10 +3,42 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace crossover::test {
 namespace {
+
+std::string arm_cpuinfo(const std::vector<const char*>& parts) {
+  std::string text;
+  for (const char* part : parts) {
+    text +=
+        std::string("processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\n") +
+        "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: " + part +
+        "\nCPU revision\t: 1\n\n";
+  }
+  return text;
+}
+
+TEST(ProcessorName, IsReadFromTheTextOfEachArchitecture) {
+  EXPECT_EQ(processor_name("processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763\n"
+                           "processor\t: 1\nmodel name\t: AMD EPYC 7763\n"),
+            "AMD EPYC 7763");
+  EXPECT_EQ(processor_name(arm_cpuinfo({"0xd0c", "0xd0c"})), "Neoverse-N1");
+  EXPECT_EQ(processor_name(arm_cpuinfo({"0xd05", "0xd0b", "0xd0b"})), "Cortex-A55 + Cortex-A76");
+  EXPECT_EQ(processor_name(arm_cpuinfo({"0xd99"})), "ARM 0x41 0xd99");
+  EXPECT_EQ(processor_name("hart\t: 0\n"), "");
+}
+
+TEST(MachineId, TellsMachinesOfArmApart) {
+  const auto id = [](const char* part) {
+    return machine_id(processor_name(arm_cpuinfo({part})), "", "", 64);
+  };
+  EXPECT_EQ(id("0xd0c"), "neoverse-n1-64c");
+  EXPECT_EQ(id("0xd40"), "neoverse-v1-64c");
+  EXPECT_EQ(id("0xd99"), "arm-0x41-0xd99-64c");
+}
 
 TEST(ProcessorSlug, KeepsTheNameAndDropsFrequencyAndNoise) {
   EXPECT_EQ(processor_slug("AMD EPYC"), "amd-epyc");

@@ -26,6 +26,11 @@ struct Machine {
 /// Read from /proc and /sys; what can't be read keeps its default.
 Machine this_machine();
 
+/// What the text of /proc/cpuinfo calls the processor: "AMD EPYC 7763 64-Core Processor". On ARM,
+/// where that has numbers alone, its core, as "Neoverse-N1", or if unknown "ARM 0x41 0xd99";
+/// several kinds of cores with " + " between them. "" where it has neither.
+std::string processor_name(const std::string& cpuinfo);
+
 /// "AMD EPYC 7763 64-Core Processor" -> "amd-epyc-7763": letters, digits and single hyphens,
 /// without trademark signs, frequencies, core counts and filler words.
 std::string processor_slug(const std::string& model);

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "crossover/regular_expression.h"
@@ -28,19 +30,48 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
-/// The value behind "key : value" or "key=value" in a file of such lines, without quotes.
-std::optional<std::string> value_of(const std::string& path, const std::string& key) {
+std::string text_of(const std::string& path) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The values behind "key : value" or "key=value" in lines of that form, without quotes.
+std::vector<std::string> values_of(const std::string& text, const std::string& key) {
+  std::vector<std::string> values;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     if (line.compare(0, key.size(), key) != 0) {
       continue;
     }
     const std::size_t value = line.find_first_not_of(" \t:=\"", key.size());
     if (value != std::string::npos) {
-      return line.substr(value, line.find_last_not_of(" \t\"") - value + 1);
+      values.push_back(line.substr(value, line.find_last_not_of(" \t\"") - value + 1));
     }
   }
-  return std::nullopt;
+  return values;
+}
+
+/// The first of them, or "".
+std::string value_of(const std::string& text, const std::string& key) {
+  const std::vector<std::string> values = values_of(text, key);
+  return values.empty() ? "" : values.front();
+}
+
+/// The name of a core by the identification register that Linux prints: "CPU implementer" and "CPU
+/// part". Of others the numbers stand for it.
+std::string arm_core(const std::string& implementer, const std::string& part) {
+  static const std::map<std::pair<std::string, std::string>, const char*> names{
+      {{"0x41", "0xd03"}, "Cortex-A53"},   {{"0x41", "0xd05"}, "Cortex-A55"},
+      {{"0x41", "0xd07"}, "Cortex-A57"},   {{"0x41", "0xd08"}, "Cortex-A72"},
+      {{"0x41", "0xd0b"}, "Cortex-A76"},   {{"0x41", "0xd42"}, "Cortex-A78AE"},
+      {{"0x41", "0xd0c"}, "Neoverse-N1"},  {{"0x41", "0xd49"}, "Neoverse-N2"},
+      {{"0x41", "0xd8e"}, "Neoverse-N3"},  {{"0x41", "0xd40"}, "Neoverse-V1"},
+      {{"0x41", "0xd4f"}, "Neoverse-V2"},  {{"0x41", "0xd84"}, "Neoverse-V3"},
+      {{"0x43", "0x0af"}, "ThunderX2"},    {{"0x46", "0x001"}, "A64FX"},
+      {{"0x48", "0xd01"}, "TaiShan-v110"}, {{"0xc0", "0xac3"}, "Ampere-1"},
+      {{"0xc0", "0xac4"}, "Ampere-1a"}};
+  const auto known = names.find({implementer, part});
+  return known != names.end() ? known->second : "ARM " + implementer + " " + part;
 }
 
 std::vector<int> usable_processors() {
@@ -89,7 +120,7 @@ std::string widest_simd() {
 #if defined(__aarch64__)
   return "neon";
 #else
-  std::istringstream words(value_of("/proc/cpuinfo", "flags").value_or(""));
+  std::istringstream words(value_of(text_of("/proc/cpuinfo"), "flags"));
   const std::set<std::string> flags{std::istream_iterator<std::string>(words), {}};
   const std::initializer_list<std::pair<const char*, const char*>> widest_first{
       {"amx_tile", "amx"}, {"avx512f", "avx512"}, {"avx2", "avx2"}, {"avx", "avx"}};
@@ -103,6 +134,23 @@ std::string widest_simd() {
 }
 
 }  // namespace
+
+std::string processor_name(const std::string& cpuinfo) {
+  if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) {
+    return name;
+  }
+  const std::vector<std::string> implementers = values_of(cpuinfo, "CPU implementer");
+  const std::vector<std::string> parts = values_of(cpuinfo, "CPU part");
+  std::set<std::string> cores;
+  for (std::size_t i = 0; i < std::min(implementers.size(), parts.size()); ++i) {
+    cores.insert(arm_core(implementers[i], parts[i]));
+  }
+  std::string all;
+  for (const std::string& core : cores) {
+    all += (all.empty() ? "" : " + ") + core;
+  }
+  return all;
+}
 
 std::string processor_slug(const std::string& model) {
   const auto without = [](const std::string& text, const char* pattern) {
@@ -140,7 +188,12 @@ std::string machine_id(const std::string& model, const std::string& family,
 
 Machine this_machine() {
   Machine machine;
-  machine.cpu_model = value_of("/proc/cpuinfo", "model name").value_or("");
+  const std::string cpuinfo = text_of("/proc/cpuinfo");
+  machine.cpu_model = processor_name(cpuinfo);
+  if (machine.cpu_model.empty()) {
+    machine.cpu_model = first_line("/sys/firmware/devicetree/base/model").value_or("");
+    std::erase(machine.cpu_model, '\0');
+  }
   utsname system{};
   if (uname(&system) == 0) {
     machine.kernel = system.release;
@@ -152,9 +205,9 @@ Machine this_machine() {
   machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
-  machine.os = value_of("/etc/os-release", "PRETTY_NAME").value_or("");
-  machine.id = machine_id(machine.cpu_model, value_of("/proc/cpuinfo", "cpu family").value_or(""),
-                          value_of("/proc/cpuinfo", "model\t").value_or(""), machine.cores);
+  machine.os = value_of(text_of("/etc/os-release"), "PRETTY_NAME");
+  machine.id = machine_id(machine.cpu_model, value_of(cpuinfo, "cpu family"),
+                          value_of(cpuinfo, "model\t"), machine.cores);
   return machine;
 }
 
