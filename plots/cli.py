@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the command line of `python -m plots`, installed as crossover-plots.
 
-plots/commands has what the commands do.
+plots/commands.py lists what the commands do.
 
 Exit codes: 0 all well, 1 `compare --fail-on-slower` found something slower, 2 bad input of any
 kind or an output that cannot be written, 130 stopped by Ctrl-C.
@@ -19,7 +19,7 @@ from typing import NoReturn, TextIO
 
 from plots import __version__
 from plots.commands import COMMANDS
-from plots.commands.shared import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
+from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
 from plots.text import printable
 
 INSTALLED = "crossover-plots"  # as pyproject.toml names the command

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plots import loading
+from plots.file import loading
 
 # Besides modules (see tools/readers.py).
-READS = ("programs", "tests/fixtures", "plots/schema.json")
+READS = ("programs", "tests/fixtures", "plots/file/schema.json")
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 # The whole program on an emulated GPU. Under sanitizers, unless named otherwise: what these tests

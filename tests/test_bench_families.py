@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, strict
 
-from plots import loading
-from plots.analysis.bounds import bounds
+from plots.core.bounds import bounds
+from plots.file import loading
 
 pytestmark = [needs_bench, pytest.mark.slow]
 

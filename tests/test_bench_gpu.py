@@ -20,8 +20,8 @@ from bench_runs import (
     validate,
 )
 
-from plots import loading
-from plots.analysis.bounds import bounds
+from plots.core.bounds import bounds
+from plots.file import loading
 
 # What is told apart here. That training is right whatever else changes, the emulation's tests say.
 READS = (
@@ -32,7 +32,7 @@ READS = (
     "src/cuda",
     "tests/cuda_host",
     "tests/fixtures",
-    "plots/schema.json",
+    "plots/file/schema.json",
 )
 
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
-from plots.analysis.threads import more_threads
+from plots.features.threads.analysis import more_threads
+from plots.file import loading
 from tests.bench_runs import (
     EPOCHS,
     SHORT,

@@ -23,7 +23,7 @@ from bench_runs import (
 )
 
 from plots.cli import main
-from plots.writing import text_of
+from plots.file.writing import text_of
 
 pytestmark = needs_bench
 

@@ -13,17 +13,23 @@ from pathlib import Path
 
 import pytest
 
-READS = ("plots/reference", "plots/schema.json", "programs")
+READS = ("plots/reference", "plots/file/schema.json", "programs")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from bench_runs import IN_CI, NAMES, WEEKLY, bench, needs_bench  # noqa: E402
 
-from plots.analysis.cost import Cost, Operation, parse_cost  # noqa: E402
-from plots.analysis.predict_data import fastest_rates, name_of  # noqa: E402
-from plots.cards import load_cards  # noqa: E402
-from plots.costs import COSTS_PATH, SAME_AS, find_cost, packed, predicted_launches  # noqa: E402
-from plots.published import load_published  # noqa: E402
+from plots.core.cards import load_cards  # noqa: E402
+from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
+from plots.core.costs import (  # noqa: E402
+    COSTS_PATH,
+    SAME_AS,
+    find_cost,
+    packed,
+    predicted_launches,
+)
+from plots.core.published import load_published  # noqa: E402
+from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
 

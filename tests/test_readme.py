@@ -21,24 +21,21 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from plots import (  # noqa: E402
-    loading,
-    rows,
-    units,
-)
-from plots.analysis.bounds import bounds  # noqa: E402
-from plots.analysis.peers import Pair, pairs  # noqa: E402
-from plots.analysis.predict import NOT_MEASURED  # noqa: E402
-from plots.analysis.predict_answer import ends  # noqa: E402
-from plots.analysis.predict_files import Predictions, predictions  # noqa: E402
-from plots.analysis.shi import load_shi  # noqa: E402
-from plots.families import TRAINING  # noqa: E402
-from plots.network import epoch_rows, on_device  # noqa: E402
-from plots.tables.epochs import best_table  # noqa: E402
-from plots.tables.formats import as_markdown  # noqa: E402
-from plots.tables.peers import peer_tables  # noqa: E402
-from plots.tables.shi import ratio_table  # noqa: E402
-from plots.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
+from plots import units  # noqa: E402
+from plots.core.bounds import bounds  # noqa: E402
+from plots.core.network import epoch_rows, on_device  # noqa: E402
+from plots.core.tables.formats import as_markdown  # noqa: E402
+from plots.core.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
+from plots.features.epochs.table import best_table  # noqa: E402
+from plots.features.peers.analysis import Pair, pairs  # noqa: E402
+from plots.features.peers.table import peer_tables  # noqa: E402
+from plots.features.predict.analysis import NOT_MEASURED  # noqa: E402
+from plots.features.predict.answer import ends  # noqa: E402
+from plots.features.predict.files import Predictions, predictions  # noqa: E402
+from plots.features.shi.analysis import load_shi  # noqa: E402
+from plots.features.shi.table import ratio_table  # noqa: E402
+from plots.file import loading, rows  # noqa: E402
+from plots.file.families import TRAINING  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "epochs.png"
@@ -174,7 +171,7 @@ def shares() -> str:
 
 
 def chart() -> bytes:
-    from plots.charts.predicted import draw_predicted  # noqa: PLC0415
+    from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
 
     file = measured()
     return draw_predicted(file, predicted().of(file), predicted().fit)[0].pictures.png

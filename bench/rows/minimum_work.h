@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a row asks of its device at least. Readers of the file turn it into the row's bound, with
-// the ceilings that its rows of the family Peak have measured (plots/analysis/bounds.py).
+// the ceilings that its rows of the family Peak have measured (plots/core/bounds.py).
 #pragma once
 
 #include <cstdint>

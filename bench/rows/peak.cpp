@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family Peak: the ceilings of each device, from which readers of the file take every other row's
-// bound (plots/analysis/bounds.py knows which row is which ceiling).
+// bound (plots/core/bounds.py knows which row is which ceiling).
 #include <algorithm>
 #include <string>
 

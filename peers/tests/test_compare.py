@@ -12,7 +12,7 @@ from peers.counts import BenchError, ask
 from peers.processes import Processes
 from peers.tests.comparing import compare
 from peers.tests.fakes import MODELS, REPETITIONS
-from plots import loading
+from plots.file import loading
 
 READS = ("peers", "plots")
 

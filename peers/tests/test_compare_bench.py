@@ -12,7 +12,7 @@ import pytest
 from peers.counts import planned
 from peers.tests.comparing import compare
 from peers.tests.fakes import REPETITIONS
-from plots import loading
+from plots.file import loading
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = ("peers", "plots", "programs")

@@ -11,7 +11,7 @@ import pytest
 from peers.document import Framework, PeerRow, check_against, merged, separated, write
 from peers.names import Wanted, counterparts, name_of
 from peers.tests.fakes import DESCRIBED, LOSS, REPETITIONS, FakePeer, context, ours, row_of
-from plots import loading
+from plots.file import loading
 
 FRAMEWORK = Framework(DESCRIBED, ("--mode=eager",))
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plots.cards import Card
+from plots.core.cards import Card
 
 GIB = 2**30
 # Cores for f32 in a multiprocessor, by compute capability.

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import Comparison, comparisons
-from plots.charts import style
-from plots.page import report
-from plots.published import load_published
-from plots.rows import File
+from plots.core.charts import style
+from plots.core.crossover import Comparison, comparisons
+from plots.core.published import load_published
+from plots.features.report import report
+from plots.file import loading
+from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machines, synthetic_probes, synthetic_sweep
 
 

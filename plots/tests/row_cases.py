@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
+from plots.file import loading
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 PROBES = {  # configuration: the counter that it needs

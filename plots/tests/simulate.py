@@ -19,13 +19,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from plots import loading
-from plots.analysis import statistics
-from plots.analysis.compare import compare
-from plots.analysis.crossover import find_crossover
-from plots.analysis.curves import Curve
-from plots.analysis.replicates import estimate
-from plots.rows import File
+from plots.core import statistics
+from plots.core.crossover import find_crossover
+from plots.core.curves import Curve
+from plots.core.replicates import estimate
+from plots.features.compare.analysis import compare
+from plots.file import loading
+from plots.file.rows import File
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, noisy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plots.analysis.crossover import Comparison, Crossover, Curve
+from plots.core.crossover import Comparison, Crossover, Curve
 
 COMMON = {"family": "Epoch", "batch": "100"}
 SIZES = np.array([22.0, 2982.0, 703142.0])

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from plots.file.upgrade import upgraded
 from plots.tests import synthetic
-from plots.upgrade import upgraded
 
 GPU_MODES = [
     (execution, data)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plots.analysis.curves import Curve
+from plots.core.curves import Curve
 from plots.tests import synthetic
 
 _GAMMA_MEDIAN = 1.6783469900166608  # of shape 2 and scale 1

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import loading, rows
-from plots.analysis import advise
-from plots.analysis.cost import Cost, CostError, load_cost
 from plots.cli import main
-from plots.commands import advise as command
-from plots.tables.advice import advice, meeting
+from plots.core.cost import Cost, CostError, load_cost
+from plots.features.advise import analysis as advise
+from plots.features.advise import command
+from plots.features.advise.table import advice, meeting
+from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
 
 READS = ("plots",)

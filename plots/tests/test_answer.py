@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.answer import LONGEST, sentences
-from plots.analysis.crossover import comparisons
+from plots.core.crossover import comparisons
+from plots.features.answer.analysis import LONGEST, sentences
+from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
     LARGE,

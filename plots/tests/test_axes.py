@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
-from plots.analysis.compare import compare
-from plots.analysis.counterfactuals import counterfactuals
-from plots.analysis.crossover import comparisons
-from plots.analysis.speed_up import speed_ups
-from plots.axes import BUILT_IN, Axes, Axis
-from plots.charts.crossovers import draw_charts
 from plots.cli import main
-from plots.network import epoch_rows
-from plots.page import report
-from plots.page.sections import verdict
-from plots.row_names import short_names
-from plots.series import series_labels
-from plots.tables.compare import compare_tables
-from plots.tables.crossover import crossover_table, speed_up_table
-from plots.tables.epochs import every_table
-from plots.tables.formats import render
-from plots.tables.why import why_tables
+from plots.core.crossover import comparisons
+from plots.core.network import epoch_rows
+from plots.core.series import series_labels
+from plots.core.speed_up import speed_ups
+from plots.core.tables.formats import render
+from plots.features.answer import section as verdict
+from plots.features.compare.analysis import compare
+from plots.features.compare.table import compare_tables
+from plots.features.crossover.charts import draw_charts
+from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.features.epochs.table import every_table
+from plots.features.report import report
+from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.table import why_tables
+from plots.file import loading
+from plots.file.axes import BUILT_IN, Axes, Axis
+from plots.file.row_names import short_names
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from plots import loading
-from plots.analysis.bounds import Ceilings, bounds
-from plots.charts.why import draw_why
-from plots.network import epoch_rows
-from plots.rows import Bound, MinimumWork
-from plots.tables.why import split_table
+from plots.core.bounds import Ceilings, bounds
+from plots.core.network import epoch_rows
+from plots.features.why.chart import draw_why
+from plots.features.why.table import split_table
+from plots.file import loading
+from plots.file.rows import Bound, MinimumWork
 from plots.tests import synthetic
 from plots.tests.synthetic_machine import CPU_BYTES, CPU_FLOPS, machine
 from plots.tests.synthetic_probes import operation

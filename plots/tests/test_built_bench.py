@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading, rows
-from plots.analysis.cost import BENCH_PATH
-from plots.axes import BUILT_IN
 from plots.cli import main
-from plots.page.commandline import again, command
+from plots.core.cost import BENCH_PATH
+from plots.features.record.commandline import again, command
+from plots.file import loading, rows
+from plots.file.axes import BUILT_IN
 from plots.tests import synthetic, synthetic_machine
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plots.cards import CARDS_PATH, Card, Figure, load_cards, load_units, overheads
+from plots.core.cards import CARDS_PATH, Card, Figure, load_cards, load_units, overheads
 from plots.tests.card_checks import complaints
 
 REQUIRED = (

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.bounds import bounds
-from plots.analysis.crossover import BEST, comparisons
-from plots.analysis.threads import more_threads
 from plots.cli import main
-from plots.network import epoch_rows
-from plots.rows import File
-from plots.series import chosen_words, device_label, device_name
-from plots.tables.epochs import best_table
-from plots.tables.why import why_tables
+from plots.core.bounds import bounds
+from plots.core.crossover import BEST, comparisons
+from plots.core.network import epoch_rows
+from plots.core.series import chosen_words, device_label, device_name
+from plots.features.epochs.table import best_table
+from plots.features.threads.analysis import more_threads
+from plots.features.why.table import why_tables
+from plots.file import loading
+from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
 
 DISCS = ("disc-4", "disc-6", "disc-8", "disc-10")

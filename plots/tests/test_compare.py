@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import loading
-from plots.analysis.compare import Comparison, compare
-from plots.charts.compare import MOST_NAMES, alt_text, draw_comparison
 from plots.cli import main
-from plots.row_names import short_names
-from plots.tables.compare import compare_tables, headline
-from plots.tables.formats import FORMATS, render
+from plots.core.tables.formats import FORMATS, render
+from plots.features.compare.analysis import Comparison, compare
+from plots.features.compare.chart import MOST_NAMES, alt_text, draw_comparison
+from plots.features.compare.table import compare_tables, headline
+from plots.file import loading
+from plots.file.row_names import short_names
 from plots.tests import synthetic
 
 ROOT = Path(__file__).parents[2]

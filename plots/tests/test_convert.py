@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import loading
 from plots.cli import main
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
 
 # Written by bench when its files had schema version 1, but for line breaks.

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plots import loading, rows
-from plots.analysis import counterfactuals
-from plots.analysis.crossover import Comparison
+from plots.core.crossover import Comparison
+from plots.features.why import counterfactuals
+from plots.file import loading, rows
 from plots.tests import synthetic_machine
 from plots.tests.synthetic_answers import COMMON, answer, comparison
 

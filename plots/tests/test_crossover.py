@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from plots.analysis.crossover import Crossover, Curve, find_crossover
+from plots.core.crossover import Crossover, Curve, find_crossover
 from plots.tests.synthetic_sweep import DISC_SIZES, curve, noisy
 
 GPU_SECONDS = np.full(len(DISC_SIZES), 1e-3)

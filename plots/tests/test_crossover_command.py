@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import loading
-from plots.analysis.crossover import comparisons
-from plots.analysis.speed_up import grids, speed_ups
-from plots.charts.crossover import draw_crossovers
-from plots.charts.crossovers import draw_charts, write_charts
-from plots.charts.heat_map import draw_heat_map
 from plots.cli import main
-from plots.tables.crossover import crossover_table, speed_up_table
-from plots.tables.formats import FORMATS, render
+from plots.core.crossover import comparisons
+from plots.core.speed_up import grids, speed_ups
+from plots.core.tables.formats import FORMATS, render
+from plots.features.crossover.chart import draw_crossovers
+from plots.features.crossover.charts import draw_charts, write_charts
+from plots.features.crossover.heat_map import draw_heat_map
+from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, pairs
 

@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
 from plots.cli import main
+from plots.core.crossover import comparisons
+from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 from plots.units import significant

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
-from plots.analysis.curves import BEST, FAMILIES, NETWORKS, pairings
-from plots.analysis.speed_up import grids, speed_ups
+from plots.core.crossover import comparisons
+from plots.core.curves import BEST, FAMILIES, NETWORKS, pairings
+from plots.core.speed_up import grids, speed_ups
+from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, pairs, wide_sweep
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
 from plots.cli import main
-from plots.page import report
+from plots.features.report import report
+from plots.file import loading
 from plots.parallel import Pool
 from plots.tests import synthetic_machine
 
@@ -229,7 +229,7 @@ def test_ctrl_c_during_writing_leaves_no_partial_file(tmp_path, monkeypatch):
 _WORK = r"""
 import os, signal, sys, time
 from plots.cli import main
-from plots.page import report
+from plots.features.report import report
 
 def forever(number):
     os.write(1, f"{os.getpid()}\n".encode())

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from plots import fitness, loading
 from plots.cli import main
+from plots.file import fitness, loading
+from plots.file.upgrade import upgraded
 from plots.tests import synthetic
 from plots.tests.synthetic_pairs import pairs
-from plots.upgrade import upgraded
 
 COMMIT = "0123456789" * 4
 NAME = "results/a-cpu-2c/2020-01-01-0123456.json"

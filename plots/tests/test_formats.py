@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from plots.tables.formats import (
+from plots.core.tables.formats import (
     FORMATS,
     as_csv,
     as_html,
@@ -20,7 +20,7 @@ from plots.tables.formats import (
     as_text,
     render,
 )
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable
 
 HOSTILE = 'x|y `z` <script>alert("1")</script>\n# [a](b) \\input{c} 5 % $1 & #_^~ \u202e,"q"'

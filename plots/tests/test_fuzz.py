@@ -31,13 +31,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plots import loading
-from plots.analysis.cost import Cost, CostError, load_cost
-from plots.rows import File, Row
+from plots.core.cost import Cost, CostError, load_cost
+from plots.file import loading
+from plots.file.rows import File, Row
+from plots.file.upgrade import upgraded
+from plots.file.writing import text_of
 from plots.tests import synthetic, synthetic_machine, synthetic_probes
 from plots.text import printable
-from plots.upgrade import upgraded
-from plots.writing import text_of
 
 EXAMPLES = 200  # of each property, within ./test
 MOST_SECONDS = 60  # one file takes milliseconds; what takes so long hangs

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
-from plots.analysis.headline import OWN_BATCH, Headline, headline
+from plots.core.crossover import comparisons
+from plots.core.headline import OWN_BATCH, Headline, headline
+from plots.file import loading
 from plots.tests.synthetic_batches import (
     ALL,
     EAGER,

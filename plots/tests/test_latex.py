@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
-from plots.analysis.compare import compare
-from plots.analysis.crossover import comparisons
-from plots.analysis.shi import load_shi
-from plots.analysis.speed_up import speed_ups
-from plots.tables.compare import compare_tables
-from plots.tables.crossover import crossover_table, speed_up_table
-from plots.tables.formats import as_latex
-from plots.tables.shi import shi_table
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.core.crossover import comparisons
+from plots.core.speed_up import speed_ups
+from plots.core.tables.formats import as_latex
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.compare.analysis import compare
+from plots.features.compare.table import compare_tables
+from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.features.shi.analysis import load_shi
+from plots.features.shi.table import shi_table
+from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
 from plots.text import latex
 

@@ -15,22 +15,23 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from plots import loading, units
-from plots.analysis.crossover import comparisons
-from plots.analysis.rates import lines
-from plots.analysis.speed_up import grids
-from plots.analysis.why import splits
-from plots.charts import style
-from plots.charts.crossover import draw_crossovers
-from plots.charts.crossovers import by_work
-from plots.charts.epochs import draw_epochs
-from plots.charts.heat_map import draw_heat_map
-from plots.charts.rates import MOST_PANELS, draw_rates, panels
-from plots.charts.style import NARROW, WIDE, thinned
-from plots.charts.why import chosen, draw_why
-from plots.families import MINIBATCH
-from plots.network import epoch_rows
-from plots.published import load_published
+from plots import units
+from plots.core.charts import style
+from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
+from plots.core.charts.style import NARROW, WIDE, thinned
+from plots.core.crossover import comparisons
+from plots.core.network import epoch_rows
+from plots.core.published import load_published
+from plots.core.rates import lines
+from plots.core.speed_up import grids
+from plots.features.crossover.chart import draw_crossovers
+from plots.features.crossover.charts import by_work
+from plots.features.crossover.heat_map import draw_heat_map
+from plots.features.epochs.chart import draw_epochs
+from plots.features.why.analysis import splits
+from plots.features.why.chart import chosen, draw_why
+from plots.file import loading
+from plots.file.families import MINIBATCH
 from plots.tests import (
     synthetic,
     synthetic_machine,

@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.charts.looks import CPU_COLOURS, GPU_COLOURS, Looks
-from plots.charts.style import INK
-from plots.charts.why import COLOURS as PARTS
-from plots.page.html import TEMPLATES
-from plots.series import series_key
+from plots.core.charts.looks import CPU_COLOURS, GPU_COLOURS, Looks
+from plots.core.charts.style import INK
+from plots.core.page.html import TEMPLATES
+from plots.core.series import series_key
+from plots.features.why.chart import COLOURS as PARTS
+from plots.file import loading
 from plots.tests import synthetic_probes
 
 # Machado, Oliveira and Fernandes (2009), doi:10.1109/TVCG.2009.113: linear RGB as readers without

@@ -8,18 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
-from plots.analysis.machines import (
-    EITHER,
-    SORTS,
-    UnknownMachineError,
-    named,
-    side_by_side,
-)
-from plots.hardware import short_gpu, short_processor
-from plots.network import epoch_rows
-from plots.tables.machines import machines_table, part, summary_table
+from plots.core.crossover import comparisons
+from plots.core.network import epoch_rows
+from plots.features.machines.analysis import EITHER, SORTS, UnknownMachineError, named, side_by_side
+from plots.features.machines.hardware import short_gpu, short_processor
+from plots.features.machines.table import machines_table, part, summary_table
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machines
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from plots import loading, rows
-from plots.analysis import mix
-from plots.analysis.crossover import comparisons
 from plots.cli import main
-from plots.tables.formats import FORMATS
+from plots.core.crossover import comparisons
+from plots.core.tables.formats import FORMATS
+from plots.features.compare import mix
+from plots.file import loading, rows
 from plots.tests import synthetic
 
 

@@ -9,17 +9,21 @@ from dataclasses import replace
 
 import pytest
 
-from plots import loading
-from plots.analysis.counterfactuals import counterfactuals
-from plots.analysis.crossover import comparisons
-from plots.charts.files import stems
 from plots.cli import main
-from plots.page import report
-from plots.page.columns import on_page
-from plots.page.section import Context
-from plots.page.sections import SECTIONS, crossovers, epochs, reasons, shi_table
-from plots.published import load_published
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.core.charts.files import stems
+from plots.core.crossover import comparisons
+from plots.core.page.columns import on_page
+from plots.core.page.section import Context
+from plots.core.published import load_published
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.crossover import section as crossovers
+from plots.features.epochs import section as epochs
+from plots.features.report import report
+from plots.features.report.sections import SECTIONS
+from plots.features.shi import section as shi_table
+from plots.features.why import section as reasons
+from plots.features.why.counterfactuals import counterfactuals
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
 
 MODES = (("eager", "pageable"), ("eager", "resident"), ("graph", "resident"))

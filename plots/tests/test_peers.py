@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
-from plots.analysis.peers import crossovers_of, order_statistics, pairs
-from plots.axes import BUILT_IN, PEERS, is_of_peer
 from plots.cli import main
-from plots.page import report
-from plots.page.commandline import command
-from plots.page.section import Context
-from plots.page.sections import peers as section
-from plots.rows import File
-from plots.tables.peers import missing_table, peer_tables
+from plots.core.crossover import comparisons
+from plots.core.page.section import Context
+from plots.features.peers import section
+from plots.features.peers.analysis import crossovers_of, order_statistics, pairs
+from plots.features.peers.table import missing_table, peer_tables
+from plots.features.record.commandline import command
+from plots.features.report import report
+from plots.file import loading
+from plots.file.axes import BUILT_IN, PEERS, is_of_peer
+from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers, synthetic_probes
 from plots.tests.synthetic_peers import CROSSOVER, RATIO, on_both, on_cpu, theirs
 from plots.tests.synthetic_sweep import DISC_MODELS, operation

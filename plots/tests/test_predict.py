@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis import predict
-from plots.analysis.crossover import banded_crossover, comparisons
-from plots.analysis.curves import FAMILIES, pairings
-from plots.analysis.predict import (
+from plots.core.cards import Card, load_cards
+from plots.core.costs import find_cost
+from plots.core.crossover import banded_crossover, comparisons
+from plots.core.curves import FAMILIES, pairings
+from plots.features.predict import analysis as predict
+from plots.features.predict.analysis import (
     DEFAULT_CARDS,
     NOT_MEASURED,
     Outlook,
@@ -22,13 +23,12 @@ from plots.analysis.predict import (
     outlooks,
     predict_times,
 )
-from plots.analysis.predict_answer import clause, ends, sentence, short_name, verdicts
-from plots.analysis.predict_data import observations
-from plots.analysis.predict_fit import Fit, fit
-from plots.analysis.predict_ways import WAYS, Way
-from plots.cards import Card, load_cards
-from plots.costs import find_cost
-from plots.rows import File, Row
+from plots.features.predict.answer import clause, ends, sentence, short_name, verdicts
+from plots.features.predict.data import observations
+from plots.features.predict.fit import Fit, fit
+from plots.features.predict.ways import WAYS, Way
+from plots.file import loading
+from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
 CARDS = load_cards()

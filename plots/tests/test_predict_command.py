@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from plots import costs, loading
-from plots.analysis.predict import DEFAULT_CARDS, NOT_MEASURED
-from plots.analysis.predict_files import predictions
-from plots.cards import load_cards
 from plots.cli import main
-from plots.page import report
-from plots.published import load_published
-from plots.tables.formats import FORMATS
+from plots.core import costs
+from plots.core.cards import load_cards
+from plots.core.published import load_published
+from plots.core.tables.formats import FORMATS
+from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.predict.files import predictions
+from plots.features.report import report
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
 ROOT = Path(__file__).parents[2]

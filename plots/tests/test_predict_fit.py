@@ -10,10 +10,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.conformal import conformal
-from plots.analysis.predict import predict_times
-from plots.analysis.predict_data import (
+from plots.core.cards import load_cards
+from plots.core.conformal import conformal
+from plots.core.costs import find_cost
+from plots.features.predict.analysis import predict_times
+from plots.features.predict.check import before_table, check_tables
+from plots.features.predict.data import (
     Observation,
     card_of,
     fastest_rates,
@@ -21,14 +23,12 @@ from plots.analysis.predict_data import (
     observations,
     published_points,
 )
-from plots.analysis.predict_fit import LEFT, fit, parameters_of, unseen
-from plots.analysis.predict_model import EXPECTED, SPREADS, Stack, demand
-from plots.analysis.predict_ways import Way, overhead
-from plots.analysis.shi import load_shi
-from plots.cards import load_cards
-from plots.costs import find_cost
-from plots.rows import File
-from plots.tables.prediction_check import before_table, check_tables
+from plots.features.predict.fit import LEFT, fit, parameters_of, unseen
+from plots.features.predict.model import EXPECTED, SPREADS, Stack, demand
+from plots.features.predict.ways import Way, overhead
+from plots.features.shi.analysis import load_shi
+from plots.file import loading
+from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
 
 CARDS = load_cards()

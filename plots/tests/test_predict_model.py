@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plots.analysis.predict_model import (
+from plots.core.cards import Card, load_cards
+from plots.core.costs import find_cost
+from plots.features.predict.model import (
     CEILINGS,
     EXPECTED,
     PARAMETERS,
@@ -18,16 +20,7 @@ from plots.analysis.predict_model import (
     busy,
     demand,
 )
-from plots.analysis.predict_ways import (
-    WAYS,
-    Band,
-    Way,
-    launch,
-    overhead,
-    published,
-)
-from plots.cards import Card, load_cards
-from plots.costs import find_cost
+from plots.features.predict.ways import WAYS, Band, Way, launch, overhead, published
 
 CARDS = load_cards()
 NETWORKS = [("disc-2", 100), ("disc-9", 100), ("disc-12", 100), ("heart", 10), ("lstm", 128)]

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from plots.analysis.predict_data import observations, published_points
-from plots.analysis.predict_fit import fit
-from plots.tables.formats import as_markdown
-from plots.tables.prediction_check import (
+from plots.core.tables.formats import as_markdown
+from plots.core.tables.table import Table
+from plots.features.predict.check import (
     left_out_table,
     networks_left_out_table,
     parameters_table,
     points_table,
 )
-from plots.tables.table import Table
+from plots.features.predict.data import observations, published_points
+from plots.features.predict.fit import fit
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLE = re.compile(

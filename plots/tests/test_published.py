@@ -9,22 +9,22 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from plots import loading
-from plots.analysis.crossover import comparisons
 from plots.cli import main
-from plots.published import (
+from plots.core.crossover import comparisons
+from plots.core.published import (
     PUBLISHED_PATH,
     RESTORE,
     count_parameters,
     load_published,
     same_as_ours,
 )
-from plots.tables.formats import FORMATS, render
-from plots.tables.published import published_table
-from plots.tables.thresholds import thresholds_table
+from plots.core.tables.formats import FORMATS, render
+from plots.core.thresholds import THRESHOLDS_PATH, load_thresholds
+from plots.features.predict.training_rates import RATES_PATH, load_training_rates
+from plots.features.published.table import published_table
+from plots.features.published.thresholds import thresholds_table
+from plots.file import loading
 from plots.tests import synthetic, synthetic_steps, synthetic_sweep
-from plots.thresholds import THRESHOLDS_PATH, load_thresholds
-from plots.training_rates import RATES_PATH, load_training_rates
 
 YEARS = range(2007, 2027)  # CUDA is of 2007
 

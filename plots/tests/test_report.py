@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from plots import loading, units
-from plots.file_order import newest_per_machine
-from plots.network import epoch_rows
-from plots.page import report
-from plots.page.sections import SECTIONS
-from plots.published import load_published, same_as_ours
-from plots.series import series_labels, without_slower_executions
+from plots import units
+from plots.core.network import epoch_rows
+from plots.core.published import load_published, same_as_ours
+from plots.core.series import series_labels, without_slower_executions
+from plots.features.report import report
+from plots.features.report.sections import SECTIONS
+from plots.file import loading
+from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic, synthetic_probes
 
 HOSTILE = (

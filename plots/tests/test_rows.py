@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots import loading, rows
+from plots.file import loading, rows
+from plots.file.upgrade import upgraded
 from plots.tests import synthetic
 from plots.tests.row_cases import NAME, OPERATIONS, PROBES, fault
-from plots.upgrade import upgraded
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plots import loading, rows
+from plots.file import loading, rows
 from plots.tests import synthetic
 from plots.tests.row_cases import NAME, OPERATIONS, fault
 from plots.tests.row_cases import PROBES as NEEDED

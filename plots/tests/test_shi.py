@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from plots import loading
-from plots.analysis import statistics
-from plots.analysis.shi import load_differences, load_shi, means, newest_with_rows, ours
 from plots.cli import main
-from plots.page.section import Context
-from plots.page.sections import shi_table as section
-from plots.tables.formats import FORMATS, render
-from plots.tables.shi import brought, ratio_table, shi_table
-from plots.tables.table import Table
+from plots.core import statistics
+from plots.core.page.section import Context
+from plots.core.tables.formats import FORMATS, render
+from plots.core.tables.table import Table
+from plots.features.shi import section
+from plots.features.shi.analysis import load_differences, load_shi, means, newest_with_rows, ours
+from plots.features.shi.table import brought, ratio_table, shi_table
+from plots.file import loading
 from plots.tests import synthetic, synthetic_steps
 
 ROOT = Path(__file__).parents[2]
@@ -345,7 +345,7 @@ def test_the_command_shows_good_files_beside_bad_ones(write, tmp_path, capsys):
 
 
 def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("plots.commands.shi.load_shi", lambda: load_shi(tmp_path / "gone.csv"))
+    monkeypatch.setattr("plots.features.shi.command.load_shi", lambda: load_shi(tmp_path / "no"))
     assert main(["shi"]) == 2
     assert "install crossover-plots again" in capsys.readouterr().err
 

@@ -10,13 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from plots import loading
-from plots.analysis.machines import named, side_by_side
-from plots.charts.machines import MOST_COLOURED, draw_machines
 from plots.cli import main
-from plots.page import report
-from plots.tables.formats import FORMATS, render
-from plots.tables.machines import machines_table
+from plots.core.tables.formats import FORMATS, render
+from plots.features.machines.analysis import named, side_by_side
+from plots.features.machines.chart import MOST_COLOURED, draw_machines
+from plots.features.machines.table import machines_table
+from plots.features.report import report
+from plots.file import loading
 from plots.tests import synthetic_machines
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 

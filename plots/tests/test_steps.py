@@ -8,31 +8,35 @@ import re
 
 import pytest
 
-from plots import loading
-from plots.analysis.advise import Prediction, fit_series, predict
-from plots.analysis.answer import sentences
-from plots.analysis.bounds import bounds
-from plots.analysis.compare import compare
-from plots.analysis.cost import CostError, convolves, load_cost
-from plots.analysis.counterfactuals import counterfactuals
-from plots.analysis.crossover import comparisons
-from plots.analysis.headline import headline, over_batches
-from plots.analysis.machines import side_by_side
-from plots.analysis.speed_up import speed_ups
-from plots.analysis.why import PARTS, splits
-from plots.charts.crossovers import draw_charts
-from plots.charts.why import COLOURS, draw_why
 from plots.cli import main
-from plots.families import EPOCH, MINIBATCH
-from plots.network import epoch_rows, step_rows
-from plots.page import report
-from plots.page.section import Context
-from plots.page.sections import crossovers, reasons, record, steps, verdict
-from plots.published import load_published
-from plots.tables.machines import machines_table
-from plots.tables.why import why_tables
+from plots.core.bounds import bounds
+from plots.core.cost import CostError, convolves, load_cost
+from plots.core.crossover import comparisons
+from plots.core.headline import headline, over_batches
+from plots.core.network import epoch_rows, step_rows
+from plots.core.page.section import Context
+from plots.core.published import load_published
+from plots.core.speed_up import speed_ups
+from plots.features.advise.analysis import Prediction, fit_series, predict
+from plots.features.answer import section as verdict
+from plots.features.answer.analysis import sentences
+from plots.features.compare.analysis import compare
+from plots.features.crossover import section as crossovers
+from plots.features.crossover.charts import draw_charts
+from plots.features.machines.analysis import side_by_side
+from plots.features.machines.table import machines_table
+from plots.features.record import section as record
+from plots.features.report import report
+from plots.features.steps import section as steps
+from plots.features.why import section as reasons
+from plots.features.why.analysis import PARTS, splits
+from plots.features.why.chart import COLOURS, draw_why
+from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.table import why_tables
+from plots.file import loading
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.upgrade import upgraded
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
-from plots.upgrade import upgraded
 
 MODES = (("eager", "pageable"), ("graph", "resident"))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 
-from plots.tables.formats import FORMATS, as_text
-from plots.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.formats import FORMATS, as_text
+from plots.core.tables.table import NOTHING, Cell, Column, Table
 
 
 def table(width: int, *lines: tuple[Cell, ...]) -> Table:

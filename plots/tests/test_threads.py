@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots import loading
-from plots.analysis.answer import sentences
-from plots.analysis.crossover import Crossover, comparisons, find_crossover
-from plots.analysis.curves import is_disc_name, thread_pairs
-from plots.analysis.paired import disagree, pairs_of, pairs_words, spacing
-from plots.analysis.regret import regret
-from plots.analysis.threads import EQUAL_WITHIN, more_threads, threads_sentence
 from plots.cli import main
-from plots.page.section import Context
-from plots.page.sections import threads as section
-from plots.rows import PairedInterval, Refinement
-from plots.tables.crossover import DISAGREES, crossover_table
-from plots.tables.threads import threads_table
+from plots.core.crossover import Crossover, comparisons, find_crossover
+from plots.core.curves import is_disc_name, thread_pairs
+from plots.core.page.section import Context
+from plots.core.paired import disagree, pairs_of, pairs_words, spacing
+from plots.core.regret import regret
+from plots.features.answer.analysis import sentences
+from plots.features.crossover.table import DISAGREES, crossover_table
+from plots.features.threads import section
+from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
+from plots.features.threads.table import threads_table
+from plots.file import loading
+from plots.file.rows import PairedInterval, Refinement
 from plots.tests import synthetic
 from plots.tests.synthetic_pairs import COMMON, interval, pairs
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, curve, known

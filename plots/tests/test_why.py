@@ -8,13 +8,15 @@ from fractions import Fraction
 
 import pytest
 
-from plots import loading, rows, units
-from plots.analysis import crossover, why
-from plots.charts.why import draw_why
+from plots import units
 from plots.cli import main
-from plots.network import epoch_rows
-from plots.tables.formats import FORMATS, render
-from plots.tables.why import why_tables
+from plots.core import crossover
+from plots.core.network import epoch_rows
+from plots.core.tables.formats import FORMATS, render
+from plots.features.why import analysis as why
+from plots.features.why.chart import draw_why
+from plots.features.why.table import why_tables
+from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
 from plots.tests.synthetic_answers import answer, comparison
 

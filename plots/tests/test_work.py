@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from plots import loading
-from plots.analysis import mix, why
-from plots.analysis.compare import compare
-from plots.analysis.crossover import comparisons
-from plots.analysis.speed_up import speed_ups
 from plots.cli import main
-from plots.network import epoch_rows
-from plots.page.sections import verdict
-from plots.rows import File
-from plots.tables.crossover import crossover_table, other_work, speed_up_table
-from plots.tables.epochs import best_table
-from plots.tables.formats import render
+from plots.core.crossover import comparisons
+from plots.core.network import epoch_rows
+from plots.core.speed_up import speed_ups
+from plots.core.tables.formats import render
+from plots.features.answer import section as verdict
+from plots.features.compare import mix
+from plots.features.compare.analysis import compare
+from plots.features.crossover.table import crossover_table, other_work, speed_up_table
+from plots.features.epochs.table import best_table
+from plots.features.why import analysis as why
+from plots.file import loading
+from plots.file.rows import File
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 

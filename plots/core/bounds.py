@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a row can't be faster than: what it takes at least, at the ceilings of its file.
+
+docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from plots.file.rows import Bound, File, MinimumWork, Row
+
+Resource = Literal[
+    "flops", "memory_bytes", "bytes_to_device", "bytes_from_device", "launches", "graph_nodes"
+]
+
+_NO_CEILING = "no ceiling for it was measured in this file (family Peak)"
+_COPIES: dict[str, Resource] = {"h2d": "bytes_to_device", "d2h": "bytes_from_device"}
+_LAUNCHES: dict[str, Resource] = {"launches": "launches", "graph-node": "graph_nodes"}
+_Key = tuple[Resource, str, str, str]  # with device, precision and threads
+
+
+class Ceilings:
+    """What each device reached at best of each resource, per second."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._per_second: dict[_Key, float] = {}
+        for row in rows:
+            if row.family == "Peak" and row.failure is None:
+                self._measure(row)
+
+    def raise_to(
+        self, per_second: float, resource: Resource, configuration: dict[str, str]
+    ) -> None:
+        """Keeps the highest of what is offered for the device of `configuration`, its number of
+        threads and, of flops alone, its precision."""
+        key = _key(resource, configuration)
+        self._per_second[key] = max(per_second, self._per_second.get(key, 0.0))
+
+    def find(self, resource: Resource, configuration: dict[str, str]) -> float | None:
+        """The ceiling of a row of that `configuration`, per second."""
+        return self._per_second.get(_key(resource, configuration)) or None
+
+    def bound(self, work: MinimumWork, configuration: dict[str, str]) -> tuple[str, float] | None:
+        """The longest of the times that the parts of `work` take at their ceilings: name and
+        seconds. None where there is no ceiling for the arithmetic or for the memory traffic."""
+
+        def seconds(resource: Resource, amount: float) -> float | None:
+            per_second = self.find(resource, configuration)
+            return amount / per_second if per_second else None
+
+        compute = seconds("flops", work.flops)
+        memory = seconds("memory_bytes", work.memory_bytes)
+        if (work.flops > 0 and compute is None) or (work.memory_bytes > 0 and memory is None):
+            return None
+        times = {
+            "compute": compute or 0.0,
+            "memory": memory or 0.0,
+            "copy": (seconds("bytes_to_device", work.bytes_to_device) or 0.0)
+            + (seconds("bytes_from_device", work.bytes_from_device) or 0.0),
+            "launch": seconds("graph_nodes" if work.graph else "launches", work.launches) or 0.0,
+        }
+        name = max(times, key=lambda part: times[part])
+        return (name, times[name]) if times[name] > 0 else None
+
+    def _measure(self, row: Row) -> None:
+        """Raises the ceilings that `row` is the probe of, by its best repetition."""
+        configuration, counters = row.configuration, row.counters
+        quantity, direction = configuration["quantity"], configuration.get("direction", "")
+        if quantity in ("fma", "matrix"):
+            self.raise_to(counters["flops"] / row.minimum, "flops", configuration)
+        elif quantity == "triad":
+            self.raise_to(counters["bytes"] / row.minimum, "memory_bytes", configuration)
+        elif quantity == "copy" and direction == "h2h":
+            # The C library's copy writes past the caches, and so reaches more than a plain loop;
+            # each byte is read and written.
+            self.raise_to(2 * counters["bytes"] / row.minimum, "memory_bytes", configuration)
+        elif quantity == "copy" and direction in _COPIES:
+            self.raise_to(counters["bytes"] / row.minimum, _COPIES[direction], configuration)
+        elif quantity in _LAUNCHES:
+            self.raise_to(counters["count"] / row.minimum, _LAUNCHES[quantity], configuration)
+
+
+def bounds(file: File) -> dict[int, Bound]:
+    """Row.index → bound, of each row of `file` that has one.
+
+    Rows of older files, which do not say what they take at least, keep the bound that they have.
+    """
+    ceilings = Ceilings(file.rows)
+    found = {}
+    for row in file.rows:
+        if row.minimum_work is None or row.failure is not None:
+            if row.bound is not None:
+                found[row.index] = row.bound
+            continue
+        bound = ceilings.bound(row.minimum_work, row.configuration)
+        if bound is None:
+            found[row.index] = Bound(None, None, None, _NO_CEILING)
+        else:
+            name, seconds = bound
+            found[row.index] = Bound(name, seconds, 100 * seconds / row.median)
+    return found
+
+
+def _key(resource: Resource, configuration: dict[str, str]) -> _Key:
+    """Rows without a precision, such as copies, compute in f32; those of a GPU have no threads."""
+    precision = configuration.get("precision", "f32") if resource == "flops" else ""
+    device, threads = (configuration.get(key, "") for key in ("device", "cpu_threads"))
+    return resource, device, precision, threads

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graphics cards of plots/reference/gpus.json, and what software and driver add to a step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CARDS_PATH = Path(__file__).parents[1] / "reference" / "gpus.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a figure was read; `year` is that of the document, or of reading where it has none."""
+
+    id: str
+    title: str
+    publisher: str
+    year: int
+    url: str
+    quoted: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value in the unit that `units` of the file names.
+
+    `derivation` says how it follows from what the source prints, and is empty where it is printed.
+    """
+
+    value: float
+    source: Source
+    derivation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One GPU as its makers describe it. What no source tells is not in `figures`."""
+
+    id: str
+    name: str
+    year: int
+    architecture: str
+    compute_capability: str
+    kind: str  # desktop, server, laptop or embedded
+    figures: dict[str, Figure]
+    note: str = ""
+
+    def figure(self, name: str) -> float | None:
+        """Its value in the unit of the file; None where it is unknown."""
+        figure = self.figures.get(name)
+        return figure.value if figure else None
+
+    def source(self, name: str) -> Source | None:
+        """Where the figure was read; None where it is unknown."""
+        figure = self.figures.get(name)
+        return figure.source if figure else None
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """A band of seconds that something small took wherever it was measured."""
+
+    id: str
+    low_seconds: float
+    high_seconds: float
+    source: Source
+    note: str = ""
+
+
+def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:
+    """Every card in `path` by its id, in the order of the file.
+
+    Raises OSError where the file cannot be read.
+    """
+    content = json.loads(path.read_text(encoding="utf-8"))
+    sources = _sources(content)
+    return {
+        card["id"]: Card(**{**card, "figures": _figures(card, sources)})
+        for card in content["cards"]
+    }
+
+
+def load_units(path: Path = CARDS_PATH) -> dict[str, str]:
+    """What each figure is and in which unit, in words; raises as `load_cards`."""
+    return json.loads(path.read_text(encoding="utf-8"))["units"]
+
+
+def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
+    """The bands of one kind, such as launch or wait; raises as `load_cards`."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    sources = _sources(content)
+    return [
+        Overhead(**{**band, "source": sources[band["source"]]})
+        for band in content["overheads"]
+        if band["id"] == id
+    ]
+
+
+def _sources(content: dict[str, Any]) -> dict[str, Source]:
+    return {key: Source(id=key, **fields) for key, fields in content["sources"].items()}
+
+
+def _figures(card: dict[str, Any], sources: dict[str, Source]) -> dict[str, Figure]:
+    return {
+        name: Figure(**{**figure, "source": sources[figure["source"]]})
+        for name, figure in card["figures"].items()
+    }

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of charts: MACHINE.CHART.png and .svg, named alike by every command."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from plots.core.charts.style import Pictures
+from plots.file.rows import File
+from plots.text import slug
+
+
+def stems(files: Sequence[File]) -> list[str]:
+    """A part of file names for each of `files`, from its machine's name; no two alike.
+
+    It is made of lower case letters, digits and hyphens whatever the files hold.
+    """
+    found: list[str] = []
+    for file in files:
+        found.append(_unused(slug(file.machine.id), found))
+    return found
+
+
+def write_pictures(
+    pictures: Pictures, folder: Path, stem: str, taken: Collection[Path] = ()
+) -> list[Path]:
+    """Writes `pictures` into `folder`, which it makes; returns the paths, PNG first, of which none
+    is among those `taken`. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = _unused(stem, [path.stem for path in taken])
+    contents = {folder / f"{stem}.png": pictures.png, folder / f"{stem}.svg": pictures.svg}
+    for path, content in contents.items():
+        path.write_bytes(content)
+    return list(contents)
+
+
+def _unused(stem: str, taken: Collection[str]) -> str:
+    candidate, number = stem, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{stem}-{number}"
+    return candidate

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands have in common: their arguments, their complaints, their exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from plots.core.tables.formats import FORMATS, render
+from plots.core.tables.table import Table
+from plots.features.machines.analysis import SORTS
+from plots.text import printable
+
+EXIT_OK = 0
+EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
+EXIT_BAD_INPUT = 2
+EXIT_STOPPED = 130  # by Ctrl-C, as a shell reports it
+
+
+def named_path(text: str) -> Path:
+    """The type of an argument that names a file or a folder; an empty one would be "."."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; for the current folder write .")
+    return Path(text)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Adds the result files that a command reads."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=named_path,
+        metavar="PATH",
+        help="result file, or a folder for every *.json below it",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Adds --format, which print_tables() obeys."""
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        default="text",
+        help="format of the tables (default: text)",
+    )
+
+
+def add_all(parser: argparse.ArgumentParser) -> None:
+    """Adds --all, for a command whose text is short without it."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print the full tables as text, too; all other formats have them anyway",
+    )
+
+
+def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
+    """Prints `tables` in the format that was asked for."""
+    sys.stdout.write(render(tables, options.format))
+
+
+def tell_written(paths: Iterable[Path]) -> None:
+    """Says which files were written."""
+    for path in paths:
+        print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+
+
+def charts_missing(error: OSError, folder: Path) -> str:
+    """What is wrong where the charts could not be written into `folder`, in a sentence."""
+    place = printable(str(error.filename or folder))
+    return f"{place}: {error.strerror}, so charts are missing; choose another folder with --charts"
+
+
+def complain(problems: Sequence[str]) -> int:
+    """Says what is wrong, a sentence each; returns the exit code."""
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return EXIT_BAD_INPUT if problems else EXIT_OK
+
+
+def add_sort(
+    parser: argparse.ArgumentParser, default: str = SORTS[0], of: str = "of machines"
+) -> None:
+    """Adds --sort, the order of machines that stand beside each other; `of` says where."""
+    parser.add_argument(
+        "--sort",
+        choices=SORTS,
+        default=default,
+        help=f"order {of}, those with a GPU first: latest date; name; smallest crossover; "
+        "name of CPU or GPU; shortest time of disc-10 or heart; smallest ratio of epochs to the "
+        f"baseline (default: {default})",
+    )
+
+
+def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
+    """Adds --baseline; `default` says in words which machine is taken without it."""
+    parser.add_argument(
+        "--baseline",
+        metavar="MACHINE",
+        help=f"machine, or its file, that the ratios of machines are to (default: {default})",
+    )

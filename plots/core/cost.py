@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training a network costs, as `bench --cost` counts it and as rows have counted it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plots.file.families import MINIBATCH
+from plots.file.rows import Row
+from plots.text import printable
+
+_ROOT = Path(__file__).parents[2]
+# Where ./run builds it; for an installed copy of this package, from the current folder.
+BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench"
+
+_LIMIT_SECONDS = 60
+_COUNTS = ("params", "batch", "rows", "steps")
+_CONVOLUTION = "convolution"  # as the profile and bench --cost call the kind of an operation
+_EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
+
+
+class CostError(Exception):
+    """A cost that can't be had; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one iteration, an epoch or a training step, asks of a device, counted: bytes in B, all
+    else in counts per iteration.
+
+    `products` and `bytes_to_device` are None where a row of an older file does not say.
+    `launches` are those of one device and one way to use it.
+    """
+
+    params: float
+    batch: float
+    rows: float
+    steps: float
+    flops: float
+    bytes: float
+    products: float | None
+    launches: float
+    bytes_to_device: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`count` matrix products m × k by k × n, in entries; a convolution counts as the products of
+    its implicit matrices."""
+
+    m: int
+    n: int
+    k: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`count` operations of a step that are alike: what one counts, bytes in B, and its products.
+
+    `kind` is its category in the profile: product, convolution, update, …
+    """
+
+    kind: str
+    flops: float
+    bytes: float
+    launches: float
+    products: tuple[Product, ...]
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One network, batch size and precision, as `bench --cost` prints them.
+
+    `operations` are those of the epoch's first step; none in an output that does not list them.
+    """
+
+    model: str
+    precision: str
+    accumulate: int
+    params: float
+    batch: float
+    fields: dict[str, Any]
+    operations: tuple[Operation, ...] = ()
+
+    @property
+    def convolves(self) -> bool:
+        """Whether it has convolutions, whose rates hang on their shapes."""
+        return any(operation.kind == _CONVOLUTION for operation in self.operations)
+
+    def work(self, configuration: dict[str, str]) -> Work | None:
+        """The epoch as rows of that configuration would compute it; None where there is none."""
+        epoch = self.fields["epoch"]
+        launches = epoch["device_launches"].get(configuration["device"])
+        copied = configuration.get("data", "resident") != "resident"
+        if isinstance(launches, dict):
+            by_data = launches.get(configuration.get("execution"), {})
+            launches = by_data.get(configuration.get("data"))
+        if launches is None:
+            return None
+        return Work(
+            **{name: float(self.fields[name]) for name in _COUNTS},
+            flops=float(epoch["flops"]),
+            bytes=float(epoch["bytes"]),
+            products=float(epoch["products"]),
+            launches=float(launches),
+            bytes_to_device=float(epoch["bytes_to_device"]) if copied else 0.0,
+        )
+
+
+def convolves(row: Row) -> bool:
+    """Whether the profile of `row` has convolutions."""
+    return f"seconds_{_CONVOLUTION}" in row.counters
+
+
+def work_of(row: Row) -> Work | None:
+    """What a measured row that trains has counted; None where it lacks what a prediction needs."""
+    counters = row.counters
+    if row.family == MINIBATCH:
+        counters = {**counters, "rows": counters["batch"], "steps": 1.0}
+    if not {"bytes", "launches"} <= counters.keys():
+        return None
+    copied = row.configuration.get("data", "resident") != "resident"
+    return Work(
+        **{name: counters[name] for name in _COUNTS},
+        flops=counters["flops"],
+        bytes=counters["bytes"],
+        products=counters.get("products"),
+        launches=counters["launches"],
+        bytes_to_device=counters.get("bytes_to_device") if copied else 0.0,
+    )
+
+
+def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
+    """What `bench --cost` says of a network. Raises CostError with bench's own sentence."""
+    command = [str(bench), "--cost", *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CostError(
+            f"{printable(str(bench))}: {reason}; build it with ./run, name it with --bench PATH, "
+            "or its saved output with --cost FILE"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise CostError(
+            f"{printable(str(bench))}: no answer within {_LIMIT_SECONDS} s; "
+            "give a smaller network, or fewer rows"
+        ) from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise CostError(printable(said[-1], 400))
+    return parse_cost(str(bench), done.stdout)
+
+
+def load_cost(path: Path) -> Cost:
+    """The saved output of `bench --cost`. Raises CostError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CostError(f"{printable(str(path))}: {reason}; check the path") from None
+    return parse_cost(str(path), text)
+
+
+def parse_cost(source: str, text: str) -> Cost:
+    """The cost in `text`, output of bench --cost; `source` is where it is from, for CostError."""
+    try:
+        fields = json.loads(text)
+        epoch = fields["epoch"]
+        accumulate = fields["accumulate"]
+        numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
+        launches = epoch["device_launches"]
+        # Either device may lack an operation of the network.
+        numbers += [launches["cpu"]] if "cpu" in launches else []
+        on_gpu = launches.get("cuda", {})
+        numbers += [count for modes in on_gpu.values() for count in modes.values()]
+        good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
+        good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
+        good = good and type(accumulate) is int and accumulate >= 1
+        if good:
+            return Cost(
+                model=str(fields["model"]),
+                precision=str(fields["precision"]),
+                accumulate=accumulate,
+                params=float(fields["params"]),
+                batch=float(fields["batch"]),
+                fields=fields,
+                operations=tuple(map(_operation, fields.get("step", {}).get("operations", ()))),
+            )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        pass
+    raise CostError(
+        f"{printable(source)}: is not the output of bench --cost; save its output again"
+    )
+
+
+def _operation(fields: dict[str, Any]) -> Operation:
+    """Raises ValueError, KeyError or TypeError where `fields` is none."""
+    products = tuple(
+        Product(*(_amount(one[key], whole=True) for key in "mnk"), _count(one))
+        for one in fields.get("products", ())
+    )
+    numbers = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
+    return Operation(str(fields["kind"]), *numbers, products, _count(fields))
+
+
+def _count(fields: dict[str, Any]) -> int:
+    return int(_amount(fields.get("count", 1), whole=True))
+
+
+def _amount(value: Any, whole: bool = False) -> float:
+    if type(value) is int and 0 <= value < 1e300:
+        return value
+    if whole or type(value) is not float or not 0 <= value < 1e300:
+        raise ValueError(f"{value!r} is no amount")
+    return value

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training the built-in networks costs on a GPU, counted by `bench --cost` and kept in
+plots/reference, so that no bench is needed where these are read.
+
+tests/test_costs.py counts again, and writes the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from plots.core.cost import Cost, CostError, parse_cost, run_bench
+from plots.core.published import PUBLISHED_PATH
+
+COSTS_PATH = PUBLISHED_PATH.with_name("costs.json")
+# Precisions that cost on a GPU what another does: one file of both would say everything twice.
+SAME_AS = {"tf32": "f32", "f16": "bf16"}
+
+
+@cache
+def _counted(path: Path) -> dict[tuple[str, float, str], Cost]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    costs = (parse_cost(str(path), line) for line in lines)
+    return {(cost.model, cost.batch, cost.precision): cost for cost in costs}
+
+
+def find_cost(
+    model: str, batch: float, precision: str = "f32", *, path: Path = COSTS_PATH
+) -> Cost | None:
+    """The kept cost of a network in batches of `batch`; None where it is not kept.
+
+    Raises OSError where the file cannot be read.
+    """
+    found = _counted(path).get((model, batch, SAME_AS.get(precision, precision)))
+    return found and replace(found, precision=precision)
+
+
+@cache
+def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | None:
+    """The cost of a built-in network or of an mlp-…, kept or else counted by `bench`; None where
+    neither knows it."""
+    if found := find_cost(model, batch, precision):
+        return found
+    if not bench.is_file():
+        return None
+    widths = model.removeprefix("mlp-").split("-")
+    named = f"--mlp={','.join(widths)}" if model.startswith("mlp-") else f"--model={model}"
+    try:
+        return run_bench(bench, [named, f"--batch={batch:.0f}", f"--precision={precision}"])
+    except CostError:
+        return None
+
+
+def packed(costs: Iterable[dict[str, Any]]) -> str:
+    """The outputs of bench --cost, read as JSON, as the file keeps them: one a line, with
+    predicted_launches() alone, of operations and products that are alike one with their `count`."""
+    lines = []
+    for fields in costs:
+        operations = [_packed_operation(each) for each in fields["step"]["operations"]]
+        step = {**fields["step"], "operations": _merged(operations)}
+        epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
+        kept = {**fields, "epoch": epoch, "step": step}
+        lines.append(json.dumps(kept, separators=(",", ":")))
+    return "\n".join(lines) + "\n"
+
+
+def predicted_launches(epoch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of an epoch by device and execution: a GPU's, but of persistent execution."""
+    return {
+        device: {name: count for name, count in executions.items() if name != "persistent"}
+        for device, executions in epoch["device_launches"].items()
+        if device != "cpu"
+    }
+
+
+def _packed_operation(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without its name and the passes of its products, which a count does not need."""
+    kept = {key: value for key, value in fields.items() if key != "operation"}
+    if "products" in fields:
+        sizes = ({key: product[key] for key in "mnk"} for product in fields["products"])
+        kept["products"] = _merged(sizes)
+    return kept
+
+
+def _merged(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`entries` without repetition, in the order of their first; each says how many it stands for
+    where that is more than one."""
+    counts = Counter(map(json.dumps, entries))
+    return [
+        json.loads(text) | ({"count": count} if count > 1 else {}) for text, count in counts.items()
+    ]

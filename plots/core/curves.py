@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the rows of a file together to curves over size, and finds what can be compared.
+
+docs/method/crossover.md, "What is compared", gives the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plots.core.work import difference
+from plots.file.axes import BUILT_IN, Axes, Items
+from plots.file.families import EPOCH, MINIBATCH, TRAINING
+from plots.file.rows import File, Row, median_of
+from plots.text import whole
+
+BEST = "best"
+AUTO = "auto"  # the execution that chooses another
+
+_DISC = re.compile(r"disc-[0-9]+(x[0-9.]+)?")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """The times of one way to compute, over a growing problem.
+
+    `sizes` increase strictly; `samples[i]` are the seconds measured at `sizes[i]`, one for each
+    repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
+    for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
+    every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
+    `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
+    networks between those of their family, such as disc-8x1.5, which only some ways have.
+    """
+
+    label: str
+    configuration: dict[str, str]
+    sizes: np.ndarray
+    samples: tuple[np.ndarray, ...]
+    candidates: tuple[tuple[np.ndarray, ...], ...] = ()
+    flags: tuple[str, ...] = ()
+    axes: Axes = BUILT_IN
+    between: frozenset[float] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What `size` of a row the curves of a family grow with; None for rows on no curve.
+
+    `replaces` are the keys of the configuration that the size stands for. An iteration is as many
+    operations as the counter `repeats` says, which may differ between the devices.
+    """
+
+    measure: str
+    size: Callable[[Row], float | None]
+    replaces: tuple[str, ...] = ()
+    repeats: str | None = None
+
+    def seconds(self, row: Row) -> np.ndarray:
+        """The samples of `row`, each of one operation, one epoch or one training step."""
+        return row.samples / row.counters[self.repeats] if self.repeats else row.samples
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Curves that compute the same: `cpus`, one for each thread count, their `best`, and `gpu`.
+
+    `common` is what they have in common, in the order of the axes.
+    """
+
+    common: dict[str, str]
+    measure: str
+    cpus: tuple[Curve, ...]
+    best: Curve
+    gpu: Curve
+
+    @property
+    def sides(self) -> tuple[Curve, ...]:
+        """What the GPU is compared with: each thread count, then the best of all."""
+        return (*self.cpus, self.best)
+
+
+def is_disc(row: Row) -> bool:
+    """Whether `row` trains a network of the disc family, whose sizes make a curve."""
+    return is_disc_name(row.configuration.get("model", ""))
+
+
+def is_disc_name(model: str) -> bool:
+    """Whether `model` names a network of the disc family, also between two of its sizes."""
+    return _DISC.fullmatch(model) is not None
+
+
+def is_between(row: Row) -> bool:
+    """Whether `row` trains a disc network between two of the family's sizes."""
+    model = row.configuration.get("model", "")
+    return is_disc_name(model) and "x" in model
+
+
+def _disc_parameters(row: Row) -> float | None:
+    return row.counters["params"] if is_disc(row) else None
+
+
+def _whole(text: str) -> float | None:
+    return float(whole(text) or 0) or None
+
+
+def _edge(row: Row) -> float | None:
+    edges = {row.configuration[key] for key in ("m", "n", "k")}
+    return _whole(edges.pop()) if len(edges) == 1 else None
+
+
+FAMILIES = {
+    EPOCH: Family("parameters", _disc_parameters, ("model",)),
+    MINIBATCH: Family("batch", lambda row: row.counters["batch"], ("batch",)),
+    "Gemm": Family("size", _edge, ("m", "n", "k"), "count"),
+    "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
+}
+# One network in one batch size at a time.
+NETWORKS = {family: Family("parameters", lambda row: row.counters["params"]) for family in TRAINING}
+
+
+def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
+    """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
+
+    What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
+    CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are left out
+    (left_out()).
+    """
+    found = []
+    for what, ways in _groups(file, families).items():
+        family = families[dict(what)["family"]]
+        curves: dict[tuple[str, ...], Curve] = {}  # each of the CPU is in many pairings
+        for gpu, cpus in _sides(ways):
+            own, like = _same_work(gpu, cpus, family)
+            if own and like:
+                found.append(_pairing(dict(what), own, like, family, curves))
+    return found
+
+
+def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
+    """Of the epochs on the CPU the curves of the fewest and of the most threads, which are not more
+    than there are cores, with what both have in common; those that have two sizes in common. Where
+    rows of several executions compute the same, auto's are what anyone would run."""
+    found = []
+    family = FAMILIES[EPOCH]
+    for what, ways in _groups(file, {EPOCH: family}).items():
+        alike: dict[Items, list[tuple[int, list[Row]]]] = {}
+        for rows in ways:
+            how = rows[0].configuration
+            threads = whole(how.get("cpu_threads", "")) if is_cpu(rows[0]) else None
+            if threads and threads <= file.machine.cpu.cores:
+                rest = rows[0].axes.how(how, (*family.replaces, "cpu_threads"))
+                alike.setdefault(rest, []).append((threads, rows))
+        automatic = {rest for rest in alike if ("execution", AUTO) in rest}
+        for rest, counts in alike.items():
+            if rest not in automatic and _with_auto(rest) in automatic:
+                continue
+            counts.sort(key=lambda pair: pair[0])
+            fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
+            if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
+                row = counts[0][1][0]
+                alike_values = {
+                    axis.key: value for axis, value in row.axes.of(row.configuration, "alike")
+                }
+                found.append(({**dict(what), **alike_values}, fewest, most))
+    return found
+
+
+def _with_auto(how: Items) -> Items:
+    return tuple((key, AUTO if key == "execution" else value) for key, value in how)
+
+
+def left_out(file: File) -> list[tuple[Row, Row]]:
+    """The CPU and GPU rows of one network that are not compared, as they do other work."""
+    return [
+        pair
+        for what, ways in _groups(file, NETWORKS).items()
+        for gpu, cpus in _sides(ways)
+        for pair in _other_work(
+            gpu, [row for rows in cpus for row in rows], NETWORKS[dict(what)["family"]]
+        )
+    ]
+
+
+def _groups(file: File, families: dict[str, Family]) -> dict[Items, list[list[Row]]]:
+    """What is computed → the rows of each way to compute it."""
+    groups: dict[Items, dict[Items, list[Row]]] = {}
+    for row in file.rows:
+        family = families.get(row.family)
+        if family and not row.failure and family.size(row):
+            ways = groups.setdefault(row.axes.what(row.configuration, family.replaces), {})
+            ways.setdefault(row.axes.how(row.configuration, family.replaces), []).append(row)
+    return {what: list(ways.values()) for what, ways in groups.items()}
+
+
+def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row]]]]:
+    """The rows of each way of a GPU, with those of each way of the CPU that computes alike."""
+    cpus = [rows for rows in ways if is_cpu(rows[0])]
+    for rows in ways:
+        if not is_cpu(rows[0]):
+            yield rows, _like(cpus, rows[0])
+
+
+def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Family) -> list[tuple[Row, Row]]:
+    """The rows of `cpus` that do other work than that of `gpu` at their size, with that."""
+    sized = {family.size(row): row for row in gpu}
+    return [
+        (row, sized[size])
+        for row in cpus
+        if (size := family.size(row)) in sized and difference(row, sized[size])
+    ]
+
+
+def _same_work(
+    gpu: list[Row], cpus: list[list[Row]], family: Family
+) -> tuple[list[Row], list[list[Row]]]:
+    """`gpu` and `cpus` without the rows that do other work than the other side at their size."""
+    pairs = _other_work(gpu, [row for rows in cpus for row in rows], family)
+    if not pairs:
+        return gpu, cpus
+    other = {row.name for row, _ in pairs}
+    kept = [own for rows in cpus if (own := [row for row in rows if row.name not in other])]
+    alone = {family.size(row) for _, row in pairs}
+    alone -= {family.size(row) for rows in kept for row in rows}
+    return [row for row in gpu if family.size(row) not in alone], kept
+
+
+def _pairing(
+    what: dict[str, str],
+    gpu: list[Row],
+    cpus: list[list[Row]],
+    family: Family,
+    curves: dict[tuple[str, ...], Curve],
+) -> Pairing:
+    common = _common(what, cpus[0][0], gpu[0])
+    said = [axis.key for axis in gpu[0].axes if axis.role == "alike"]
+    like = []
+    for rows in cpus:
+        names = tuple(row.name for row in rows)
+        if names not in curves:
+            curves[names] = _curve(rows, family, said)
+        like.append(curves[names])
+    names = tuple(row.name for rows in cpus for row in rows)
+    if ("best", *names) not in curves:
+        curves["best", *names] = _best(like)
+    best = curves["best", *names]
+    return Pairing(common, family.measure, tuple(like), best, _curve(gpu, family, common))
+
+
+def is_cpu(row: Row) -> bool:
+    """Whether `row` was measured on a CPU."""
+    return row.configuration.get("device") == "cpu"
+
+
+def _like(cpus: Sequence[list[Row]], gpu: Row) -> list[list[Row]]:
+    """The ways of `cpus` that compute as `gpu` does, or come closest."""
+    like = list(cpus)
+    for axis in gpu.axes:
+        if axis.role == "alike":
+            own = gpu.axes.value(gpu.configuration, axis.key)
+            values = [rows[0].axes.value(rows[0].configuration, axis.key) for rows in like]
+            wanted = own if own in values else axis.plainest
+            like = [rows for rows, value in zip(like, values, strict=True) if value == wanted]
+    return like
+
+
+def _common(what: dict[str, str], cpu: Row, gpu: Row) -> dict[str, str]:
+    """`what`, and what is alike: "f32", or "tf32 (CPU: f32)" where the CPU has no such."""
+    common = dict(what)
+    for axis, value in gpu.axes.of(gpu.configuration, "alike"):
+        if axis.key in cpu.configuration:
+            own = cpu.configuration[axis.key]
+            common[axis.key] = value if own == value else f"{value} (CPU: {own})"
+    return {axis.key: common[axis.key] for axis in gpu.axes if axis.key in common}
+
+
+def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
+    """The curve through `rows`; its label leaves out the keys in `said`."""
+    sized: dict[float, Row] = {}
+    for row in rows:
+        sized.setdefault(family.size(row) or 0.0, row)  # disc-7 and disc-07 are one network
+    sizes = sorted(sized)
+    axes = rows[0].axes
+    configuration = {
+        key: value
+        for key, value in rows[0].configuration.items()
+        if axes[key].said != "elsewhere" and key not in family.replaces
+    }
+    return Curve(
+        label=axes.label(dict(axes.how(configuration)), without=said),
+        configuration=configuration,
+        sizes=np.array(sizes),
+        samples=tuple(family.seconds(sized[size]) for size in sizes),
+        flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
+        axes=axes,
+        between=frozenset(size for size in sizes if is_between(sized[size])),
+    )
+
+
+def _best(cpus: Sequence[Curve]) -> Curve:
+    """At each size the curve of `cpus` with the smallest median."""
+    candidates: dict[float, list[np.ndarray]] = {}
+    for cpu in cpus:
+        for size, samples in zip(cpu.sizes.tolist(), cpu.samples, strict=True):
+            candidates.setdefault(size, []).append(samples)
+    sizes = sorted(candidates)
+    axes = cpus[0].axes
+    values = {
+        key: list(dict.fromkeys(cpu.configuration.get(key, "?") for cpu in cpus))
+        for key in (*cpus[0].configuration, "cpu_threads")
+    }
+    shared = {key: own[0] for key, own in values.items() if len(own) == 1}
+    of = [
+        " or ".join(axis.word(value) for value in values[axis.key])
+        for axis in axes
+        if len(values.get(axis.key, ())) > 1 and axis.key != "cpu_threads"
+    ]
+    threads = values["cpu_threads"]
+    of.insert(0, axes["cpu_threads"].word(", ".join(threads)))
+    how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
+    how.pop("cpu_threads", None)
+    return Curve(
+        label=f"{axes.label(how)}, best of {', '.join(of)}",
+        configuration={**shared, "cpu_threads": BEST},
+        sizes=np.array(sizes),
+        samples=tuple(min(candidates[size], key=median_of) for size in sizes),
+        candidates=tuple(tuple(candidates[size]) for size in sizes),
+        flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
+        axes=axes,
+        between=frozenset().union(*(cpu.between for cpu in cpus)),
+    )

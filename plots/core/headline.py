@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which crossovers of a file answer first, and what else in the file disagrees with them.
+
+docs/method/crossover.md, "The headline", gives the rules. None of them asks what suits the GPU but
+for the last: of the ways to compute that have the same sizes, the one that wins earliest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from plots.core.crossover import Comparison, Crossover, intervals_overlap
+from plots.core.curves import is_disc, is_disc_name
+from plots.core.replicates import log_medians
+from plots.core.speed_up import SpeedUp, speed_ups
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File
+from plots.text import whole
+
+OWN_BATCH = 100  # of the disc networks (src/models/disc.cpp)
+
+_ORDER = ("always", "once", "several", "ambiguous", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One way of the GPU against the best thread count of the CPU, at the batch of the headline.
+
+    `elsewhere` are the same way's comparisons at other batches whose answer is another one (where
+    that way was not measured there, that of the best way that was), and `exceptions` the networks
+    on no curve whose faster device is not the one that the curve has at their size. `largest` is
+    the speedup of the largest network of the curve; None where the devices name it differently.
+    """
+
+    comparison: Comparison
+    data: Literal["resident", "copied"]
+    elsewhere: tuple[Comparison, ...]
+    exceptions: tuple[SpeedUp, ...]
+    largest: SpeedUp | None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The answers of a file at one batch, at least one: with the data on the GPU, then copying each
+    batch; the other way round where the former has less than half as many sizes."""
+
+    batch: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def first(self) -> Comparison:
+        """The comparison of the first answer, which foremost() finds alone."""
+        return self.answers[0].comparison
+
+
+def headline(file: File, compared: Sequence[Comparison]) -> Headline | None:
+    """The headline of `file`, whose comparisons() are `compared`.
+
+    None where CPU and GPU have fewer than two disc networks in common.
+    """
+    curves = _curves(compared)
+    if not curves:
+        return None
+    batch = _own_batch(curves)
+    answers = (_answer(file, curves, chosen) for chosen in _in_order(curves, batch))
+    return Headline(batch, tuple(answers))
+
+
+def foremost(compared: Sequence[Comparison]) -> Comparison | None:
+    """The comparison that a single line on a machine is about: that of the headline's first answer,
+    found without what disagrees with it."""
+    curves = _curves(compared)
+    return _in_order(curves, _own_batch(curves))[0] if curves else None
+
+
+def own_batch(compared: Sequence[Comparison]) -> str | None:
+    """The batch that a headline of `compared` is about; None where there is no headline."""
+    curves = _curves(compared)
+    return _own_batch(curves) if curves else None
+
+
+def over_batches(compared: Iterable[Comparison]) -> list[Comparison]:
+    """For each network whose training steps were compared over batch sizes the way of the GPU that
+    wins earliest, of those with the most sizes, in the plainest training that the network has."""
+    groups: dict[str, dict[str, list[Comparison]]] = {}
+    for one in compared:
+        if one.common["family"] == MINIBATCH and one.cpu.candidates:
+            trainings = groups.setdefault(one.common["model"], {})
+            trainings.setdefault(unusual(one), []).append(one)
+    own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
+    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+
+
+def way(one: Comparison | SpeedUp) -> str:
+    """How the GPU computes, in words: "graph, resident"."""
+    configuration = one.gpu.configuration
+    return ", ".join(one.gpu.axes.words(configuration, roles=["how"], without=["device"]))
+
+
+def unusual(one: Comparison) -> str:
+    """What the training of `one` has besides its batch, but for the plainest: "tf32 (CPU: f32)"."""
+    axes, said = one.gpu.axes, dict(one.common)
+    for axis, value in axes.of(one.gpu.configuration, "alike"):
+        said.setdefault(axis.key, value)
+    shown = {key: value for key, value in said.items() if value != axes[key].plainest}
+    return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
+
+
+def _curves(compared: Iterable[Comparison]) -> list[Comparison]:
+    """Epochs against the best of the CPU, in the plainest training (f32), or in that which comes
+    first in the file where none is plain."""
+    groups: dict[str, list[Comparison]] = {}
+    for one in compared:
+        if one.common["family"] != EPOCH or not one.cpu.candidates:
+            continue
+        groups.setdefault(unusual(one), []).append(one)
+    return groups.get("") or next(iter(groups.values()), [])
+
+
+def _own_batch(curves: Sequence[Comparison]) -> str:
+    """The batch of the disc networks, or what the file has in its place.
+
+    That is the batch with the most sizes where OWN_BATCH has less than half as many; of several,
+    the nearest to OWN_BATCH, and of two as near the smaller.
+    """
+    sizes: dict[str, int] = {}
+    for one in curves:
+        batch = one.common.get("batch", "")
+        sizes[batch] = max(sizes.get(batch, 0), len(one.ladder))
+    own, most = str(OWN_BATCH), max(sizes.values())
+    if 2 * sizes.get(own, 0) >= most:
+        return own
+    return min((batch for batch in sizes if sizes[batch] == most), key=_distance)
+
+
+def _distance(batch: str) -> tuple[float, int]:
+    number = whole(batch) or 0
+    return (max(number / OWN_BATCH, OWN_BATCH / number) if number else math.inf), number
+
+
+def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
+    """The choice of each kind of placement at `batch`, in the order of the answers."""
+    found = []
+    for data in ("resident", "copied"):
+        chosen = _chosen([one for one in curves if _data(one) == data], batch)
+        if chosen:
+            found.append(chosen)
+    most = max(len(one.ladder) for one in found)
+    return sorted(found, key=lambda one: 2 * len(one.ladder) < most)
+
+
+def _data(one: Comparison) -> Literal["resident", "copied"]:
+    value = one.gpu.axes.value(one.gpu.configuration, "data")
+    return "resident" if value == "resident" else "copied"
+
+
+def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
+    """Of the ways at `batch` with the most sizes, which are the same for all, the earliest win."""
+    return _earliest_of([one for one in curves if one.common.get("batch", "") == batch])
+
+
+def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
+    if not curves:
+        return None
+    fullest = max(curves, key=lambda one: len(one.ladder)).ladder
+    return min((one for one in curves if np.array_equal(one.ladder, fullest)), key=_earliest)
+
+
+def _earliest(one: Comparison) -> tuple[int, float]:
+    size = one.crossover.size
+    return _ORDER.index(one.crossover.kind), math.inf if size is None else size
+
+
+def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:
+    """`chosen`, and what of `curves` and of the other networks of `file` disagrees with it."""
+    data = _data(chosen)
+    alike = [one for one in curves if _data(one) == data]
+    same = [one for one in alike if one.gpu.configuration == chosen.gpu.configuration]
+    elsewhere = []
+    for batch in sorted({one.common.get("batch", "") for one in curves}, key=_distance):
+        other = _chosen(same, batch) or _chosen(alike, batch) or _chosen(list(curves), batch)
+        if other and other is not chosen and _disagree(chosen.crossover, other.crossover):
+            elsewhere.append(other)
+    networks = _networks(file, chosen)
+    return Answer(
+        comparison=chosen,
+        data=data,
+        elsewhere=tuple(sorted(elsewhere, key=_batch)),
+        exceptions=tuple(one for one in networks if not _is_disc(one) and _differs(one, chosen)),
+        largest=next((one for one in networks if _is_disc(one)), None),
+    )
+
+
+def _batch(one: Comparison) -> tuple[float, str]:
+    text = one.common.get("batch", "")
+    number = whole(text)
+    return math.inf if number is None else number, text
+
+
+def _disagree(one: Crossover, other: Crossover) -> bool:
+    """Whether two answers are not the same; sizes are where their intervals overlap."""
+    if one.kind != other.kind:
+        return True
+    if one.kind != "once":
+        return one.kind in ("several", "ambiguous") and one.words != other.words
+    return not intervals_overlap(one, other)
+
+
+def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
+    """The speedups, the GPU computing as in `chosen`, of its largest network and of all networks
+    on no curve."""
+    batch, largest = chosen.common.get("batch", ""), chosen.sizes[-1]
+    rows = [
+        row
+        for row in file.rows
+        if row.family == EPOCH
+        and not row.failure
+        and (
+            not is_disc(row)
+            or (row.configuration.get("batch", "") == batch and row.counters["params"] == largest)
+        )
+    ]
+    alike = _trained(chosen.common)
+    return [
+        one
+        for one in speed_ups(replace(file, rows=tuple(rows)))
+        if one.gpu.configuration == chosen.gpu.configuration and _trained(one.common) == alike
+    ]
+
+
+def _is_disc(one: SpeedUp) -> bool:
+    return is_disc_name(one.common["model"])
+
+
+def _trained(common: dict[str, str]) -> dict[str, str]:
+    """What is trained but for the network and its batch."""
+    return {key: value for key, value in common.items() if key not in ("model", "batch")}
+
+
+def _differs(one: SpeedUp, chosen: Comparison) -> bool:
+    """Whether the faster device, where that is sure, is not the one of the curve at that size."""
+    cpu, gpu = (
+        np.interp(np.log(one.parameters), np.log(curve.sizes), log_medians(curve))
+        for curve in (chosen.cpu, chosen.gpu)
+    )
+    return one.winner is not None and (one.winner == "gpu") != (cpu > gpu)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that train by what they compute, as against how and where (plots/core/series.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.core.work import WORK, work
+from plots.file.axes import BUILT_IN, Axes, Items
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File, Row
+
+NetworkKey = Items
+
+
+def epoch_rows(file: File) -> list[Row]:
+    """The Epoch rows of `file` that have a result, by size of the network."""
+    return training_rows(file, EPOCH)
+
+
+def step_rows(file: File) -> list[Row]:
+    """The Minibatch rows of `file` that have a result, by size of the network."""
+    return training_rows(file, MINIBATCH)
+
+
+def training_rows(file: File, family: str) -> list[Row]:
+    """The rows of a `family` of TRAINING that have a result, by size of the network."""
+    rows = [row for row in file.rows if row.family == family and row.failure is None]
+    return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
+
+
+def on_device(rows: Sequence[Row], device: str) -> list[Row]:
+    """Those of `rows` that were computed on `device`: cpu or cuda."""
+    return [row for row in rows if row.configuration.get("device") == device]
+
+
+def best(rows: Sequence[Row]) -> Row:
+    """The row with the smallest median; `rows` has one at least."""
+    return min(rows, key=lambda row: row.median)
+
+
+def network_key(row: Row) -> NetworkKey:
+    """What `row` computes, how much of it, and in which precision: rows that share it may be
+    compared."""
+    precision = row.configuration["precision"]
+    return (*row.axes.what(row.configuration), ("precision", precision), *work(row))
+
+
+def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
+    """`rows` by what they compute, the smallest network first."""
+    groups: dict[NetworkKey, list[Row]] = {}
+    for row in sorted(rows, key=_size):
+        groups.setdefault(network_key(row), []).append(row)
+    return groups
+
+
+def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUILT_IN) -> str:
+    """The model, and beside it whatever but the batch size is not the same in all `keys`, and how
+    its work differs from that of the same network."""
+    configuration = dict(key)
+    others = [dict(other) for other in keys]
+    same = {name for name, value in key if all(other.get(name) == value for other in others)}
+    varying = axes.words(configuration, without={"model", "batch", *same})
+    twins = [
+        other
+        for other in others
+        if all(other.get(name) == value for name, value in key if name not in WORK)
+    ]
+    varying += [
+        f"{name} {configuration[name] or 'unknown'}"
+        for name in WORK
+        if any(other[name] != configuration[name] for other in twins)
+    ]
+    return ", ".join([configuration["model"], *varying])
+
+
+def _size(row: Row) -> tuple[float, str, float]:
+    return row.counters["params"], row.configuration["model"], row.counters["batch"]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables as a page shows them: what is asked for first, and what all lines share in the title."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from plots.core.tables.table import NOTHING, Column, Table
+
+
+def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
+    """`table` with the columns whose keys are in `first` before all others, in that order.
+
+    A column that says the same in all of several lines is left out, and said in the title, which
+    is `title` where that is given; but not those in `first`.
+    """
+    kept, shared = _shared(table, first)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    order = [places[key] for key in first if key in places]
+    order += [place for place in kept if place not in order]
+    said = f" ({', '.join(shared)})" if shared else ""
+    return replace(
+        table,
+        title=f"{title or table.title}{said}",
+        columns=tuple(table.columns[place] for place in order),
+        lines=tuple(tuple(line[place] for place in order) for line in table.lines),
+    )
+
+
+def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:
+    """The places of the columns that stay, and in words what the others say in every line."""
+    kept, shared = [], []
+    for place, column in enumerate(table.columns):
+        texts = {(line[place].text, line[place].marks) for line in table.lines}
+        if column.key in first or len(table.lines) < 2 or len(texts) > 1:
+            kept.append(place)
+            continue
+        ((text, marks),) = texts
+        if marks:
+            kept.append(place)
+        elif text != NOTHING.text:
+            shared.append(_said(column, text))
+    return kept, shared
+
+
+def _said(column: Column, text: str) -> str:
+    return " ".join(filter(None, (column.group, column.title, text)))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes sections out as one HTML file that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from itertools import count
+
+from markupsafe import Markup
+
+from plots.core.page import svg
+from plots.core.page.html import TEMPLATES, environment
+from plots.core.page.section import Picture, Section
+
+
+def render_page(sections: Sequence[Section]) -> str:
+    """The page with `sections`, in their order; for their text see plots/core/page/html.py."""
+    named = [[block.machine for block in one.blocks if block.machine] for one in sections]
+    several = any(len(machines) > 1 for machines in named)
+    script = "\n".join(map(_text, ("sort.js", "scroll.js")))
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            sections=sections,
+            several=several,
+            # Of several machines the page compares first; what each file says opens when asked to.
+            folded=any(len(set(machines)) > 1 for machines in named),
+            draw=partial(_inline, count(1)),
+            style=Markup(_text("report.css")),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
+    )
+
+
+def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
+    """The wide and the narrow picture; the screen's width decides which of them is shown."""
+    title, _, description = picture.alt.partition(". ")
+    drawn = {"wide": picture.pictures.svg, "narrow": picture.pictures.narrow}
+    # ElementTree writes every character that means something to HTML as an entity.
+    return Markup("").join(
+        Markup(svg.inline(content, f"s{next(numbers)}-", title, description, name))
+        for name, content in drawn.items()
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8").strip()
+
+
+def _hash(script: str) -> str:
+    """What a Content-Security-Policy knows an inline script by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

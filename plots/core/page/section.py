@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a report as data: what sections build and plots/core/page/page.py writes out.
+
+Text in them is still as the result file has it; the page escapes and shortens it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plots.core.charts.style import Pictures
+from plots.core.crossover import Comparison
+from plots.core.published import Experiment
+from plots.core.tables.table import Table
+from plots.features.machines.analysis import SideBySide
+from plots.features.predict.files import Predictions
+from plots.file.rows import File
+from plots.parallel import Map, in_process
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart. `stem` is its file name without ending, from Context.stem(). `alt` says what the
+    chart shows to those who don't see it, in a sentence that can stand alone and others that add to
+    it; `caption` what to look at."""
+
+    pictures: Pictures
+    stem: str
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What only opens when asked to: `summary` is what one clicks."""
+
+    summary: str
+    tables: tuple[Table, ...] = ()
+    commands: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a section says about one machine, or on one matter, in this order.
+
+    `machine` is a heading where several machines are shown, `title` always. `lead` is a paragraph,
+    `points` a list, `facts` pairs of term and description, `commands` lines for a shell, `notes`
+    small print. `emphasis` shows the lead as the answer.
+    """
+
+    machine: str = ""
+    title: str = ""
+    lead: str = ""
+    points: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    commands: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    emphasis: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`url` begins with https://, or it is not shown as a link."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
+
+    `blocks` stand first; `tables` and `notes` on all of it follow, then `links`. A section with
+    nothing but a `lead` says why it is empty.
+    """
+
+    title: str
+    anchor: str
+    lead: str = ""
+    blocks: tuple[Block, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What sections share besides the files.
+
+    The first `detailed` files are shown in full, the others as lines of tables. `older` files are
+    of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
+    files beside each other, `predictions` what cards would do on their machines. Work on many files
+    goes through `map`.
+    """
+
+    experiments: tuple[Experiment, ...] = ()
+    detailed: int = 1
+    older: tuple[File, ...] = ()
+    stems: dict[Path, str] | None = None
+    compared: dict[Path, list[Comparison]] | None = None
+    side: SideBySide | None = None
+    predictions: Predictions | None = None
+    map: Map = in_process
+
+    def comparisons(self, file: File) -> list[Comparison]:
+        """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
+        return (self.compared or {}).get(file.path, [])
+
+    def predicted(self, file: File) -> str:
+        """What is predicted of `file`, a clause; empty where nothing is."""
+        return self.predictions.clause(file) if self.predictions else ""
+
+    def stem(self, file: File, chart: str) -> str:
+        """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""
+        return f"{(self.stems or {}).get(file.path, 'machine')}.{chart}"

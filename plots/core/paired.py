@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file's pairs say of a crossover, beside what the bootstrap says, and whether both agree.
+
+docs/method/refinement.md gives both methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+from plots import units
+from plots.core.crossover import Crossover
+from plots.core.curves import BEST, Curve
+from plots.file.rows import File, PairedInterval, Refinement
+
+_MOST = 3  # intervals that are said in words
+
+
+def pairs_of(
+    file: File, common: Mapping[str, str], first: Curve, second: Curve
+) -> Refinement | None:
+    """The pairs of `file` in which `first` and `second` computed what is `common` to both; those of
+    one thread count stand for the best of all."""
+    for one in reversed(file.refinements):  # a resumed run adds one
+        sides = ((one.first, first), (one.second, second))
+        if all(_fits({**one.common, **way}, common, curve) for way, curve in sides):
+            return one
+    return None
+
+
+def _fits(stated: Mapping[str, str], common: Mapping[str, str], curve: Curve) -> bool:
+    own = {**common, **curve.configuration}
+    return all(own.get(key) in (value, BEST) for key, value in stated.items())
+
+
+def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
+    """Where the pairs see a change, in words: "2 threads from between 806 and 919 parameters"."""
+    said = [_interval_words(interval, sides) for interval in one.intervals[:_MOST]]
+    if len(one.intervals) > _MOST:
+        said.append(f"{len(one.intervals) - _MOST} more changes")
+    if not said:
+        said = ["no change"]
+    return "; ".join(said) + ("" if one.complete else " (unfinished)")
+
+
+def _interval_words(interval: PairedInterval, sides: tuple[str, str]) -> str:
+    below, above = sides if interval.below == "first" else sides[::-1]
+    low, high = interval.low, interval.high
+    if low is not None and high is not None:
+        return f"{above} from between {units.count(low)} and {units.count(high)} parameters"
+    if high is not None:
+        return (
+            f"first sure win of {above} at {units.count(high)} parameters, none of {below} before"
+        )
+    if low is not None:
+        return f"last sure win of {below} at {units.count(low)} parameters, none of {above} behind"
+    return "no sure win where the winner seemed to change"
+
+
+def disagree(crossover: Crossover, one: Refinement) -> bool:
+    """Whether the bootstrap's answer and that of the pairs cannot both be right.
+
+    Both speak of the size from which on the second side wins: their intervals are apart, or one is
+    sure of such a size where the other is sure that there is none. An answer that is ambiguous
+    disagrees with nothing.
+    """
+    if crossover.kind == "ambiguous":
+        return False
+    last = one.intervals[-1] if one.intervals else None
+    is_sure = last is not None and last.low is not None and last.high is not None
+    if crossover.size is None:  # one side wins at the largest sizes, for sure
+        wins_last = "second" if crossover.kind == "always" else "first"
+        return is_sure and last.below == wins_last
+    if last is None:
+        return one.complete
+    if last.below == "second":
+        return is_sure
+    low, high = crossover.low or 0.0, crossover.high or math.inf
+    return (last.high or math.inf) < low or high < (last.low or 0.0)
+
+
+def spacing(one: Refinement) -> float | None:
+    """The largest ratio of neighbouring sizes of the ladder: changes that come in twos between two
+    of them are not seen. None where there is one size at most."""
+    sizes = [size for size, _ in one.ladder]
+    return max((b / a for a, b in pairwise(sizes)), default=None)

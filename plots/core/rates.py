@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates over a size: the rows of the families Copy, Gemm and Layer as lines of a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plots.core.series import device_name
+from plots.file.rows import Row
+from plots.text import whole
+
+_DEVICE = ("device", "cpu_threads")  # what a label begins with
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """At `size`, the median rate per second and, of all repetitions, the smallest and largest."""
+
+    size: float
+    median: float
+    low: float
+    high: float
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Rows that differ in size alone, in the order of their sizes."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+def lines(
+    rows: Sequence[Row], size: Callable[[Row], float], sized: Sequence[str], counter: str
+) -> list[Line]:
+    """The lines through `rows`, CPU first.
+
+    `size` gives a row's size, which the fields `sized` of its configuration state. `counter` is
+    what is done in one operation: `flops` or `bytes`, over its seconds. A label has the device and
+    those fields that are not the same in all rows.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(
+            (name, value)
+            for name, value in row.configuration.items()
+            if name != "family" and name not in sized
+        )
+        groups.setdefault(tuple(sorted(key)), []).append(row)
+    varying = {
+        name
+        for key in groups
+        for name, value in key
+        if name not in _DEVICE and any(dict(other).get(name) != value for other in groups)
+    }
+    found = []
+    for key in sorted(groups, key=_order):
+        members = sorted(groups[key], key=size)
+        axes, configuration = members[0].axes, members[0].configuration
+        label = [device_name(members[0], without=configuration.keys() - _DEVICE)]
+        label += [axes[name].word(value) for name, value in key if name in varying]
+        found.append(
+            Line(", ".join(label), tuple(_point(row, size(row), counter) for row in members))
+        )
+    return found
+
+
+def rate(row: Row, counter: str) -> float:
+    """What `row` does in a second, by the median of its samples."""
+    return row.counters[counter] * _repeats(row, counter) / row.median
+
+
+def _repeats(row: Row, counter: str) -> float:
+    # Counters of Peak and Copy are per iteration, those of Gemm and Layer per operation.
+    return row.counters["count"] if row.family in ("Gemm", "Layer") else 1.0
+
+
+def _point(row: Row, size: float, counter: str) -> Point:
+    amount = row.counters[counter] * _repeats(row, counter)
+    return Point(size, amount / row.median, amount / row.maximum, amount / row.minimum, row)
+
+
+def _order(key: tuple[tuple[str, str], ...]) -> tuple[bool, int, tuple[tuple[str, str], ...]]:
+    configuration = dict(key)
+    threads = whole(configuration.get("cpu_threads", "")) or 0
+    return configuration.get("device") != "cpu", threads, key

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the rows of a file in groups that differ in nothing but the network: what a line shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+from plots.file.rows import Row
+from plots.text import printable, whole
+
+SeriesKey = tuple[tuple[str, str], ...]
+
+_LONGEST = 60  # characters of a label
+
+
+def series_key(row: Row) -> SeriesKey:
+    """How and where `row` computes: its configuration without what the place of a point says,
+    which are family, model and batch size."""
+    return tuple(
+        sorted(
+            (key, value)
+            for key, value in row.configuration.items()
+            if row.axes[key].said != "elsewhere"
+        )
+    )
+
+
+def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
+    """A label for each series among `rows`, CPU first, by thread count: "CPU, 2 threads".
+
+    What all series of a device have in common is left out: the precision, and on the CPU the
+    execution.
+    """
+    axes = {series_key(row): row.axes for row in rows}
+    keys = sorted(axes, key=_order)
+    others = [dict(key) for key in keys]
+    labels = {key: printable(axes[key].label(dict(key), others), _LONGEST) for key in keys}
+    # Two keys could look alike once shortened; then all of the configuration is shown.
+    texts = list(labels.values())
+    return {key: text if texts.count(text) == 1 else _spelled(key) for key, text in labels.items()}
+
+
+def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
+    """`rows` but for the series that differ from a faster one in nothing but the execution.
+
+    Faster is the one with the smaller geometric mean of the medians over the networks of both.
+    """
+    groups: dict[SeriesKey, dict[SeriesKey, dict[SeriesKey, float]]] = {}
+    for row in rows:
+        key = series_key(row)
+        rest = tuple(pair for pair in key if pair[0] != "execution")
+        network = tuple(pair for pair in row.configuration.items() if pair not in key)
+        groups.setdefault(rest, {}).setdefault(key, {})[network] = math.log(row.median)
+    kept = set()
+    for members in groups.values():
+        common = set.intersection(*(set(times) for times in members.values()))
+        kept.add(min(members, key=lambda key: (sum(members[key][one] for one in common), key)))
+    return [row for row in rows if series_key(row) in kept]
+
+
+def device_label(row: Row) -> str:
+    """Where and how `row` computes, but for its precision: "GPU, graph, pinned"."""
+    return _label(row, dict(series_key(row)))
+
+
+def device_name(row: Row, without: Collection[str] = ()) -> str:
+    """The device, and how `row` computes there but for the keys in `without`: "CPU, 2 threads"."""
+    how = {axis.key: value for axis, value in row.axes.of(row.configuration, "how")}
+    return _label(row, how, without)
+
+
+def chosen_words(row: Row) -> str:
+    """What execution auto came to: "auto: fused", "auto: fused on 1 thread" where the row may use
+    more; empty for a row of any other."""
+    if not row.chosen:
+        return ""
+    own, threads = row.configuration, row.chosen["cpu_threads"]
+    words = f"{own['execution']}: {row.axes['execution'].word(row.chosen['execution'])}"
+    if threads != own.get("cpu_threads"):
+        words += f" on {row.axes['cpu_threads'].word(threads)}"
+    return printable(words, _LONGEST)
+
+
+def _label(row: Row, configuration: dict[str, str], without: Collection[str] = ()) -> str:
+    chosen = "" if "execution" in without else chosen_words(row)
+    if not chosen:
+        return printable(row.axes.label(configuration, without=without), _LONGEST)
+    label = row.axes.label(configuration, without={*without, "execution"})
+    return f"{printable(label, _LONGEST)} ({chosen})"
+
+
+def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
+    configuration = dict(key)
+    device = configuration.get("device", "")
+    threads = configuration.get("cpu_threads", "")
+    return device != "cpu", device, _number(threads), key
+
+
+def _number(text: str) -> int:
+    return whole(text) or 0
+
+
+def _spelled(key: SeriesKey) -> str:
+    return printable(", ".join(f"{name} {value}" for name, value in key), 400)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SPEEDUP = CPU time / GPU time, for each network: also for those that stand on no curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from plots.core import statistics
+from plots.core.crossover import Comparison
+from plots.core.curves import NETWORKS, Curve, pairings
+from plots.core.replicates import estimate, fewest_samples, log_medians
+from plots.file.axes import BUILT_IN, Axes
+from plots.file.families import EPOCH
+from plots.file.rows import File, median_of
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedUp:
+    """One network on the best thread count of the CPU and on the GPU in one configuration.
+
+    `common` holds model, batch, precision and whatever else both have in common; `cpu` and `gpu`
+    are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None where a row has
+    too few repetitions. `winner` is None where the interval holds 1.
+    """
+
+    common: dict[str, str]
+    parameters: float
+    cpu: Curve
+    gpu: Curve
+    ratio: float
+    low: float | None
+    high: float | None
+
+    @property
+    def winner(self) -> Literal["cpu", "gpu"] | None:
+        """The faster device, where that is sure."""
+        if self.low is None or self.high is None or self.low <= 1 <= self.high:
+            return None
+        return "gpu" if self.low > 1 else "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Speedups of one GPU configuration over size and batch size.
+
+    `ratios[i, j]` is that of `batches[i]` and `sizes[j]`, NaN where it was not measured. `common`
+    is what all have in common, without the batch size.
+    """
+
+    common: dict[str, str]
+    measure: str
+    cpu_label: str
+    gpu_label: str
+    sizes: np.ndarray
+    batches: np.ndarray
+    ratios: np.ndarray
+    axes: Axes = BUILT_IN
+
+
+def speed_ups(file: File, family: str = EPOCH) -> list[SpeedUp]:
+    """The speedup of every network of `file` on every GPU configuration, in the file's order: of
+    the rows of `family`, which is one of TRAINING.
+
+    The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
+    best, which is a little slower where several are about equally fast (estimate()).
+    """
+    found = []
+    for pairing in pairings(file, {family: NETWORKS[family]}):
+        best, gpu = pairing.best, pairing.gpu
+        chosen = min(pairing.cpus, key=lambda curve: median_of(curve.samples[0]))
+        cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)
+        low, high = None, None
+        if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
+            replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
+            low, high = statistics.interval(replicates[:, 0])
+        ratio = float(np.exp(cpu_times.logs - gpu_times.logs)[0])
+        size = float(gpu.sizes[0])
+        found.append(SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high))
+    return found
+
+
+def grids(comparisons: Sequence[Comparison]) -> list[Grid]:
+    """The speedups of `comparisons` with the best thread count, where at least two sizes and two
+    batch sizes were measured."""
+    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
+    for comparison in comparisons:
+        batch = comparison.common.get("batch", "")
+        if comparison.cpu.candidates and batch.isascii() and batch.isdigit():
+            rest = {key: value for key, value in comparison.common.items() if key != "batch"}
+            key = (*rest.items(), ("", comparison.gpu.label))
+            groups.setdefault(key, []).append(comparison)
+    found = [_grid(group) for group in groups.values()]
+    return [grid for grid in found if min(grid.ratios.shape) >= 2]
+
+
+def _grid(group: Sequence[Comparison]) -> Grid:
+    first = group[0]
+    ratios: dict[tuple[int, float], float] = {}
+    for comparison in group:
+        sizes, cpu, gpu = np.intersect1d(
+            comparison.cpu.sizes, comparison.gpu.sizes, return_indices=True
+        )
+        logs = log_medians(comparison.cpu)[cpu] - log_medians(comparison.gpu)[gpu]
+        batch = int(comparison.common["batch"])
+        ratios |= {(batch, size): ratio for size, ratio in zip(sizes, np.exp(logs), strict=True)}
+    batches = sorted({batch for batch, _ in ratios})
+    all_sizes = sorted({size for _, size in ratios})
+    return Grid(
+        common={key: value for key, value in first.common.items() if key != "batch"},
+        measure=first.measure,
+        cpu_label=first.cpu.label,
+        gpu_label=first.gpu.label,
+        sizes=np.array(all_sizes),
+        batches=np.array(batches),
+        ratios=np.array(
+            [[ratios.get((batch, size), np.nan) for size in all_sizes] for batch in batches]
+        ),
+        axes=first.gpu.axes,
+    )

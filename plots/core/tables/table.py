@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table as data: what every analysis returns and plots/core/tables/formats.py writes out.
+
+Text in it is still as the result file has it; each format escapes it in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+LONGEST = 120  # characters of a cell
+LONGEST_NOTE = 400
+
+Value = float | int | str | tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`key` names the column for programs, with the unit (`cpu_seconds`); `title` is for people.
+
+    Neighbouring columns with the same `group` stand under one heading. `numeric` aligns right.
+    What is `for_programs` stands in JSON and CSV only.
+    """
+
+    key: str
+    title: str
+    numeric: bool = False
+    group: str = ""
+    for_programs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`text` is what people read, `value` what programs read and sort by, in SI units.
+
+    A cell without a measurement has the text "–" and no value. `marks` are numbers of the
+    table's notes, from 1.
+    """
+
+    text: str
+    value: Value = None
+    bold: bool = False
+    marks: tuple[int, ...] = ()
+
+
+NOTHING = Cell("–")
+
+
+def marks(texts: Iterable[str], notes: dict[str, int]) -> tuple[int, ...]:
+    """The numbers of `texts` among `notes`, a table's notes so far, which new ones join."""
+    return tuple(notes.setdefault(text, len(notes) + 1) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every line of `lines` has one cell for each column. `notes` are numbered from 1."""
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def records(self) -> list[dict[str, Value]]:
+        """The lines as programs read them: key → value."""
+        return [
+            {column.key: cell.value for column, cell in zip(self.columns, line, strict=True)}
+            for line in self.lines
+        ]
+
+    def shown(self) -> Table:
+        """This table as people read it, without what is for programs."""
+        kept = [place for place, column in enumerate(self.columns) if not column.for_programs]
+        if len(kept) == len(self.columns):
+            return self
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in kept),
+            lines=tuple(tuple(line[place] for place in kept) for line in self.lines),
+        )
+
+
+Run = tuple[str, tuple[int, ...]]  # a group of columns and their places
+
+
+def runs_of_columns(columns: Sequence[Column]) -> list[Run]:
+    """The groups of `columns` in their order; neighbours without a group are one run."""
+    places = groupby(range(len(columns)), key=lambda place: columns[place].group)
+    return [(name, tuple(run)) for name, run in places]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a file in sentences: the headline, what disagrees with it, and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from plots import units
+from plots.core.bounds import Ceilings
+from plots.core.crossover import Comparison, size_range
+from plots.core.headline import Answer, headline, over_batches, unusual, way
+from plots.core.network import best, epoch_rows, on_device, step_rows
+from plots.core.paired import disagree, pairs_of, pairs_words
+from plots.core.regret import regret
+from plots.core.series import device_label
+from plots.core.speed_up import SpeedUp, speed_ups
+from plots.features.threads.analysis import more_threads, threads_sentence
+from plots.file.families import FAMILIES, MINIBATCH
+from plots.file.rows import File, Row, median_of
+from plots.text import printable, whole
+
+LONGEST = 900  # characters that a sentence may have, with what it says of disagreement
+_NO_LOSS = 0.0005  # a share of the time that is said as 0.0 %
+_MOST = 3  # other batches, or networks, that a sentence names
+_NAME = 60  # characters of a name from the file
+_NOTHING_ALIKE = (
+    "CPU and GPU were measured, but no network on both with the same batch size and precision, so "
+    "there is nothing to compare."
+)
+_DATA = {"resident": "with the data on the GPU", "copied": "copying each batch"}
+
+
+def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -> list[str]:
+    """What `file` says about the GPU, or without one about the CPU: the answer, then more.
+
+    `compared` are its comparisons(), `predicted` a clause on GPUs that it did not measure, for a
+    file without one. The first holds for what it names, and names what in the file
+    disagrees with it. It is about epochs; about training steps where the file has no epoch.
+    """
+    epochs, steps = epoch_rows(file), step_rows(file)
+    if not epochs and not steps:
+        return ["No training epoch was measured, so there is no answer in this file."]
+    batches = _over_batches(compared)
+    if not epochs:
+        return _one_sided(file, steps, predicted) or _of_steps(file, batches)
+    return [*(_one_sided(file, epochs, predicted) or _of_epochs(file, compared)), *batches]
+
+
+def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
+    """What is said of `rows` that are all of one device; nothing where they are of both."""
+    if not on_device(rows, "cpu"):
+        return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
+    if not on_device(rows, "cuda"):
+        clauses = [f"No GPU's times yet ({_why_no_gpu(file)})", predicted, _reach(file, rows)]
+        first = "; ".join(filter(None, clauses)) + "."
+        return [first, *map(threads_sentence, more_threads(file)[:1])]
+    return []
+
+
+def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
+    found = headline(file, compared)
+    if found:
+        said = [_paragraph(file, answer) for answer in found.answers]
+        largest = found.answers[0].largest
+        return [*said, _speed_up(largest)] if largest else said
+    ratios = speed_ups(file)
+    if ratios:
+        return [
+            "CPU and GPU have fewer than two disc networks in common at one batch size, so there "
+            f"is no crossover. {_speed_up(_largest(ratios))}"
+        ]
+    return [_NOTHING_ALIKE]
+
+
+def _of_steps(file: File, batches: Sequence[str]) -> list[str]:
+    """The answer of a file without epochs; `batches` are _over_batches()."""
+    ratios = speed_ups(file, MINIBATCH)
+    if batches:
+        return [*batches, _speed_up(_largest(ratios))]
+    if ratios:
+        return [
+            "CPU and GPU have no network in common at two batch sizes, so there is no crossover. "
+            f"{_speed_up(_largest(ratios))}"
+        ]
+    return [_NOTHING_ALIKE]
+
+
+def _over_batches(compared: Sequence[Comparison]) -> list[str]:
+    """From which batch size on the GPU wins, of each network in a clause; none without any."""
+    found = over_batches(compared)
+    clauses = []
+    for one in found[:_MOST]:
+        training = ", ".join(filter(None, [_way(one), _name(unusual(one))]))
+        clauses.append(f"on {_name(one.common['model'])} ({training}) {_claim(one)}")
+    if len(found) > _MOST:
+        clauses.append(f"{len(found) - _MOST} more networks are in the table")
+    return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
+
+
+def _paragraph(file: File, answer: Answer) -> str:
+    """The answer, what the file's pairs say of it, what it costs, then what disagrees with it."""
+    one = answer.comparison
+    batch = one.common.get("batch", "?")
+    training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
+    place = f"On disc networks at {training}, {_DATA[answer.data]} ({_way(one)})"
+    said = f"{place}, {_claim(one)}"
+    if one.crossover.kind not in ("always", "never"):
+        said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
+    said += "."
+    more = [*_pairs(file, one), *_cost(one), *_elsewhere(answer), *_exceptions(answer)]
+    return " ".join([said, *more])
+
+
+def _pairs(file: File, one: Comparison) -> list[str]:
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if not pairs:
+        return []
+    verb = "contradict that" if disagree(one.crossover, pairs) else "say"
+    return [f"Repetitions in pairs {verb}: {pairs_words(pairs, ('CPU', 'GPU'))}."]
+
+
+def _cost(one: Comparison) -> list[str]:
+    """What following the crossover loses, in a sentence; none where it loses nothing that shows."""
+    lost = regret(one.crossover, one.cpu, one.gpu)
+    if lost is None or lost.largest < _NO_LOSS:
+        return []
+    return [
+        f"Following that at each size measured loses {100 * lost.mean:.1f} % of the time, "
+        f"{100 * lost.largest:.1f} % at most (at {units.count(lost.at)} parameters)."
+    ]
+
+
+def _claim(one: Comparison) -> str:
+    """Who wins where, in a clause."""
+    crossover = one.crossover
+    if crossover.kind == "once":
+        return f"the GPU wins {crossover.words}"
+    if crossover.kind == "ambiguous":
+        return f"there is no sure winner ({crossover.words.removeprefix('ambiguous: ')})"
+    device, _, where = crossover.words.partition(" ")
+    return f"the {device} wins {where}"
+
+
+def _elsewhere(answer: Answer) -> list[str]:
+    """What other batches say, in a sentence; none where they agree."""
+    clauses = []
+    most = sorted(answer.elsewhere, key=lambda one: _nearness(one, answer.comparison))[:_MOST]
+    for one in answer.elsewhere:
+        if one not in most:
+            continue
+        own = _way(one)
+        how = "" if own == _way(answer.comparison) else f" ({own})"
+        claim = _claim(one)
+        if np.array_equal(one.sizes, answer.comparison.sizes):  # which were said
+            claim = claim.removesuffix(f", {size_range(one.sizes, one.measure)}")
+        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {claim}")
+    return _differing("batch sizes", clauses, len(answer.elsewhere))
+
+
+def _nearness(one: Comparison, main: Comparison) -> tuple[bool, float]:
+    """Sorts what differs most first: another kind of answer, then the farther crossover."""
+    sizes = one.crossover.size, main.crossover.size
+    distance = abs(math.log(sizes[0] / sizes[1])) if all(sizes) else 0.0
+    return one.crossover.kind == main.crossover.kind, -distance
+
+
+def _exceptions(answer: Answer) -> list[str]:
+    """The networks that the curve does not speak for, in a sentence."""
+    clauses = []
+    for one in sorted(answer.exceptions, key=lambda one: -abs(math.log(one.ratio)))[:_MOST]:
+        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
+        winner = "GPU" if one.winner == "gpu" else "CPU"
+        batch = _number(one.common.get("batch", "?"))
+        clauses.append(
+            f"the {winner} trains {_name(one.common['model'])} ({units.count(one.parameters)} "
+            f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
+        )
+    return _differing("networks", clauses, len(answer.exceptions))
+
+
+def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
+    """Some of `count` that differ, a clause each, and how many more there are; none of none."""
+    if not clauses:
+        return []
+    more = [f"{count - _MOST} more {what} differ, too"] if count > _MOST else []
+    return [f"Other {what} differ: {'; '.join([*clauses, *more])}."]
+
+
+def _speed_up(one: SpeedUp) -> str:
+    cpu, gpu = (median_of(curve.samples[0]) for curve in (one.cpu, one.gpu))
+    place = (
+        f"At {units.count(one.parameters)} parameters ({_name(one.common['model'])}, batch "
+        f"{_number(one.common.get('batch', '?'))})"
+    )
+    times = (
+        f"{units.seconds(cpu)} {FAMILIES[one.common['family']].a} on the {_name(one.cpu.label)}, "
+        f"{units.seconds(gpu)} on the {_name(one.gpu.label)}"
+    )
+    if one.winner:
+        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
+        winner = "GPU" if one.winner == "gpu" else "CPU"
+        return f"{place} the {winner} is {units.significant(ratio)} times as fast: {times}."
+    if one.low is None or one.high is None:
+        return f"{place} too few repetitions tell who is faster: {times}."
+    interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
+    return (
+        f"{place} neither is faster for sure: {times}; the speedup's 95 % interval, {interval}, "
+        "holds 1."
+    )
+
+
+def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
+    """Of the largest network, in f32 where that was measured, on the GPU's fastest way; of training
+    steps in the largest batch."""
+    return max(
+        ratios,
+        key=lambda one: (
+            one.parameters,
+            one.common.get("precision") == "f32",
+            (whole(one.common["batch"]) or 0) if one.common["family"] == MINIBATCH else 0,
+            -median_of(one.gpu.samples[0]),
+        ),
+    )
+
+
+def _way(one: Comparison) -> str:
+    return _name(way(one))
+
+
+def _name(text: str) -> str:
+    return printable(text, _NAME)
+
+
+def _number(text: str) -> str:
+    """A batch with its thousands separated: "1,000"."""
+    number = whole(text)
+    return _name(text) if number is None else units.count(number)
+
+
+def _reach(file: File, rows: Sequence[Row]) -> str:
+    """What the largest network of `rows` takes: where a GPU would matter most."""
+    sizes = {row.index: (row.counters["params"], _step_size(row)) for row in rows}
+    largest, size = max(sizes.values())
+    row = best([row for row in rows if sizes[row.index] == (largest, size)])
+    samples = f" of {units.count(size)} samples" if size else ""
+    rate = row.counters["flops"] / row.median
+    peak = Ceilings(file.rows).find("flops", row.configuration)
+    share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
+    return (
+        f"the CPU trains {row.configuration['model']}, the largest network measured "
+        f"({units.count(largest)} parameters), at {units.seconds(row.median)} "
+        f"{FAMILIES[row.family].a}{samples} on "
+        f"{device_label(row).removeprefix('CPU, ')}: {units.rate(rate, 'FLOP/s')}{share}"
+    )
+
+
+def _step_size(row: Row) -> float:
+    """Samples in a training step; 0 for an epoch, which has steps of all sizes."""
+    return row.counters["batch"] if row.family == MINIBATCH else 0.0
+
+
+def _why_no_gpu(file: File) -> str:
+    if file.machine.gpu:
+        return f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
+    return file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two files row by row; docs/method/comparing.md defines the verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy import special, stats
+
+from plots.core import statistics
+from plots.core.comparability import remarks
+from plots.core.work import difference, per_iteration
+from plots.file.axes import Items
+from plots.file.families import TRAINING
+from plots.file.rows import File, Row
+
+Verdict = Literal["faster", "slower", "same", "ambiguous"]
+
+MINIMUM_EFFECT = 0.03
+SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster or slower
+FEWEST_REPETITIONS = 5  # with fewer the interval covers less than it says
+_EXACT = 1e-12  # of a logarithm: what rounding may leave of equal times
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One row in both files.
+
+    `samples` are the seconds of the other file for as much work as the baseline's iteration does,
+    and `ratio` is their median over the baseline's; [`low`, `high`] is its 95 % interval, None
+    with a single repetition. `p` is that of a difference beyond the minimum effect (beyond()),
+    corrected for the number of rows.
+    """
+
+    baseline: Row
+    other: Row
+    samples: np.ndarray
+    ratio: float
+    low: float | None
+    high: float | None
+    p: float
+    verdict: Verdict
+
+    @property
+    def seconds(self) -> float:
+        """Median of the other file's samples."""
+        return float(np.median(self.samples))
+
+    @property
+    def repetitions(self) -> int:
+        """Of the file that has fewer."""
+        return min(len(self.baseline.samples), len(self.samples))
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A row that could not be compared; `lost` where only the other file failed to measure it,
+    `misnamed` where the other file's row of that name trains differently."""
+
+    row: Row
+    reason: str
+    lost: bool = False
+    misnamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What comparing two files gives: every row of either is in `pairs` or in `unmatched`.
+
+    `minimum_effect` is a fraction. `remarks` are what one should know with the ratios.
+    """
+
+    baseline: File
+    other: File
+    minimum_effect: float
+    pairs: tuple[Pair, ...]
+    unmatched: tuple[Unmatched, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def misnamed(self) -> int:
+        """How many rows have the name of a row of the other file, but not its work."""
+        return sum(unmatched.misnamed for unmatched in self.unmatched)
+
+    def count(self, verdict: Verdict) -> int:
+        """How many rows have this verdict."""
+        return sum(pair.verdict == verdict for pair in self.pairs)
+
+    def slower_than(self, fraction: float) -> list[Pair]:
+        """The rows shown to take more than `fraction` longer than in the baseline.
+
+        Where no row does, one is named in at most 5 % of the comparisons, however many rows there
+        are.
+        """
+        return [pair for pair in _judged(self.pairs, fraction) if pair.verdict == "slower"]
+
+
+def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
+    """Compares the rows of `other` with those of the same name in `baseline`, in its order.
+
+    Where each file has a row of the CPU in one execution alone, which is not the same, these are
+    compared: eager of a file from before there was auto, say.
+    """
+    theirs = {row.name: row for row in other.rows}
+    executions = _other_executions(baseline, other)
+    pairs, unmatched = [], []
+    for row in baseline.rows:
+        match = theirs.pop(executions.get(row.name, row.name), None)
+        obstacle = _obstacle(row, match)
+        if match is None or obstacle:
+            unmatched.append(obstacle or Unmatched(row, "only in the baseline"))
+        else:
+            pairs.append(_measured(row, match))
+    unmatched += (Unmatched(row, _alone(row)) for row in theirs.values())
+    return Comparison(
+        baseline,
+        other,
+        minimum_effect,
+        _judged(pairs, minimum_effect),
+        tuple(unmatched),
+        (*remarks(baseline, other), *_across(pairs)),
+    )
+
+
+def _other_executions(baseline: File, other: File) -> dict[str, str]:
+    """The name of a row of `baseline` → that of the row of `other` which stands for it."""
+    ours, theirs = _one_execution(baseline), _one_execution(other)
+    return {row.name: theirs[key].name for key, row in ours.items() if key in theirs}
+
+
+def _one_execution(file: File) -> dict[Items, Row]:
+    """The rows of the CPU that train, by all but their execution; those that have only one."""
+    found: dict[Items, list[Row]] = {}
+    for row in file.rows:
+        if row.family in TRAINING and row.configuration.get("device") == "cpu":
+            key = tuple(sorted((k, v) for k, v in row.configuration.items() if k != "execution"))
+            found.setdefault(key, []).append(row)
+    return {key: rows[0] for key, rows in found.items() if len(rows) == 1}
+
+
+def _across(pairs: Sequence[Pair]) -> list[str]:
+    """Which rows were compared across executions, in a sentence."""
+    changes = Counter(
+        (pair.baseline.configuration["execution"], pair.other.configuration["execution"])
+        for pair in pairs
+        if pair.baseline.name != pair.other.name
+    )
+    return [
+        f"{count} rows of the CPU are {first} in the baseline and {second} in the other file."
+        for (first, second), count in changes.items()
+    ]
+
+
+def _alone(row: Row) -> str:
+    return f"only in the other file{', ' + _failure(row) if row.failure else ''}"
+
+
+def _failure(row: Row) -> str:
+    return f"{row.failure.outcome}: {row.failure.message}" if row.failure else ""
+
+
+def _obstacle(row: Row, match: Row | None) -> Unmatched | None:
+    """Why `row` and `match` can't be compared; None where they can."""
+    if match is None:
+        return Unmatched(row, f"only in the baseline, {_failure(row)}") if row.failure else None
+    if row.failure and match.failure:
+        same = _failure(row) == _failure(match)
+        where = _failure(row) if same else f"{_failure(row)}; other file: {_failure(match)}"
+        return Unmatched(row, f"in both files {where}")
+    if row.failure:
+        return Unmatched(row, f"baseline {_failure(row)}")
+    if match.failure:
+        return Unmatched(row, f"other file {_failure(match)}", match.failure.outcome == "failed")
+    other_work = difference(row, match)
+    return Unmatched(row, other_work, misnamed=True) if other_work else None
+
+
+def _measured(row: Row, match: Row) -> Pair:
+    """The pair without a verdict, its `p` not corrected yet."""
+    seconds = match.samples * (per_iteration(row) / per_iteration(match))
+    low = high = None
+    if min(len(row.samples), len(seconds)) > 1:
+        medians = [
+            statistics.resampled_medians(each, place)
+            for place, each in enumerate((row.samples, seconds))
+        ]
+        low, high = statistics.interval(medians[1] / medians[0])
+    return Pair(
+        baseline=row,
+        other=match,
+        samples=seconds,
+        ratio=float(np.median(seconds) / row.median),
+        low=low,
+        high=high,
+        p=1.0,
+        verdict="ambiguous",
+    )
+
+
+def beyond(ours: np.ndarray, theirs: np.ndarray, effect: float) -> float:
+    """Two-sided p of Welch's t test that times differ by more than a factor of 1 + `effect`.
+
+    It compares the means of logarithms (B. L. Welch, Biometrika 34, 1947). Unlike p of a rank
+    test, which for 5 against 5 repetitions is 0.008 at least, it has no floor that a correction
+    for many rows could lift above 0.05.
+    """
+    if min(len(ours), len(theirs)) < 2:
+        return 1.0
+    logs = np.log(ours), np.log(theirs)
+    distance = abs(logs[1].mean() - logs[0].mean()) - np.log1p(effect)
+    first, second = (float(each.var(ddof=1)) / len(each) for each in logs)
+    error = np.sqrt(first + second)
+    if error < _EXACT:  # each file has one and the same time
+        return float(distance <= _EXACT)
+    freedom = (first + second) ** 2 / (first**2 / (len(ours) - 1) + second**2 / (len(theirs) - 1))
+    return min(1.0, 2 * float(special.stdtr(freedom, -distance / error)))
+
+
+def _judged(pairs: Sequence[Pair], effect: float) -> tuple[Pair, ...]:
+    """`pairs` with what a minimum effect of `effect` makes of them."""
+    if not pairs:
+        return ()
+    found = [beyond(pair.baseline.samples, pair.samples, effect) for pair in pairs]
+    corrected = stats.false_discovery_control(found, method="bh")
+    return tuple(
+        replace(pair, p=float(p), verdict=_verdict(pair, float(p), effect))
+        for pair, p in zip(pairs, corrected, strict=True)
+    )
+
+
+def _verdict(pair: Pair, p: float, effect: float) -> Verdict:
+    limit = 1 + effect
+    if pair.low is None or pair.high is None or pair.repetitions < FEWEST_REPETITIONS:
+        return "ambiguous"
+    if 1 / limit <= pair.low and pair.high <= limit:
+        return "same"
+    if p < SIGNIFICANCE:
+        if pair.low > limit:
+            return "slower"
+        if pair.high < 1 / limit:
+            return "faster"
+    return "ambiguous"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws a comparison: the ratio of each row with its interval, sorted, against a line at 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from plots.core.charts.style import COLOURS, GREY, Pictures, finish, is_narrow, render
+from plots.features.compare.analysis import Comparison, Pair, Verdict
+from plots.features.compare.table import described, headline
+from plots.file.row_names import short_names
+from plots.text import printable
+
+MOST_NAMES = 60  # more can't be read; their names are in the table
+
+# Colour, marker, whether it is filled: readable without colours, too.
+_MARKS: dict[Verdict, tuple[str, str, bool]] = {
+    "slower": (COLOURS[1], ">", True),
+    "faster": (COLOURS[0], "<", True),
+    "same": (GREY, "o", True),
+    "ambiguous": (GREY, "o", False),
+}
+# Ratios worth a tick, the roundest first: a tick too near to an earlier one is left out.
+_TICKS = (
+    *(1, 0.1, 10, 0.01, 100, 0.001, 1000, 0.5, 2, 0.2, 5, 0.8, 1.2, 0.9, 1.1, 1.5, 0.7),
+    *(3, 0.3, 0.6, 20, 50, 0.05, 0.02, 0.95, 1.05, 0.98, 1.02, 1.3),
+)
+_MOST_TICKS = 14
+
+
+def draw_comparison(comparison: Comparison) -> Pictures:
+    """The chart of `comparison`, which has compared at least one row."""
+    return render(partial(_draw, comparison))
+
+
+def _draw(comparison: Comparison, figure: Figure) -> None:
+    pairs = sorted(comparison.pairs, key=lambda pair: pair.ratio)
+    named = len(pairs) <= MOST_NAMES
+    figure.set_figheight(1.2 + (0.21 * len(pairs) if named else 10))
+    axes = figure.add_subplot()
+    limit = 1 + comparison.minimum_effect
+    axes.set_xscale("log")
+    axes.axvspan(1 / limit, limit, color="#E8E8E8", linewidth=0, zorder=0)
+    axes.axvline(1, color="#404040", linewidth=1.2, zorder=1)
+    handles = _draw_pairs(axes, pairs)
+    names, common = short_names(pair.baseline for pair in pairs)
+    _set_axes(axes, pairs, 5 if is_narrow(figure) else _MOST_TICKS)
+    if named:
+        longest = 20 if is_narrow(figure) else 40
+        labels = [printable(names[pair.baseline.name], longest) for pair in pairs]
+        axes.set_yticks(range(len(pairs)), labels, fontsize=8.5)
+    else:
+        axes.set_yticks([])
+        axes.set_ylabel(f"{len(pairs)} rows, sorted; the table has their names")
+    lines = [
+        f"baseline: {printable(described(comparison.baseline), 90)}",
+        f"other: {printable(described(comparison.other), 90)}",
+        f"points: ratio of medians; bars: 95 % interval; band: within "
+        f"{100 * comparison.minimum_effect:.3g} %",
+    ]
+    if common:
+        lines.append(printable(f"all rows: {common}", 100))
+    finish(figure, "Time of the other file over that of the baseline", lines, handles)
+
+
+def alt_text(comparison: Comparison) -> str:
+    """What the chart shows, for those who don't see it."""
+    ratios = [pair.ratio for pair in comparison.pairs]
+    return (
+        f"Ratios of times, other over baseline, one point for each row, sorted, from "
+        f"{min(ratios):.3g} to {max(ratios):.3g}. {headline(comparison)}."
+    )
+
+
+def _draw_pairs(axes: Axes, pairs: Sequence[Pair]) -> list[Line2D]:
+    handles = []
+    for verdict, (colour, marker, filled) in _MARKS.items():
+        places = [place for place, pair in enumerate(pairs) if pair.verdict == verdict]
+        if not places:
+            continue
+        own = [pairs[place] for place in places]
+        axes.hlines(
+            places,
+            [pair.ratio if pair.low is None else pair.low for pair in own],
+            [pair.ratio if pair.high is None else pair.high for pair in own],
+            color=colour,
+            linewidth=1.6,
+            alpha=0.75,
+            zorder=2,
+        )
+        handles += axes.plot(
+            [pair.ratio for pair in own],
+            places,
+            color=colour,
+            marker=marker,
+            markersize=5.5,
+            markerfacecolor=colour if filled else "white",
+            linestyle="",
+            zorder=3,
+            label=f"{verdict} ({len(own)})",
+        )
+    return handles
+
+
+def _set_axes(axes: Axes, pairs: Sequence[Pair], most: int) -> None:
+    lows = [pair.ratio if pair.low is None else pair.low for pair in pairs]
+    highs = [pair.ratio if pair.high is None else pair.high for pair in pairs]
+    low, high = min(*lows, 0.95), max(*highs, 1.05)
+    axes.set_xlim(low / 1.01, high * 1.01)
+    axes.set_ylim(-0.7, len(pairs) - 0.3)
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high, most)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+    axes.set_xlabel("← faster      ratio      slower →")
+    axes.grid(axis="x", color="#E3E3E3", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """About `most` ratios between `low` and `high`, far enough from each other to be read."""
+    ticks: list[float] = []
+    gap = math.log(high / low) / most
+    for tick in _TICKS:
+        if low <= tick <= high and all(abs(math.log(tick / other)) >= gap for other in ticks):
+            ticks.append(tick)
+    return sorted(ticks)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compare`: machines or commits side by side, and one's CPU with another's GPU."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+from plots.core.command import (
+    EXIT_BAD_INPUT,
+    EXIT_SLOWER,
+    add_baseline,
+    add_format,
+    add_sort,
+    charts_missing,
+    complain,
+    named_path,
+    print_tables,
+    tell_written,
+)
+from plots.core.comparability import obstacles, remarks
+from plots.core.tables.table import Table
+from plots.features.compare import mix
+from plots.features.crossover.table import other_work
+from plots.features.machines.analysis import UnknownMachineError, named
+from plots.features.machines.side_by_side import are_machines, draw, shown_side_by_side
+from plots.features.machines.table import machines_table
+from plots.file import loading, rows
+from plots.text import printable, slug
+
+NAME = "compare"
+HELP = "compare machines or commits, or combine a CPU with another machine's GPU"
+DESCRIPTION = (
+    "Shows files of several machines side by side, with crossovers, times and the geometric mean "
+    "of the ratio to one of them. For files of one machine, compares the rows with those of the "
+    "first file, the baseline: ratio of times, 95 % interval, and a verdict "
+    "(docs/method/comparing.md). Exits with 2 if files can't be compared. With --cpu-of and "
+    "--gpu-of instead: the size from which the second machine's GPU would win against the first "
+    "machine's CPU."
+)
+EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
+_TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=named_path,
+        metavar="PATH",
+        help="result file, or folder: every *.json below it",
+    )
+    add_sort(parser)
+    add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="list all rows, not only those that changed, and all files of each of several "
+        "machines, not only the newest",
+    )
+    parser.add_argument(
+        "--rows",
+        action="store_true",
+        help="of several machines, also compare the rows of each with the baseline's, as "
+        "--fail-on-slower does",
+    )
+    parser.add_argument(
+        "--minimum-effect",
+        type=_percentage,
+        default=0.03,
+        metavar="P%",
+        help="what is called faster or slower differs by more, what is called the same by less "
+        "(default: 3%%)",
+    )
+    parser.add_argument(
+        "--fail-on-slower",
+        type=_percentage,
+        metavar="P%",
+        help="exit with 1 if a row is shown to be slower by more than this, or failed where the "
+        "baseline has a result",
+    )
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="compare files whose configurations differ in what makes ratios meaningless",
+    )
+    parser.add_argument(
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw the ratios, as PNG and SVG, into DIR",
+    )
+    parser.add_argument(
+        "--cpu-of",
+        type=named_path,
+        metavar="FILE",
+        help="the machine that would get another GPU",
+    )
+    parser.add_argument(
+        "--gpu-of", type=named_path, metavar="FILE", help="the machine that has that GPU"
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the comparison; returns the exit code."""
+    fault = _wrong_usage(options)
+    if fault:
+        return complain([fault])
+    try:
+        if options.cpu_of:
+            return _run_mix(_load(options.cpu_of), _load(options.gpu_of), options)
+        files, problems = _load_all(options.paths)
+        if len(files) < 2:
+            return complain(problems[:1] or [_TOO_FEW])
+        baseline = _baseline(files, options)
+        tables: list[Table] = []
+        if are_machines(files):
+            side = shown_side_by_side(files, baseline, options)
+            files, baseline = [one.file for one in side.standings], side.baseline
+            tables = [machines_table(side)]
+            if not options.rows and options.fail_on_slower is None:
+                print_tables(tables, options)
+                problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
+                return complain(problems + (draw(side, options.charts) if options.charts else []))
+        return _run_comparison(files, baseline or files[0], tables, problems, options)
+    except (loading.BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
+        return complain([str(error)])
+
+
+def _load_all(paths: list[Path]) -> tuple[list[rows.File], list[str]]:
+    """The files that `paths` name, in their order, and what is wrong with others."""
+    found: list[rows.File] = []
+    problems: list[str] = []
+    for path in paths:  # one by one: a file may be compared with itself
+        files, faults = loading.load_files([path])
+        found += files
+        problems += faults
+    return found, problems
+
+
+def _baseline(files: list[rows.File], options: argparse.Namespace) -> rows.File | None:
+    """The file that others are compared with; None where no one says which."""
+    if options.baseline:
+        return named(files, options.baseline)
+    return None if os.path.isdir(options.paths[0]) else files[0]
+
+
+def _wrong_usage(options: argparse.Namespace) -> str:
+    mixing = options.cpu_of or options.gpu_of
+    if mixing and (options.paths or not (options.cpu_of and options.gpu_of)):
+        return "compare: --cpu-of and --gpu-of each need one file, and no other files are allowed"
+    if mixing and (options.charts or options.fail_on_slower is not None):
+        return "compare: --charts and --fail-on-slower need files to compare, not --cpu-of"
+    if not mixing and not options.paths:
+        return _TOO_FEW
+    if options.fail_on_slower is not None and options.fail_on_slower < options.minimum_effect:
+        return (
+            "compare: --fail-on-slower is below --minimum-effect, so nothing could be shown to be "
+            "slower by so little; lower --minimum-effect as well"
+        )
+    return ""
+
+
+def _load(path: Path) -> rows.File:
+    if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
+        raise loading.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
+    return loading.load_file(path)
+
+
+def _refusal(first: rows.File, second: rows.File) -> str:
+    names = " and ".join(printable(str(file.path)) for file in (first, second))
+    found = "; ".join(printable(obstacle) for obstacle in obstacles(first, second))
+    return (
+        f"{names} can't be compared, as they differ in {found}; measure both alike, or add --anyway"
+        if found
+        else ""
+    )
+
+
+def _run_comparison(
+    files: list[rows.File],
+    baseline: rows.File,
+    tables: list[Table],
+    problems: list[str],
+    options: argparse.Namespace,
+) -> int:
+    """Compares the rows of `files` with those of `baseline`, one of them; prints that behind
+    `tables`."""
+    # Imported here because scipy takes longer to load than a refusal takes.
+    from plots.features.compare.analysis import Comparison, compare  # noqa: PLC0415
+    from plots.features.compare.table import compare_tables  # noqa: PLC0415
+
+    place = next(place for place, file in enumerate(files) if file is baseline)
+    done: list[Comparison] = []
+    for other in (*files[:place], *files[place + 1 :]):
+        refusal = "" if options.anyway else _refusal(baseline, other)
+        if refusal:
+            problems.append(refusal)
+            continue
+        comparison = compare(baseline, other, options.minimum_effect)
+        done.append(comparison)
+        tables += compare_tables(comparison, options.all)
+        if not comparison.pairs:
+            problems.append(
+                f"{printable(str(other.path))}: no row has a result both here and in the baseline "
+                f"{printable(str(baseline.path))}, so nothing was compared; name files of one sweep"
+            )
+    if tables:
+        print_tables(tables, options)
+    if options.charts:
+        problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
+    slower = [] if options.fail_on_slower is None else _slower(done, options.fail_on_slower)
+    if options.fail_on_slower is not None:
+        problems += _untold(done)
+    for sentence in slower:
+        print(sentence, file=sys.stderr)
+    if problems:
+        return complain(problems)
+    return EXIT_SLOWER if slower else complain([])
+
+
+def _untold(done: list) -> list[str]:
+    """The files of which no row has repetitions enough for --fail-on-slower, a sentence each."""
+    # Imported here, as above.
+    from plots.features.compare.analysis import FEWEST_REPETITIONS  # noqa: PLC0415
+
+    return [
+        f"{printable(str(comparison.other.path))}: no row has {FEWEST_REPETITIONS} repetitions "
+        "here and in the baseline, so none can be shown to be slower; measure both with "
+        "--benchmark_repetitions=9"
+        for comparison in done
+        if comparison.pairs
+        and max(pair.repetitions for pair in comparison.pairs) < FEWEST_REPETITIONS
+    ]
+
+
+def _slower(done: list, fraction: float) -> list[str]:
+    """What --fail-on-slower found, a sentence for each file."""
+    found = []
+    for comparison in done:
+        slower = comparison.slower_than(fraction)
+        lost = [unmatched for unmatched in comparison.unmatched if unmatched.lost]
+        faults = []
+        if slower:
+            worst = max(slower, key=lambda pair: pair.ratio)
+            faults.append(
+                f"{len(slower)} {'row is' if len(slower) == 1 else 'rows are'} slower by more than "
+                f"{100 * fraction:g} %, most of all {printable(worst.baseline.name)} "
+                f"({100 * (worst.ratio - 1):.0f} %)"
+            )
+        if lost:
+            faults.append(
+                f"{len(lost)} {'row' if len(lost) == 1 else 'rows'} failed that the baseline has, "
+                f"such as {printable(lost[0].row.name)}"
+            )
+        if faults:
+            found.append(f"{printable(str(comparison.other.path))}: {' and '.join(faults)}")
+    return found
+
+
+def _draw(done: list, folder: Path) -> list[str]:
+    """Writes the charts; returns what is wrong, a sentence each."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415
+    from plots.features.compare.chart import alt_text, draw_comparison  # noqa: PLC0415
+
+    written: list[Path] = []
+    try:
+        for comparison, stem in zip(done, stems([one.other for one in done]), strict=True):
+            name = f"{stem}.compare-{slug(comparison.other.path.stem)}"
+            paths = write_pictures(draw_comparison(comparison), folder, name, written)
+            written += paths
+            tell_written(paths)
+            print(f"which shows: {alt_text(comparison)}", file=sys.stderr)
+    except OSError as error:
+        return [charts_missing(error, folder)]
+    return []
+
+
+def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespace) -> int:
+    refusal = "" if options.anyway else _refusal(cpu_file, gpu_file)
+    if refusal:
+        print(refusal, file=sys.stderr)
+        return EXIT_BAD_INPUT
+    mixed = mix.mix(cpu_file, gpu_file)
+    found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
+    notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
+    table = mix.crossovers_of_mix(mixed, notes)
+    if table is None:
+        other = other_work(mixed)
+        return complain(
+            [
+                f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
+                f"the CPU rows of {printable(str(cpu_file.path))}{f': {other}' if other else ''}; "
+                "name files of one sweep"
+            ]
+        )
+    print_tables([table], options)
+    return complain([])
+
+
+def _percentage(text: str) -> float:
+    if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?%", text):
+        return float(text[:-1]) / 100
+    raise argparse.ArgumentTypeError(f"{printable(text, 40)!r} is no percentage such as 5%")

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison of two files as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
+from plots.file.row_names import short_names
+from plots.file.rows import File
+
+_VERDICTS = ("faster", "slower", "same", "ambiguous")
+_CHANGED = ("faster", "slower")
+
+_RUNS = (
+    "The test knows the spread within each run. What differs from run to run (clock, neighbours, "
+    "where memory lies) counts as a difference, too: to see how much that is, compare two runs of "
+    "the baseline."
+)
+
+_COLUMNS = (
+    Column("name", "row"),
+    Column("verdict", "other is"),
+    Column("baseline_seconds", "baseline", True, "median time"),
+    Column("other_seconds", "other", True, "median time"),
+    Column("ratio", "ratio", True, "other / baseline"),
+    Column("ratio_low", "from", True, "other / baseline"),
+    Column("ratio_high", "to", True, "other / baseline"),
+    Column("p", "p", True),
+)
+
+
+def compare_tables(comparison: Comparison, everything: bool = False) -> list[Table]:
+    """What changed: by family, then by row, then the rows that were not compared, if any.
+
+    The largest effect stands first. Rows that are the same or ambiguous are counted, and rows that
+    were not compared stand in a line for each reason; with `everything` all of them are listed.
+    """
+    rows = [pair.baseline for pair in comparison.pairs]
+    rows += [unmatched.row for unmatched in comparison.unmatched]
+    names, common = short_names(rows)
+    tables = [_families(comparison)] if comparison.pairs else []
+    tables.append(_ratios(comparison, names, common, everything))
+    if comparison.unmatched:
+        tables.append(
+            _every_unmatched(comparison, names) if everything else _unmatched(comparison, names)
+        )
+    return tables
+
+
+def _every_unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
+    lines = [
+        (
+            Cell(names[unmatched.row.name], unmatched.row.name),
+            Cell(unmatched.reason, unmatched.reason),
+        )
+        for unmatched in comparison.unmatched
+    ]
+    columns = Column("name", "row"), Column("reason", "not compared, because")
+    return Table(f"Rows that could not be compared: {len(lines)}", columns, tuple(lines))
+
+
+def _unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
+    reasons: dict[str, list[str]] = {}
+    for unmatched in comparison.unmatched:
+        reasons.setdefault(unmatched.reason, []).append(unmatched.row.name)
+    lines = [
+        (
+            Cell(reason, reason),
+            Cell(units.count(len(rows)), len(rows)),
+            Cell(names[rows[0]], rows[0]),
+        )
+        for reason, rows in reasons.items()
+    ]
+    columns = (
+        Column("reason", "not compared, because"),
+        Column("rows", "rows", numeric=True),
+        Column("name", "such as"),
+    )
+    title = f"Rows that could not be compared: {len(comparison.unmatched)}"
+    return Table(title, columns, tuple(lines), ("--all lists each row.",))
+
+
+def _families(comparison: Comparison) -> Table:
+    """A line for each family: the geometric mean of its rows' ratios, and how many changed."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in comparison.pairs:
+        groups.setdefault(pair.baseline.family, []).append(pair)
+    means = {
+        family: math.exp(sum(_log(pair.ratio) for pair in pairs) / len(pairs))
+        for family, pairs in groups.items()
+    }
+    lines = []
+    for family in sorted(groups, key=lambda family: -abs(math.log(means[family]))):
+        verdicts = [pair.verdict for pair in groups[family]]
+        counts = [verdicts.count(verdict) for verdict in _VERDICTS]
+        lines.append(
+            (
+                Cell(family, family),
+                _ratio(means[family]),
+                *(Cell(units.count(count), count) for count in (len(verdicts), *counts)),
+            )
+        )
+    columns = (
+        Column("family", "family"),
+        Column("ratio", "ratio", numeric=True),
+        Column("rows", "rows", numeric=True),
+        *(Column(verdict, verdict, numeric=True) for verdict in _VERDICTS),
+    )
+    files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
+    title = f"{files}: geometric mean of the ratio in each family"
+    return Table(title, columns, tuple(lines))
+
+
+def _log(ratio: float) -> float:
+    """The logarithm, also of a quotient that no double can hold."""
+    return math.log(min(max(ratio, 1e-300), 1e300))
+
+
+def headline(comparison: Comparison) -> str:
+    """How many rows have which verdict: "24 rows compared: 3 faster, 2 slower, …"."""
+    counts = [f"{comparison.count(verdict)} {verdict}" for verdict in _VERDICTS]
+    total = len(comparison.pairs)
+    return f"{total} {_rows(total)} compared: {', '.join(counts)}"
+
+
+def described(file: File) -> str:
+    """Machine, commit and date of `file`."""
+    commit = file.software.commit[:7] or "unknown"
+    changed = ", uncommitted changes" if file.software.dirty else ""
+    return f"{file.machine.id}, commit {commit}{changed}, {file.date:%Y-%m-%d}"
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"
+
+
+def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:
+    effect = f"{100 * comparison.minimum_effect:.3g} %"
+    notes = [
+        f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
+        f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
+        f"{headline(comparison)}.{_by_chance(comparison)}",
+        "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
+        f"{effect} of 1. Faster, slower: the whole interval is beyond that, and p is below "
+        f"{SIGNIFICANCE}. Ambiguous: neither. p is that of a difference of more than {effect} "
+        "(Welch's t test on logarithms), corrected for the number of rows.",
+    ]
+    if comparison.pairs:
+        notes.append(_RUNS)
+    if common:
+        notes.append(f"All rows: {common}.")
+    if comparison.misnamed:
+        count = comparison.misnamed
+        notes.append(
+            f"{count} {_rows(count)} {'has' if count == 1 else 'have'} the same name but "
+            f"{'trains' if count == 1 else 'train'} differently (optimizer, data or size), and "
+            f"{'is' if count == 1 else 'are'} not compared."
+        )
+    few = sum(pair.repetitions < FEWEST_REPETITIONS for pair in comparison.pairs)
+    if few:
+        notes.append(
+            f"{few} {_rows(few)} of fewer than {FEWEST_REPETITIONS} repetitions: ambiguous, "
+            "whatever they show."
+        )
+    notes += (f"{remark[:1].upper()}{remark[1:]}." for remark in comparison.remarks)
+    changed = [pair for pair in comparison.pairs if pair.verdict in _CHANGED]
+    rest = [pair for pair in comparison.pairs if pair.verdict not in _CHANGED]
+    if rest and not everything:
+        notes.append(f"{len(rest)} {_rows(len(rest))} the same or ambiguous: --all lists them.")
+    listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
+    lines = tuple(_line(pair, names, notes) for pair in listed)
+    what = "Times of the same rows in two files" if everything else "Rows that changed"
+    return Table(f"{what}, the largest effect first", _COLUMNS, lines, tuple(notes))
+
+
+def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
+
+
+def _by_chance(comparison: Comparison) -> str:
+    called = comparison.count("faster") + comparison.count("slower")
+    if not called:
+        return ""
+    expected = SIGNIFICANCE * called
+    return (
+        f" Of those called faster or slower, at most {SIGNIFICANCE:.0%} ({expected:.1f} rows) are "
+        "expected to be so by chance."
+    )
+
+
+def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
+    marks = []
+    for which, row in (("baseline", pair.baseline), ("other", pair.other)):
+        for flag in row.warnings:
+            note = f"{which}: {flag}"
+            if note not in notes:
+                notes.append(note)
+            marks.append(notes.index(note) + 1)
+    called = pair.verdict in _CHANGED
+    return (
+        Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks)),
+        Cell(pair.verdict, pair.verdict, bold=called),
+        Cell(units.seconds(pair.baseline.median), pair.baseline.median),
+        Cell(units.seconds(pair.seconds), pair.seconds),
+        _ratio(pair.ratio),
+        _ratio(pair.low),
+        _ratio(pair.high),
+        Cell(f"{pair.p:.2g}" if pair.p >= 1e-4 else "<0.0001", pair.p),
+    )
+
+
+def _ratio(value: float | None) -> Cell:
+    if value is None:
+        return NOTHING
+    return Cell(f"{value:.3f}" if value < 10 else units.significant(value), value)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws time against size on both devices, and where the GPU overtakes the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots import units
+from plots.core.charts.looks import Looks
+from plots.core.charts.style import (
+    Chart,
+    annotate,
+    devices,
+    finish,
+    is_narrow,
+    name_sizes,
+    render,
+    repetitions,
+    set_logarithmic_axes,
+    write_above,
+)
+from plots.core.crossover import Comparison
+from plots.core.curves import Curve
+from plots.core.replicates import log_medians
+from plots.features.crossover.table import what
+from plots.file.families import FAMILIES
+from plots.file.rows import File
+from plots.text import printable, slug
+
+MOST_GPUS = 5  # curves; of more the faster execution alone is drawn
+_SIZES = {
+    "parameters": "trainable parameters",
+    "batch": "samples in a batch",
+    "size": "rows and columns of the square matrices",
+    "width": "width of the layer",
+}
+
+
+def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
+    """Draws `comparisons` of `file`, which have all of `common` in common.
+
+    A point is the median over the repetitions. An upright line marks the crossover of each GPU
+    curve with the best thread count; its 95 % interval is shaded.
+    """
+    common = comparisons[0].common
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    pictures = render(partial(_draw, file, comparisons, _drawn(decisive)))
+    name = slug("-".join(["crossover", *common.values()]), 100)
+    return Chart(name, pictures, _alt(comparisons[0], decisive))
+
+
+def _drawn(decisive: Sequence[Comparison]) -> list[Comparison]:
+    """Of too many those that differ from a faster one in nothing but the execution are left out."""
+    if len(decisive) <= MOST_GPUS:
+        return list(decisive)
+    groups: dict[frozenset[tuple[str, str]], list[Comparison]] = {}
+    for each in decisive:
+        rest = [pair for pair in each.gpu.configuration.items() if pair[0] != "execution"]
+        groups.setdefault(frozenset(rest), []).append(each)
+    return [
+        min(group, key=lambda each: float(np.mean(log_medians(each.gpu))))
+        for group in groups.values()
+    ]
+
+
+def _draw(
+    file: File, comparisons: Sequence[Comparison], drawn: Sequence[Comparison], figure: Figure
+) -> None:
+    narrow = is_narrow(figure)
+    figure.set_figheight(3.6 if narrow else 4.4)
+    axes = figure.add_subplot()
+    looks = Looks(file.rows)
+    _set_limits(axes, comparisons)
+    handles = _draw_cpus(axes, comparisons, looks)
+    for place, comparison in enumerate(drawn):
+        handles.append(_draw_gpu(axes, comparison, place, looks))
+    write_above(axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1)
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    finish(
+        figure,
+        f"{FAMILIES[comparisons[0].common['family']].title}: where the GPU overtakes the CPU",
+        _lines(file, comparisons, len(decisive) - len(drawn)),
+        handles,
+    )
+
+
+def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison], looks: Looks) -> list[Artist]:
+    cpus = {each.cpu: None for each in comparisons if not each.cpu.candidates}
+    return [_draw_curve(axes, curve, looks, printable(curve.label, 60)) for curve in cpus]
+
+
+def _draw_curve(axes: Axes, curve: Curve, looks: Looks, label: str) -> Line2D:
+    (line,) = axes.plot(
+        curve.sizes,
+        np.exp(log_medians(curve)),
+        linewidth=1.8,
+        markersize=4.5,
+        label=label,
+        **looks.of(curve.configuration).line,
+    )
+    return line
+
+
+def _draw_gpu(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> Line2D:
+    crossover = comparison.crossover
+    colour = looks.of(comparison.gpu.configuration).colour
+    label = f"{printable(comparison.gpu.label, 60)}: {crossover.words}"
+    line = _draw_curve(axes, comparison.gpu, looks, label)
+    left, right = axes.get_xlim()
+    if crossover.low or crossover.high:
+        axes.axvspan(
+            crossover.low or left, crossover.high or right, color=colour, alpha=0.18, linewidth=0
+        )
+    for crossing in crossover.crossings:
+        axes.axvline(crossing, color=colour, linewidth=1.2)
+    if crossover.size:
+        on_the_left = crossover.size > (left * right**2) ** (1 / 3)
+        annotate(
+            axes,
+            units.significant(crossover.size),
+            (crossover.size, 0.965 - 0.055 * (place % 6)),  # numbers of near crossings stay apart
+            xycoords=("data", "axes fraction"),
+            xytext=(-4 if on_the_left else 4, 0),
+            ha="right" if on_the_left else "left",
+            color=colour,
+            fontsize=9,
+            fontweight="bold",
+            zorder=5,
+        )
+    return line
+
+
+def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
+    curves = [curve for each in comparisons for curve in (each.cpu, each.gpu)]
+    sizes = np.concatenate([curve.sizes for curve in curves])
+    times = np.exp(np.concatenate([log_medians(curve) for curve in curves]))
+    measure = comparisons[0].measure
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
+    # The numbers of the crossovers stand on top, beside each other's lines.
+    axes.set_ylim(times.min() / 2, times.max() * (times.max() / times.min()) ** 0.3 * 2)
+    set_logarithmic_axes(axes, _SIZES[measure])
+    if measure != "parameters":
+        name_sizes(axes, sizes.tolist(), units.count)
+
+
+def _timed(comparisons: Sequence[Comparison]) -> str:
+    return printable(what(comparisons[0].common, comparisons[0].gpu.axes), 60)
+
+
+def _conditions(comparison: Comparison) -> str:
+    common = comparison.common
+    parts = [f"batch {common['batch']}"] if "batch" in common else []
+    parts += [common["precision"]] if "precision" in common else []
+    return printable(", ".join(parts), 60)
+
+
+def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list[str]:
+    count = repetitions(
+        len(samples)
+        for each in comparisons
+        for curve in (each.cpu, each.gpu)
+        for samples in curve.samples
+    )
+    lines = [
+        devices(file),
+        f"{_conditions(comparisons[0])}; points: median of {count} repetitions",
+        "upright: crossover with the best threads; shaded: its 95 % interval",
+    ]
+    if left_out:
+        lines.append("only the faster of eager and graph is drawn; the table has all")
+    if not file.complete:
+        lines.append(f"from a run that was {file.ended}: rows are missing")
+    return lines
+
+
+def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
+    findings = "; ".join(
+        f"{printable(each.gpu.label, 60)}: {each.crossover.words}" for each in decisive
+    )
+    return (
+        f"Wall-clock time of one {_timed([first])} against "
+        f"{_SIZES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
+        f"Crossover with the CPU's best thread count: {findings}."
+    )

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`crossover`: from which size on the GPU wins, and by how much."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+
+from plots.core.command import (
+    add_all,
+    add_format,
+    add_paths,
+    add_sort,
+    charts_missing,
+    complain,
+    named_path,
+    print_tables,
+    tell_written,
+)
+from plots.core.crossover import Comparison, comparisons
+from plots.core.curves import is_cpu
+from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
+from plots.core.speed_up import SpeedUp, speed_ups
+from plots.core.tables.plain import wrapped
+from plots.core.tables.table import Table
+from plots.core.thresholds import load_thresholds
+from plots.features.answer.analysis import LONGEST
+from plots.features.crossover.summary import crossover_text
+from plots.features.crossover.table import crossover_tables, other_work, speed_up_table
+from plots.features.machines.analysis import side_by_side
+from plots.features.machines.table import summary_table
+from plots.features.published.table import published_table
+from plots.features.published.thresholds import thresholds_table
+from plots.features.threads.analysis import more_threads, threads_sentence
+from plots.features.threads.table import threads_table
+from plots.file import loading
+from plots.file.families import FAMILIES, TRAINING
+from plots.file.file_order import newest_per_machine
+from plots.file.rows import File
+from plots.text import printable
+
+NAME = "crossover"
+HELP = "find the size from which the GPU wins, and by how much"
+DESCRIPTION = (
+    "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
+    "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
+    "--all shows each number of CPU threads and every precision, too. docs/method/crossover.md "
+    "says how. Bad files are named and left out, and the exit code is then 2."
+)
+EXAMPLE = "crossover results --charts charts"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    add_format(parser)
+    add_all(parser)
+    parser.add_argument(
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw charts (PNG and SVG) into this folder, made if missing",
+    )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--summary",
+        action="store_true",
+        help="print one line for each machine's newest file instead: its crossover as one number",
+    )
+    either.add_argument(
+        "--published",
+        action="store_true",
+        help="also print the sizes that others hard-code beside each file's crossovers, and what "
+        "others measured",
+    )
+    either.add_argument(
+        "--threads",
+        action="store_true",
+        help="print instead from which size more CPU threads pay, and what following that costs",
+    )
+    add_sort(parser, "crossover", "of --summary")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables and draws the charts; returns the exit code."""
+    files, problems = loading.load_files(options.paths)
+    if options.summary:
+        return _summarize(files, problems, options)
+    if options.threads:
+        return _compare_threads(files, problems, options)
+    crossovers = [(file, comparisons(file)) for file in files]
+    ratios = [{family: speed_ups(file, family) for family in TRAINING} for file in files]
+    try:
+        published = _published(crossovers) if options.published else []
+    except OSError as error:
+        place = printable(str(error.filename or PUBLISHED_PATH.parent))
+        return complain([*problems, f"{place}: {error.strerror}; {RESTORE}"])
+    if options.format == "text" and not options.all:
+        texts = [
+            crossover_text(file, found, *own.values())
+            for (file, found), own in zip(crossovers, ratios, strict=True)
+            if found or any(own.values())
+        ]
+        sys.stdout.write("\n".join(texts))
+        if published:
+            sys.stdout.write("\n" if texts else "")
+            print_tables(published, options)
+    else:
+        print_tables([*_tables(crossovers, ratios), *published], options)
+    for (file, found), own in zip(crossovers, ratios, strict=True):
+        if not found:
+            print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
+    if options.charts:
+        # Imported here because matplotlib takes longer to load than the tables take to make.
+        from plots.features.crossover.charts import write_charts  # noqa: PLC0415
+
+        try:
+            tell_written(write_charts(crossovers, options.charts))
+        except OSError as error:
+            problems.append(charts_missing(error, options.charts))
+    return complain(problems)
+
+
+def _tables(
+    crossovers: Sequence[tuple[File, Sequence[Comparison]]],
+    ratios: Sequence[Mapping[str, Sequence[SpeedUp]]],
+) -> list[Table]:
+    """Epochs first: their crossovers and speedups; then those of training steps, then what products
+    and layers do."""
+    found = crossover_tables([pair for pair in crossovers if pair[1]])
+    tables: list[Table] = []
+    for family in FAMILIES:
+        if family in found:
+            tables.append(found[family])
+        own = [
+            (file, each[family])
+            for (file, _), each in zip(crossovers, ratios, strict=True)
+            if each.get(family)
+        ]
+        if own:
+            tables.append(speed_up_table(own))
+    return tables
+
+
+def _published(crossovers: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
+    """What others hard-code beside each file that has crossovers, or once if none has; then what
+    others measured. Raises OSError."""
+    thresholds = load_thresholds()
+    beside = [pair for pair in crossovers if pair[1]] or crossovers[:1]
+    tables = [thresholds_table(thresholds, file, found) for file, found in beside]
+    return [*tables, published_table(load_published())]
+
+
+def _nothing_to_compare(file: File, has_networks: bool) -> str:
+    """Why `file` has no crossover, and what would give one."""
+    place = f"{printable(str(file.path))}: no crossover, because"
+    results = [row for row in file.rows if not row.failure]
+    if has_networks:
+        return (
+            f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
+            "on both (./run without --model does), or one network at several batch sizes "
+            "(--family=Minibatch --batch=8,64,512)"
+        )
+    if other := other_work(file):
+        return f"{place} {other}; measure both in one run"
+    if any(not is_cpu(row) for row in results):
+        return (
+            f"{place} no row of the CPU computes the same as one of the GPU; measure both in one "
+            "run"
+        )
+    reason = f": {printable(file.machine.gpu_reason)}" if file.machine.gpu_reason else ""
+    return (
+        f"{place} it has no row of a GPU{reason}; ./run on a machine with an NVIDIA GPU gives the "
+        "size from which that wins, its interval, and the speedup of each network; predict says "
+        "what is known without one"
+    )
+
+
+def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints from which size more threads pay; returns the exit code."""
+    if options.charts:
+        return complain(["crossover: --threads has no charts; leave out --threads or --charts"])
+    found = [(file, own) for file in files if (own := more_threads(file))]
+    if options.format == "text":
+        for file, own in found:
+            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
+            for one in own:
+                print(wrapped(printable(threads_sentence(one), LONGEST), "  "))
+    if found and (options.format != "text" or options.all):
+        print_tables([threads_table(found)], options)
+    has = {file.path for file, _ in found}
+    for file in files:
+        if file.path not in has:
+            print(
+                f"{printable(str(file.path))}: no epochs of two disc networks on several thread "
+                "counts; ./run --family=Epoch --threads=1,2 gives them",
+                file=sys.stderr,
+            )
+    return complain(problems)
+
+
+def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints the summary; returns the exit code."""
+    if options.charts:
+        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
+    if files:
+        shown, older = newest_per_machine(files)
+        side = side_by_side(shown, older=older, sort=options.sort)
+        print_tables([summary_table(side.standings)], options)
+    return complain(problems)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `crossover` prints for people: the answer, then a block for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from plots import units
+from plots.core.crossover import Comparison
+from plots.core.headline import foremost, way
+from plots.core.speed_up import SpeedUp
+from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.answer.analysis import LONGEST, sentences
+from plots.features.crossover.table import is_best_of_one, other_work, speed_up_table, what
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File
+from plots.text import printable, whole
+
+_MOST = 12  # lines of products, and of layers
+_PLAIN = "f32"
+_TITLES = {
+    EPOCH: "From which size the GPU trains disc networks faster",
+    MINIBATCH: "From which batch size the GPU trains step by step faster",
+    "Gemm": "From which size the GPU multiplies square matrices faster",
+    "Layer": "From which width the GPU computes layers faster",
+}
+_ALL = "--all shows each precision and each number of CPU threads"
+
+
+def crossover_text(
+    file: File,
+    compared: Sequence[Comparison],
+    ratios: Sequence[SpeedUp],
+    steps: Sequence[SpeedUp] = (),
+) -> str:
+    """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
+    is, and the same of training steps, products and layers. `compared` are its comparisons(),
+    `ratios` and `steps` its speed_ups() of epochs and of training steps."""
+    blocks = [answer_text(file, compared)]
+    tables = [_where(compared, EPOCH), _how_much(file, foremost(compared), ratios)]
+    tables += [_where(compared, MINIBATCH, _MOST), _of_steps(file, steps)]
+    tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
+    blocks += [as_text(table).rstrip() for table in tables if table]
+    if left_out := other_work(file):
+        blocks.append(wrapped(f"{left_out}."))
+    return "\n\n".join(blocks) + "\n"
+
+
+def answer_text(file: File, compared: Sequence[Comparison], predicted: str = "") -> str:
+    """The machine and its answer, a paragraph for each sentence of it; `predicted` is that of
+    sentences()."""
+    texts = sentences(file, compared, predicted)
+    said = [wrapped(printable(text, LONGEST), "  ") for text in texts]
+    return "\n".join([wrapped(printable(file.machine.id)), *said])
+
+
+def _where(compared: Sequence[Comparison], family: str, most: int | None = None) -> Table | None:
+    """Each way of the GPU against the best number of CPU threads, and where it wins."""
+    every = [one for one in compared if one.common["family"] == family]
+    best = [one for one in every if one.cpu.candidates]
+    plain = [one for one in best if one.common.get("precision", _PLAIN) == _PLAIN] or best
+    shown = plain[:most]
+    if not shown:
+        return None
+    names = {what(one.common, one.gpu.axes) for one in shown}
+    has = {key for one in shown for key in one.common}
+    precisions = {one.common.get("precision") for one in shown}
+    columns = {
+        "what": Column("what", "of") if len(names) > 1 else None,
+        "batch": Column("batch", "batch", numeric=True) if "batch" in has else None,
+        "precision": Column("precision", "precision") if precisions != {_PLAIN} else None,
+        "gpu": Column("gpu", "GPU"),
+        "answer": Column("answer", "answer"),
+    }
+    kept = [key for key, column in columns.items() if column]
+    lines = []
+    for one in shown:
+        batch, precision = one.common.get("batch"), one.common.get("precision")
+        cells = {
+            "what": _text(what(one.common, one.gpu.axes)),
+            "batch": NOTHING if batch is None else _text(_number(batch)),
+            "precision": NOTHING if precision is None else _text(precision),
+            "gpu": _text(way(one)),
+            "answer": _text(one.crossover.words),
+        }
+        lines.append(tuple(cells[key] for key in kept))
+    left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
+    threads = shown[0].cpu.label.rpartition("CPU, ")[2]
+    if is_best_of_one(shown[0].cpu):
+        threads = threads.removeprefix("best of ")
+    title = f"{_TITLES[family]} than the CPU ({threads})"
+    return Table(
+        title,
+        tuple(column for column in columns.values() if column),
+        tuple(lines),
+        (f"{left} more: {_ALL}.",) if left > 0 else (),
+    )
+
+
+def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table | None:
+    """The speedups of all networks, the discs at the batch of the headline, in its first way."""
+    shown = list(ratios)
+    if first:
+        batch = first.common.get("batch", "")
+        discs = {float(size) for size in first.sizes}
+        shown = [
+            one
+            for one in ratios
+            if one.gpu.configuration == first.gpu.configuration
+            and one.common.get("precision") == first.common.get("precision")
+            and (one.common.get("batch") == batch or one.parameters not in discs)
+        ]
+    if not shown:
+        return None
+    table = speed_up_table([(file, shown)])
+    if not first:
+        return table
+    title = f"How much faster the GPU trains, {way(first)}: SPEEDUP = CPU time / GPU time"
+    return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
+
+
+def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
+    """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
+    fastest: dict[tuple[str, str], SpeedUp] = {}
+    plain = [one for one in ratios if one.common.get("precision") == _PLAIN] or ratios
+    for one in plain:
+        place = one.common["model"], one.common["batch"]
+        if place not in fastest or _gpu_seconds(one) < _gpu_seconds(fastest[place]):
+            fastest[place] = one
+    if not fastest:
+        return None
+    shown = list(fastest.values())
+    table = speed_up_table([(file, shown)])
+    ways = {(way(one), one.common.get("precision")) for one in shown}
+    if ways == {(how := way(shown[0]), _PLAIN)}:
+        title = f"How much faster the GPU trains a step, {how}: SPEEDUP = CPU time / GPU time"
+        table = _said(table, title)
+    return _more(table, len(ratios) - len(shown), "ways of the GPU")
+
+
+def _said(table: Table, title: str) -> Table:
+    """`table` without the columns that `title` speaks for."""
+    kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
+    return replace(
+        table,
+        title=title,
+        columns=tuple(table.columns[place] for place in kept),
+        lines=tuple(tuple(line[place] for place in kept) for line in table.lines),
+    )
+
+
+def _more(table: Table, left: int, what: str) -> Table:
+    """`table` with a note on `left` speedups that it leaves out."""
+    more = (f"{left} more: --all shows other {what} and precisions.",) if left else ()
+    return replace(table, notes=(*table.notes, *more))
+
+
+def _gpu_seconds(one: SpeedUp) -> float:
+    return float(np.median(one.gpu.samples[0]))
+
+
+_SAID = {"precision", "execution", "data"}  # columns that the title speaks for
+
+
+def _number(text: str) -> str:
+    number = whole(text)
+    return text if number is None else units.count(number)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)

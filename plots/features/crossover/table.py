@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The crossovers and the speedups of result files as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from plots import units
+from plots.core.crossover import Comparison, Crossover
+from plots.core.curves import Curve, left_out
+from plots.core.paired import disagree, pairs_of, pairs_words
+from plots.core.regret import Regret, regret
+from plots.core.speed_up import SpeedUp
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.core.work import difference
+from plots.file.axes import BUILT_IN, Axes
+from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.rows import File, Refinement
+from plots.text import printable, whole
+
+_WHICH = (Column("machine", "machine"), Column("file", "file"))
+_HOW = (
+    Column("batch", "batch", numeric=True),
+    Column("precision", "precision"),
+    Column("cpu_threads", "threads", group="CPU"),
+)
+_GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
+_COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
+_INTERVAL = (
+    Column("low", "from", numeric=True, group="95 %"),
+    Column("high", "to", numeric=True, group="95 %"),
+)
+_TITLES = {
+    EPOCH: "Crossover of training epochs",
+    MINIBATCH: "Crossover of training steps over batch size",
+    "Gemm": "Crossover of square matrix products",
+    "Layer": "Crossover of layers",
+}
+# From the last sure win of the first side to the first sure win of the second.
+PAIRS = (
+    Column("pairs_low", "from", numeric=True, group="pairs"),
+    Column("pairs_high", "to", numeric=True, group="pairs"),
+    Column("pairs", "pairs say", for_programs=True),
+)
+# Shares of the time that following the crossover loses, on average and at most.
+LOST = (
+    Column("regret", "time lost", numeric=True),
+    Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
+)
+DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
+_SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
+
+
+def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+    """One line for each comparison: the size from which the GPU wins, and its interval.
+
+    The best of all thread counts has a line where there are several. Machine and file are columns
+    where there are several files.
+    """
+    flags: dict[str, int] = {}
+    lines = []
+    paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
+    for file, comparisons in found:
+        for comparison in comparisons:
+            cpu, gpu = comparison.cpu, comparison.gpu
+            if is_best_of_one(cpu):
+                continue
+            crossover = comparison.crossover
+            lines.append(
+                (
+                    *_which(file, found),
+                    _text(what(comparison.common, gpu.axes)),
+                    *_how(comparison.common, cpu, gpu, flags),
+                    Cell(_answer(crossover), crossover.kind),
+                    Cell(comparison.measure, comparison.measure),
+                    _size(crossover.size),
+                    _size(crossover.low),
+                    _size(crossover.high),
+                    *(_of_pairs(file, comparison, flags) if paired else ()),
+                    *lost_cells(regret(crossover, cpu, gpu)),
+                    _crossings(crossover),
+                )
+            )
+    columns = (
+        *_which_columns(found),
+        Column("what", "time of"),
+        *_HOW,
+        *_GPU,
+        Column("kind", "answer"),
+        Column("measure", "over"),
+        Column("crossover", "GPU wins from", numeric=True),
+        *_INTERVAL,
+        *(PAIRS if paired else ()),
+        *LOST,
+        Column("crossings", "crossings", for_programs=True),
+    )
+    families = {one.common["family"] for _, compared in found for one in compared}
+    title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
+    notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
+    return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
+
+
+def _of_pairs(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell, ...]:
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    contradicts = pairs is not None and disagree(one.crossover, pairs)
+    return pairs_cells(pairs, ("CPU", "GPU"), contradicts, flags)
+
+
+def pairs_cells(
+    pairs: Refinement | None, sides: tuple[str, str], contradicts: bool, flags: dict[str, int]
+) -> tuple[Cell, ...]:
+    """The cells of PAIRS: where the second side begins to win for good, marked where that
+    contradicts the bootstrap."""
+    if pairs is None:
+        return NOTHING, NOTHING, NOTHING
+    words = pairs_words(pairs, sides)
+    last = pairs.intervals[-1] if pairs.intervals else None
+    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
+    marked = marks([DISAGREES] if contradicts else [], flags)
+    return replace(_size(low), marks=marked), replace(_size(high), marks=marked), _text(words)
+
+
+def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
+    """The cells of LOST."""
+    if lost is None:
+        return NOTHING, NOTHING
+    return _share(lost.mean), _share(lost.largest)
+
+
+def _share(part: float) -> Cell:
+    return Cell(f"{100 * part:.1f} %", part)
+
+
+def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
+    """Family → crossover_table() of each that is there."""
+    tables = {}
+    for family in _TITLES:
+        own = [
+            (file, [one for one in compared if one.common["family"] == family])
+            for file, compared in found
+        ]
+        if any(compared for _, compared in own):
+            tables[family] = crossover_table(own)
+    return tables
+
+
+def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
+    """One line for each network and GPU configuration; the CPU is at its best thread count.
+
+    All are of one family. The faster device's time is bold where the interval of the speedup does
+    not hold 1.
+    """
+    flags: dict[str, int] = {}
+    lines = []
+    for file, speed_ups in found:
+        for speed_up in speed_ups:
+            cpu, gpu = speed_up.cpu, speed_up.gpu
+            batch, precision, threads, *how = _how(speed_up.common, cpu, gpu, flags)
+            model = speed_up.common["model"]
+            lines.append(
+                (
+                    *_which(file, found),
+                    Cell(model, model),
+                    Cell(units.count(speed_up.parameters), int(speed_up.parameters)),
+                    batch,
+                    precision,
+                    threads,
+                    _time(cpu, speed_up.winner == "cpu"),
+                    *how,
+                    _time(gpu, speed_up.winner == "gpu"),
+                    _ratio(speed_up.ratio),
+                    _ratio(speed_up.low),
+                    _ratio(speed_up.high),
+                )
+            )
+    columns = (
+        *_which_columns(found),
+        Column("model", "network"),
+        Column("params", "parameters", numeric=True),
+        *_HOW,
+        Column("cpu_seconds", "time", numeric=True, group="CPU"),
+        *_GPU,
+        Column("gpu_seconds", "time", numeric=True, group="GPU"),
+        Column("speed_up", "SPEEDUP", numeric=True),
+        *_INTERVAL,
+    )
+    families = {one.common["family"] for _, own in found for one in own} or {EPOCH}
+    title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
+    notes = (*flags, *_left_out(file for file, _ in found))
+    return Table(title, columns, tuple(lines), notes)
+
+
+def _trains(compared: Sequence[Comparison]) -> bool:
+    return any(one.common["family"] in TRAINING for one in compared)
+
+
+def other_work(file: File) -> str:
+    """Which rows of `file` are not compared as they do other work, a phrase; empty for none."""
+    pairs = left_out(file)
+    if not pairs:
+        return ""
+    cpu, gpu = pairs[0]
+    counts = [len({pair[side].name for pair in pairs}) for side in (0, 1)]
+    rows = [f"{count} row{'' if count == 1 else 's'}" for count in counts]
+    return (
+        f"{rows[0]} of the CPU and {rows[1]} of the GPU are not compared, as they do other work on "
+        f"the same network, such as {printable(cpu.configuration['model'], 40)} "
+        f"({printable(difference(cpu, gpu), 120)})"
+    )
+
+
+def _left_out(files: Iterable[File]) -> list[str]:
+    return [
+        f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
+    ]
+
+
+def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
+    """What is timed, in words: "epoch", "training step of alexnet-r", "product, nn, warm"."""
+    family = common["family"]
+    name = FAMILIES[family].one if family in FAMILIES else family
+    model = f" of {common['model']}" if "model" in common else ""
+    return ", ".join([f"{name}{model}", *axes.words(common, without=_SAID)])
+
+
+def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
+    return _WHICH if len(found) > 1 else ()
+
+
+def _which(file: File, found: Sequence[object]) -> tuple[Cell, ...]:
+    if len(found) == 1:
+        return ()
+    return (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
+
+
+def _on(found: Sequence[tuple[File, object]]) -> str:
+    return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
+
+
+def is_best_of_one(cpu: Curve) -> bool:
+    """Whether `cpu` is the best of one thread count, which stands beside it already."""
+    return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
+
+
+def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
+    """Batch, precision, threads, and the GPU's execution and data, with marks for the flags."""
+    return (
+        _given(common.get("batch")),
+        _given(common.get("precision")),
+        _given(_side("cpu", cpu, common), marks(cpu.flags, flags)),
+        _given(_side("cuda", gpu, common), marks(gpu.flags, flags)),
+        _given(gpu.configuration.get("data")),
+    )
+
+
+def _side(device: str, curve: Curve, common: dict[str, str]) -> str | None:
+    """The value of the side's first column, and beside it how the curve computes in what has no
+    column and is not plain: "graph, autotuned products", "2"."""
+    first, *_ = columns = _COLUMNS[device]
+    own = curve.configuration
+    rest = [
+        axis.word(value)
+        for axis, value in curve.axes.of(own, "how", "alike")
+        if axis.key not in (*columns, *common, "device") and value != axis.plainest
+    ]
+    texts = [own[first], *rest] if first in own else rest
+    return ", ".join(texts) or None
+
+
+def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
+    if text is None:
+        return NOTHING
+    number = whole(text)
+    return Cell(text, text if number is None else number, marks=flagged)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _answer(crossover: Crossover) -> str:
+    return "once" if crossover.kind == "once" else crossover.words
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size), size)
+
+
+def _crossings(crossover: Crossover) -> Cell:
+    text = ", ".join(units.significant(size) for size in crossover.crossings)
+    return Cell(text, crossover.crossings)
+
+
+def _time(curve: Curve, bold: bool) -> Cell:
+    seconds = float(np.median(curve.samples[0]))
+    return Cell(units.seconds(seconds), seconds, bold=bold)
+
+
+def _ratio(ratio: float | None) -> Cell:
+    return NOTHING if ratio is None else Cell(units.significant(ratio), ratio)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is missing and what is in doubt: rows without a result, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.tables.table import Cell, Column, Table
+from plots.file.rows import File
+
+_FEW = 12  # lines of a table that is not folded
+
+
+def build(files: Sequence[File], context: Context) -> Section:
+    """The section on `files`, one or more."""
+    return Section(
+        title="What is missing or in doubt",
+        anchor="doubts",
+        lead="Rows without a result stand here with the reason. A flagged row is never dropped: "
+        "the flag says what casts doubt on it.",
+        blocks=tuple(_block(file) for file in files[: context.detailed]),
+    )
+
+
+def _block(file: File) -> Block:
+    points = []
+    if not file.complete:
+        points.append(f"The run was {file.ended}, so rows are missing.")
+    if file.software.dirty:
+        points.append("Measured from a checkout with uncommitted changes.")
+    missing, flagged = missing_table(file), _flagged(file)
+    rows = len(file.rows)
+    doubtful = sum(bool(row.warnings) for row in file.rows)
+    counted = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag."
+    lead = counted[:1].upper() + counted[1:]
+    tables, folds = [], []
+    for table in (missing, flagged):
+        if len(table.lines) > _FEW:
+            folds.append(Fold(f"{table.title} ({len(table.lines)})", (table,)))
+        elif table.lines:
+            tables.append(table)
+    return Block(
+        machine=file.machine.id,
+        lead=lead,
+        points=tuple(points),
+        tables=tuple(tables),
+        folds=tuple(folds),
+    )
+
+
+def _of(number: int, rows: int) -> str:
+    if number == rows > 1:
+        return f"all {rows} rows have"
+    return f"{number or 'none'} of {rows} rows {'has' if number < 2 else 'have'}"
+
+
+def missing_table(file: File) -> Table:
+    """The rows of `file` without a result, and why."""
+    columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
+    lines = [
+        (
+            Cell(row.name, row.name),
+            Cell(row.failure.outcome, row.failure.outcome),
+            Cell(row.failure.message, row.failure.message),
+        )
+        for row in file.rows
+        if row.failure
+    ]
+    return Table("Rows without a result", columns, tuple(lines))
+
+
+def _flagged(file: File) -> Table:
+    columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
+    lines = [
+        (Cell(row.name, row.name), Cell(flag, flag)) for row in file.rows for flag in row.warnings
+    ]
+    return Table("Flagged rows", columns, tuple(lines))

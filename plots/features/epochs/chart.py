@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws seconds per epoch against the number of parameters, both axes logarithmic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots import units
+from plots.core.charts.looks import MARKERS, Looks
+from plots.core.charts.style import (
+    GREY,
+    INK,
+    Pictures,
+    annotate,
+    devices,
+    finish,
+    is_narrow,
+    render,
+    repetitions,
+    set_logarithmic_axes,
+    write_above,
+)
+from plots.core.curves import is_disc
+from plots.core.published import Experiment, same_as_ours
+from plots.core.series import SeriesKey, series_key, series_labels
+from plots.file.rows import File, Row
+from plots.text import printable
+
+_POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network outside the disc family
+
+
+def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
+    """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published on the
+    same networks; others of `experiments` have epochs of other lengths, so they are left out.
+
+    A point is the median over the repetitions. The range of all repetitions is shaded behind a
+    line and drawn as a bar at a single point.
+    """
+    return render(partial(_draw, file, rows, same_as_ours(experiments)))
+
+
+def _draw(
+    file: File, rows: Sequence[Row], experiments: Sequence[Experiment], figure: Figure
+) -> None:
+    figure.set_figheight(3.9 if is_narrow(figure) else 4.6)
+    axes = figure.add_subplot()
+    looks = Looks(file.rows)
+    labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
+    _set_axes(axes, rows, experiments)
+    handles: list[Artist] = [*_draw_disc_lines(axes, rows, labels, looks)]
+    handles += _draw_points(axes, rows, looks)
+    handles += _draw_published(axes, experiments)
+    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
+
+
+def _draw_disc_lines(
+    axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str], looks: Looks
+) -> list[Line2D]:
+    """Draws the disc family, a line for each series and batch size; returns the legend."""
+    disc = sorted(filter(is_disc, rows), key=lambda row: row.counters["params"])
+    batches = sorted({row.counters["batch"] for row in disc})
+    handles = []
+    for key, label in labels.items():
+        look = looks.of(dict(key))
+        own = [row for row in disc if series_key(row) == key]
+        if not own:  # single points only: their colour still needs an entry
+            handles.append(Line2D([], [], linestyle="", label=label, **look.points))
+        for place, batch in enumerate(batches):
+            line = [row for row in own if row.counters["batch"] == batch]
+            if not line:
+                continue
+            params = [row.counters["params"] for row in line]
+            axes.fill_between(
+                params,
+                [row.minimum for row in line],
+                [row.maximum for row in line],
+                color=look.colour,
+                alpha=0.18,
+                linewidth=0,
+            )
+            style = look.line
+            if place:  # the colour tells the way, so the marker tells the batch
+                style["marker"] = MARKERS[(MARKERS.index(look.marker) + place) % len(MARKERS)]
+            handles += axes.plot(
+                params,
+                [row.median for row in line],
+                linewidth=1.8,
+                markersize=4.5,
+                label=f"{label}, batch {batch:,.0f}" if len(batches) > 1 else label,
+                **style,
+            )
+    return handles
+
+
+def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
+    """Networks outside the disc family: a shape for each; returns their part of the legend.
+
+    They are larger than the points of a line, and stand on it in the paper's colour.
+    """
+    networks: dict[str, list[Row]] = {}
+    for row in rows:
+        if not is_disc(row):
+            networks.setdefault(row.configuration["model"], []).append(row)
+    handles = []
+    for place, (model, points) in enumerate(sorted(networks.items())):
+        shape = _POINT_SHAPES[place % len(_POINT_SHAPES)]
+        for row in points:
+            axes.errorbar(
+                row.counters["params"],
+                row.median,
+                yerr=[[row.median - row.minimum], [row.maximum - row.median]],
+                color=looks.of(dict(series_key(row))).colour,
+                marker=shape,
+                markersize=8,
+                markerfacecolor="white",
+                markeredgewidth=1.8,
+                elinewidth=1.2,
+                linestyle="",
+                zorder=4,
+            )
+        batches = sorted({row.counters["batch"] for row in points})
+        batch = " and ".join(f"{size:,.0f}" for size in batches[:3])
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=INK,
+                marker=shape,
+                markersize=7,
+                markerfacecolor="white",
+                markeredgewidth=1.4,
+                linestyle="",
+                label=f"{printable(model, 24)}, batch {batch}",
+            )
+        )
+        top = max(points, key=lambda row: row.maximum)
+        annotate(
+            axes,
+            printable(model, 24),
+            (top.counters["params"], top.maximum),
+            xytext=(-7, 5),  # lines rise to the right, so the upper left is the free side
+            ha="right",
+            fontsize=9,
+            zorder=5,
+        )
+    return handles
+
+
+def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]) -> None:
+    times = [time for row in rows for time in (row.minimum, row.maximum)]
+    params = [row.counters["params"] for row in rows]
+    for experiment in experiments:
+        times += experiment.seconds_per_epoch.values()
+        params += [size for size in (experiment.params, experiment.crossover_params) if size]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    # Starting at the same place makes charts of different machines comparable.
+    axes.set_xlim(min(10, min(params) / 2), max(params) * 3)
+    axes.set_ylim(min(times) / 2, max(times) * 4)
+    set_logarithmic_axes(axes, "trainable parameters")
+
+
+def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> list[Line2D]:
+    """Draws what was published, in grey; returns its part of the legend."""
+    handles = []
+    for experiment in experiments:
+        year = f", {experiment.citation.year}" if experiment.citation.year else ""
+        source = f"{experiment.citation.author}, {experiment.framework}{year}"
+        if experiment.crossover_params:
+            handles.append(
+                axes.axvline(
+                    experiment.crossover_params,
+                    color=GREY,
+                    linestyle=":",
+                    linewidth=1.4,
+                    label=f"published: GPU wins from {experiment.crossover_params:,} parameters "
+                    f"({source})",
+                )
+            )
+        times = experiment.seconds_per_epoch
+        if not times:
+            continue
+        figures = ", ".join(f"{name} {units.seconds(time, 4)}" for name, time in times.items())
+        handles += axes.plot(
+            experiment.params,
+            max(times.values()),
+            color=GREY,
+            marker="*",
+            markersize=11,
+            linestyle="",
+            zorder=3,
+            label=f"published: {experiment.id}, {figures}",
+        )
+    return handles
+
+
+def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
+    count = repetitions(len(row.samples) for row in rows)
+    batches = sorted({row.counters["batch"] for row in rows if is_disc(row)})
+    lines = [
+        devices(file),
+        f"points: median of {count} repetitions; shading, bars: their range",
+    ]
+    if batches:
+        sizes = ", ".join(f"{batch:,.0f}" for batch in batches[:4])
+        lines.append(f"lines: networks disc-N, batch {sizes}; large shapes: others")
+    if not file.complete:
+        lines.append(f"from a run that was {file.ended}: rows are missing")
+    return lines

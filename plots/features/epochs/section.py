@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds per epoch over the size of the network: the chart, the best of each device, every row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from plots.core.charts.style import Pictures
+from plots.core.network import epoch_rows, networks, on_device
+from plots.core.page.columns import on_page
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.published import Experiment
+from plots.core.series import series_key, without_slower_executions
+from plots.features.epochs.chart import draw_epochs
+from plots.features.epochs.table import best_table, every_table
+from plots.file.rows import File, Row
+
+_NOTES = (
+    "Median: of the wall-clock times of a whole epoch over the data. Range: from the fastest to "
+    "the slowest repetition, none left out. The best of several ways is chosen by its median, "
+    "which flatters it by as much as the repetitions vary.",
+)
+_MOST_SERIES = 7  # lines that a chart can hold
+_FEWER = "Only the faster of eager and graph execution and the plainest precision are drawn. "
+_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
+_ANSWER = (
+    *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
+    *("params", "batch"),
+)
+_TITLE = "Epochs: the fastest way of each device"
+
+
+def build(files: Sequence[File], context: Context) -> Section:
+    """The section on `files`, one or more."""
+    shown = files[: context.detailed]
+    with_rows = [file for file in shown if epoch_rows(file)]
+    drawn = context.map(partial(draw, experiments=context.experiments), with_rows)
+    pictures = dict(zip(map(id, with_rows), drawn, strict=True))
+    both = any(on_device(epoch_rows(file), "cuda") for file in shown)
+    return Section(
+        title="Training epochs",
+        anchor="epochs",
+        lead="How long one epoch takes, by size of the network.",
+        blocks=tuple(_block(file, pictures.get(id(file)), context) for file in shown),
+        notes=(*_NOTES, _SPEED_UP) if both else _NOTES,
+    )
+
+
+def draw(file: File, experiments: Sequence[Experiment]) -> Pictures:
+    """The chart of `file`; of too many lines those of slower executions and of other than the
+    plainest precision are left out."""
+    return draw_epochs(file, _drawn(epoch_rows(file)), experiments)
+
+
+def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
+    if len({series_key(row) for row in rows}) <= _MOST_SERIES:
+        return rows
+    fewer = without_slower_executions(rows)
+    plain = [
+        row
+        for row in fewer
+        if row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
+    ]
+    return plain or fewer
+
+
+def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
+    if pictures is None:
+        return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
+    rows = epoch_rows(file)
+    left_out = len(_drawn(rows)) < len(rows)
+    picture = Picture(
+        pictures,
+        context.stem(file, "epochs"),
+        alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
+        "a line for each way to compute. The table below has the same figures.",
+        caption=(_FEWER if left_out else "") + "Grey: what others published, see below.",
+    )
+    compared, alone = _compared(rows)
+    main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
+    folds = []
+    for device, own in alone.items() if compared else ():
+        name = {"cpu": "CPU", "cuda": "GPU"}.get(device, device)
+        precisions = ", ".join(dict.fromkeys(row.configuration["precision"] for row in own))
+        title = f"Epochs that only the {name} has, {precisions}"
+        table = on_page(best_table(own), _ANSWER, title)
+        folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
+    folds.append(
+        Fold(
+            f"Epochs: every row of every way to compute ({len(rows)})",
+            (on_page(every_table(rows), ("network", "seconds_per_epoch", "on")),),
+        )
+    )
+    return Block(machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds))
+
+
+def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
+    """The rows of networks that several devices have in one precision; the others by device."""
+    compared: list[Row] = []
+    alone: dict[str, list[Row]] = {}
+    for members in networks(rows).values():
+        devices = {row.configuration["device"] for row in members}
+        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
+        own += members
+    return compared, alone

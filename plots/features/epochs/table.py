@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of one file that train as tables: the best of each device, and every row.
+
+Those that are given together are of one family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.curves import is_between
+from plots.core.network import NetworkKey, best, network_label, networks, on_device
+from plots.core.series import device_label
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.file.derived import PER_ITERATION, SAMPLES
+from plots.file.families import FAMILIES
+from plots.file.rows import Row
+
+_NETWORK = (
+    Column("network", "network"),
+    Column("params", "parameters", numeric=True),
+    Column("batch", "batch", numeric=True),
+)
+_GROUPS = {"cpu": "CPU", "cuda": "GPU"}
+_PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
+
+
+def best_table(rows: Sequence[Row]) -> Table:
+    """A line for each network: the fastest way on each device, and how many times faster the GPU.
+
+    `rows`, one at least, are of epochs or of training steps, with a result. Times are medians with
+    the range of all repetitions; the faster device's is bold. Disc networks between the family's
+    sizes are counted in a note, unless there are no others.
+    """
+    listed = [row for row in rows if not is_between(row)] or list(rows)
+    left_out = len(networks(rows)) - len(networks(listed))
+    rows = listed
+    groups, family = networks(rows), rows[0].family
+    devices = [device for device in _GROUPS if on_device(rows, device)]
+    several = len(devices) > 1
+    columns = [*_NETWORK]
+    if several:
+        columns.append(Column("speed_up", "speedup", numeric=True))
+    for device in devices:
+        columns += _device_columns(device, several, family)
+    flags: dict[str, int] = {}
+    lines = []
+    for key, members in groups.items():
+        found = {device: on_device(members, device) for device in devices}
+        chosen = {device: best(own) for device, own in found.items() if own}
+        fastest = best(list(chosen.values())) if len(chosen) > 1 else None
+        line = _network_cells(key, members[0], list(groups))
+        if several:
+            line.append(_speed_up(chosen))
+        for device in devices:
+            row = chosen.get(device)
+            cells = _best_cells(row, row is fastest, several, flags) if row else []
+            line += cells or [NOTHING] * len(_device_columns(device, several, family))
+        lines.append(tuple(line))
+    title = f"Time of one {FAMILIES[family].one}, the best thread count and mode of each device"
+    notes = [*flags]
+    if left_out:
+        notes.append(f"{left_out} disc networks between these sizes were measured as well.")
+    return Table(title, tuple(columns), tuple(lines), tuple(notes))
+
+
+def every_table(rows: Sequence[Row]) -> Table:
+    """A line for each network and way to compute it, the fastest first. `rows` as above."""
+    groups, family = networks(rows), rows[0].family
+    flags: dict[str, int] = {}
+    columns = (
+        *_NETWORK,
+        Column("on", "on"),
+        Column(PER_ITERATION[family], "median", numeric=True),
+        Column("range", "range", numeric=True),
+        Column("samples_per_second", "samples/s", numeric=True),
+        Column("flops_per_second", "operations", numeric=True),
+        Column("first_call_seconds", "first call", numeric=True),
+    )
+    lines = []
+    for key, members in groups.items():
+        for row in sorted(members, key=lambda row: row.median):
+            rate = row.counters["flops"] / row.median
+            first = row.counters["first_call_seconds"]
+            lines.append(
+                (
+                    *_network_cells(key, row, list(groups)),
+                    _way(row),
+                    _median(row, False, flags),
+                    _range(row),
+                    _samples(row),
+                    Cell(units.rate(rate, "FLOP/s"), rate),
+                    Cell(units.seconds(first), first),
+                )
+            )
+    return Table(f"Time of one {FAMILIES[family].one}, every row", columns, tuple(lines), (*flags,))
+
+
+def _device_columns(device: str, several: bool, family: str) -> list[Column]:
+    """Beside a second device there is no room for what every_table() has as well."""
+    group, prefix = _GROUPS[device] if several else "", _PREFIXES[device]
+    columns = [
+        Column(f"{prefix}_{PER_ITERATION[family]}", "median", numeric=True, group=group),
+        Column(f"{prefix}_range", "range", numeric=True, group=group),
+        Column(f"{prefix}_samples_per_second", "samples/s", numeric=True, group=group),
+        Column(f"{prefix}_on", "how", group=group),
+    ]
+    return [*columns[:2], columns[3]] if several else columns
+
+
+def _network_cells(key: NetworkKey, row: Row, keys: Sequence[NetworkKey]) -> list[Cell]:
+    params, batch = row.counters["params"], row.counters["batch"]
+    label = network_label(key, keys, row.axes)
+    return [Cell(label, label), Cell(units.count(params), params), Cell(units.count(batch), batch)]
+
+
+def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> list[Cell]:
+    times = [_median(row, bold, flags), _range(row)]
+    if not several:
+        return [*times, _samples(row), _way(row)]
+    # The group's heading names the device.
+    shorter = _way(row).text.partition(", ")[2]
+    return [*times, Cell(shorter, shorter)]
+
+
+def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
+    flagged = marks(row.warnings, flags)
+    return Cell(units.seconds(row.median), row.median, bold, flagged)
+
+
+def _range(row: Row) -> Cell:
+    return Cell(units.seconds_range(row.minimum, row.maximum), row.maximum - row.minimum)
+
+
+def _samples(row: Row) -> Cell:
+    rate = row.counters[SAMPLES[row.family]] / row.median
+    return Cell(units.significant(rate), rate)
+
+
+def _way(row: Row) -> Cell:
+    label = device_label(row)
+    return Cell(label, label)
+
+
+def _speed_up(chosen: dict[str, Row]) -> Cell:
+    if len(chosen) < 2:
+        return NOTHING
+    ratio = chosen["cpu"].median / chosen["cuda"].median
+    return Cell(f"{units.significant(ratio)}×", ratio)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines side by side: of each the figures that a buyer compares.
+
+docs/method/comparing.md, "Machines side by side", defines them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plots.core.comparability import obstacles
+from plots.core.crossover import Comparison, Crossover, comparisons
+from plots.core.curves import is_disc
+from plots.core.headline import OWN_BATCH, foremost
+from plots.core.network import best, epoch_rows, on_device
+from plots.core.work import per_iteration
+from plots.features.machines.hardware import short_gpu, short_processor
+from plots.file.axes import Items
+from plots.file.file_order import gpus_first, has_gpu, machine
+from plots.file.rows import File, Row
+from plots.parallel import Map, in_process
+from plots.text import printable
+
+# A large network and a small real one, each with its own batch: model → batch.
+SHOWN = {"disc-10": "100", "heart": "10"}
+FAMILIES = ("Epoch", "Minibatch", "Gemm", "Layer", "Copy", "Peak")
+DEVICES = ("cpu", "cuda")
+EITHER = "either"  # in place of a device: the faster of the two, for each piece of work
+SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")
+
+# What a row computes, with what both sides should have alike, and how much of it.
+_Work = tuple[Items, Items, tuple[float | None, ...]]
+_AMOUNTS = ("params", "rows", "steps")
+_LARGEST = 600.0  # logarithm of a ratio; a double ends at 709
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The geometric mean, over `works` pieces of work, of a machine's time over the baseline's.
+
+    `works_of` is how many the baseline has; more than `works` where the machine lacks some.
+    """
+
+    mean: float
+    works: int
+    works_of: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """One machine among others.
+
+    `answer` is the comparison that gives its crossover, None where there is none. `times` has the
+    fastest row for each network of SHOWN and device, `ratios` one for each family and device (or
+    EITHER) that the baseline has, too. `obstacle` says why there are no ratios; empty where there
+    are. `older` counts the machine's files that are not shown.
+    """
+
+    file: File
+    answer: Comparison | None
+    times: dict[tuple[str, str], Row]
+    ratios: dict[tuple[str, str], Ratio]
+    obstacle: str = ""
+    older: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Machines in the order in which they are shown, and the one the ratios are to."""
+
+    standings: tuple[Standing, ...]
+    baseline: File
+
+
+class UnknownMachineError(Exception):
+    """There is no such machine; the message is one sentence that names those that there are."""
+
+
+def side_by_side(
+    files: Sequence[File],
+    *,
+    compared: Sequence[Sequence[Comparison]] | None = None,
+    older: Iterable[File] = (),
+    baseline: File | None = None,
+    sort: str = SORTS[0],
+    refuse: bool = True,
+    apply: Map = in_process,
+) -> SideBySide:
+    """Sets `files`, one or more, beside each other; those with a GPU come first.
+
+    `compared` are their comparisons(), made where they are not given; `older` files are only
+    counted. `baseline` is one of `files` (None: the first with a GPU, or the first of all).
+    `refuse`: no ratios of files that obstacles() (plots/core/comparability.py) keep apart.
+    """
+    chosen = baseline or gpus_first(files)[0]
+    reference = _works(chosen)
+    hidden = [machine(file) for file in older]
+    found = apply(comparisons, files) if compared is None else compared
+    standings = []
+    for file, own in zip(files, found, strict=True):
+        obstacle = "; ".join(obstacles(chosen, file)) if refuse and file is not chosen else ""
+        standings.append(
+            Standing(
+                file=file,
+                answer=foremost(own),
+                times=_times(file),
+                ratios={} if obstacle else _ratios(_works(file), reference),
+                obstacle=obstacle,
+                older=hidden.count(machine(file)),
+            )
+        )
+    return SideBySide(tuple(ordered(standings, sort)), chosen)
+
+
+def named(files: Sequence[File], name: str) -> File:
+    """The first file of the machine, or the one at the path, that `name` gives.
+
+    Raises UnknownMachineError where there is none.
+    """
+    for file in files:
+        if name in (file.machine.id, str(file.path)):
+            return file
+    known = ", ".join(dict.fromkeys(printable(file.machine.id, 60) for file in files))
+    raise UnknownMachineError(
+        f"--baseline: none of these files is of {printable(name)}; there are {known}"
+    )
+
+
+def ordered(standings: Iterable[Standing], sort: str) -> list[Standing]:
+    """`standings` by `sort`, one of SORTS: machines with a GPU first, then what comes first.
+
+    First are the latest date, the name that starts the alphabet, the smallest crossover, the
+    shortest time on either device, the smallest ratio. Who has no such figure comes last; who has
+    the same stays in the order of `standings`. By date, files of one machine stay together.
+    """
+    value = _SORT_VALUES[sort]
+
+    def key(standing: Standing) -> tuple[object, ...]:
+        own = value(standing)
+        missing = own is None
+        return not has_gpu(standing.file), missing, 0 if missing else own
+
+    found = sorted(standings, key=key)
+    if sort != "date":
+        return found
+    places: dict[tuple[str, str | None], int] = {}
+    for standing in found:
+        places.setdefault(machine(standing.file), len(places))
+    return sorted(found, key=lambda standing: places[machine(standing.file)])
+
+
+def crossover_number(one: Comparison) -> float | None:
+    """The crossover as one number: the size from which the GPU wins, and where it wins at every
+    size the smallest of them, as it is not above that. None where no size is known."""
+    if one.crossover.kind == "always":
+        return float(sizes(one)[0])
+    return one.crossover.size
+
+
+def sizes(one: Comparison) -> np.ndarray:
+    """The sizes that both curves of `one` have."""
+    return np.intersect1d(one.cpu.sizes, one.gpu.sizes)
+
+
+def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes, and seconds of an epoch on the best thread count of the CPU, of the disc networks.
+
+    For a file without an `answer`, whose comparison has that curve. Both may be empty.
+    """
+    times: dict[float, float] = {}
+    for row in on_device(_plain_epochs(file), "cpu"):
+        if is_disc(row) and row.configuration["batch"] == str(OWN_BATCH):
+            size = row.counters["params"]
+            times[size] = min(row.median, times.get(size, math.inf))
+    found = sorted(times)
+    return np.array(found), np.array([times[size] for size in found])
+
+
+def _plain_epochs(file: File) -> list[Row]:
+    """The Epoch rows in f32 with whatever else both devices should have alike at its plainest."""
+    return [
+        row
+        for row in epoch_rows(file)
+        if all(value == axis.plainest for axis, value in row.axes.of(row.configuration, "alike"))
+    ]
+
+
+def _times(file: File) -> dict[tuple[str, str], Row]:
+    times = {}
+    rows = _plain_epochs(file)
+    for model, batch in SHOWN.items():
+        wanted = {"family": "Epoch", "model": model, "batch": batch}
+        own = [row for row in rows if dict(row.axes.what(row.configuration)) == wanted]
+        for device in DEVICES:
+            if there := on_device(own, device):
+                times[model, device] = best(there)
+    return times
+
+
+def _works(file: File) -> dict[tuple[str, str], dict[_Work, Row]]:
+    """Family and device (or EITHER) → work → the row that does it in the shortest time."""
+    found: dict[tuple[str, str], dict[_Work, Row]] = {}
+    for row in file.rows:
+        device = row.configuration.get("device", "")
+        if row.failure or row.family not in FAMILIES or device not in DEVICES:
+            continue
+        work = _work(row)
+        for place in (device, EITHER):
+            fastest = found.setdefault((row.family, place), {})
+            if work not in fastest or _log_seconds(row) < _log_seconds(fastest[work]):
+                fastest[work] = row
+    return found
+
+
+def _work(row: Row) -> _Work:
+    alike = tuple(
+        (axis.key, value)
+        for axis, value in row.axes.of(row.configuration, "alike")
+        if value != axis.plainest
+    )
+    amounts = tuple(row.counters.get(name) for name in _AMOUNTS)
+    return row.axes.what(row.configuration), alike, amounts
+
+
+def _log_seconds(row: Row) -> float:
+    """The logarithm of the median time of what machines have in common."""
+    return math.log(row.median) - math.log(per_iteration(row))
+
+
+def _ratios(
+    own: dict[tuple[str, str], dict[_Work, Row]],
+    reference: dict[tuple[str, str], dict[_Work, Row]],
+) -> dict[tuple[str, str], Ratio]:
+    found = {}
+    for place, theirs in reference.items():
+        mine = own.get(place, {})
+        logs = [
+            _log_seconds(mine[work]) - _log_seconds(row)
+            for work, row in theirs.items()
+            if work in mine and _trains_alike(mine[work], row)
+        ]
+        if logs:
+            mean = max(-_LARGEST, min(_LARGEST, sum(logs) / len(logs)))
+            found[place] = Ratio(math.exp(mean), len(logs), len(theirs))
+    return found
+
+
+def _trains_alike(one: Row, other: Row) -> bool:
+    return not one.workload or not other.workload or one.workload == other.workload
+
+
+def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
+    if standing.answer is None:
+        return None
+    number = crossover_number(standing.answer)
+    kind = _rank(standing.answer.crossover)
+    return (number is None, number or 0.0, kind)
+
+
+def _rank(crossover: Crossover) -> int:
+    """Undecided comes before a GPU that wins at small sizes only, and that before one that never
+    wins."""
+    order = ("always", "once", "ambiguous", "several", "never")
+    return order.index(crossover.kind)
+
+
+def _by_time(model: str) -> Callable[[Standing], float | None]:
+    def value(standing: Standing) -> float | None:
+        found = [row.median for (name, _), row in standing.times.items() if name == model]
+        return min(found, default=None)
+
+    return value
+
+
+def _by_ratio(standing: Standing) -> float | None:
+    ratio = standing.ratios.get(("Epoch", EITHER))
+    return ratio.mean if ratio else None
+
+
+_SORT_VALUES: dict[str, Callable[[Standing], object]] = {
+    "date": lambda standing: -standing.file.date.timestamp(),
+    "name": lambda standing: standing.file.machine.id.casefold(),
+    "crossover": _by_crossover,
+    "cpu": lambda standing: short_processor(standing.file.machine.cpu.model).casefold(),
+    "gpu": lambda standing: short_gpu(standing.file.machine.gpu or "").casefold() or None,
+    **{model: _by_time(model) for model in SHOWN},
+    "ratio": _by_ratio,
+}

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines side by side as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from plots import units
+from plots.core.comparability import remarks
+from plots.core.headline import way
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.machines.analysis import (
+    DEVICES,
+    EITHER,
+    FAMILIES,
+    SHOWN,
+    Ratio,
+    SideBySide,
+    Standing,
+    crossover_number,
+    sizes,
+)
+from plots.features.machines.hardware import short_gpu, short_processor
+from plots.file.families import TRAINING
+from plots.file.file_order import has_gpu
+from plots.file.rows import File, Row
+from plots.text import whole
+
+_PLACES = {"cpu": "CPU", "cuda": "GPU", EITHER: "faster"}
+_PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
+_MACHINE = Column("machine", "machine")
+_CROSSOVER = (
+    Column("crossover", "size", numeric=True, group="GPU wins from"),
+    Column("low", "low", numeric=True, group="GPU wins from"),
+    Column("high", "high", numeric=True, group="GPU wins from"),
+)
+_HOW = (
+    Column("answer", "answer"),
+    Column("batch", "batch", numeric=True),
+    Column("way", "GPU computes"),
+)
+_WORK = ("params", "rows", "steps")
+_ANSWERS = {  # in place of a size, and why a note explains it
+    "never": "never",
+    "several": "not for good",
+    "ambiguous": "undecided",
+}
+
+
+def machines_table(side: SideBySide) -> Table:
+    """A line for each machine: what it is, its crossover, its times, and its ratios."""
+    notes = {text: place for place, text in enumerate(_about(side), 1)}
+    both = any(has_gpu(standing.file) for standing in side.standings)
+    places = [
+        (family, place)
+        for family in FAMILIES
+        for place in _PLACES
+        if (place != EITHER or (both and family in TRAINING))
+        and any((family, place) in standing.ratios for standing in side.standings)
+    ]
+    columns = (
+        _MACHINE,
+        *_CROSSOVER,
+        Column("gpu", "GPU"),
+        *(
+            Column(f"{_key(model)}_{_PREFIXES[device]}_seconds", _PLACES[device], True, model)
+            for model in SHOWN
+            for device in DEVICES
+        ),
+        *(
+            Column(f"{_key(family)}_{_PREFIXES[place]}_ratio", _PLACES[place], True, _ratio(family))
+            for family, place in places
+        ),
+        Column("cpu", "CPU"),
+        *_HOW,
+        Column("measured", "measured"),
+        Column("commit", "commit"),
+        Column("file", "file"),
+    )
+    reference = next(one for one in side.standings if one.file is side.baseline)
+    lines = [
+        (
+            _name(standing, side, notes),
+            *_crossover(standing, notes),
+            _gpu(standing.file),
+            *(
+                _time(standing, reference, model, device, notes)
+                for model in SHOWN
+                for device in DEVICES
+            ),
+            *(_mean(standing.ratios.get(place), notes) for place in places),
+            _cpu(standing.file),
+            *_how(standing),
+            Cell(standing.file.date.date().isoformat(), standing.file.date.isoformat()),
+            _optional(standing.file.software.commit[:7]),
+            _text(standing.file.path.name),
+        )
+        for standing in side.standings
+    ]
+    title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
+    return Table(title, columns, tuple(lines), tuple(notes))
+
+
+def summary_table(standings: Sequence[Standing]) -> Table:
+    """A line for each machine: its crossover as one number, its interval, and how it came."""
+    notes: dict[str, int] = {}
+    columns = (_MACHINE, *_CROSSOVER, *_HOW, Column("gpu", "GPU"), Column("file", "file"))
+    lines = [
+        (
+            _text(standing.file.machine.id),
+            *_crossover(standing, notes),
+            *_how(standing),
+            _gpu(standing.file),
+            _text(standing.file.path.name),
+        )
+        for standing in standings
+    ]
+    title = "Parameters of the disc networks from which the GPU wins"
+    return Table(title, columns, tuple(lines), tuple(notes))
+
+
+def part(table: Table, title: str, keys: Collection[str], general: bool = False) -> Table:
+    """The columns of `table` whose key is in `keys`, and the notes that their cells point to.
+
+    `general`: also those that no cell of `table` points to, as they are on all of it.
+    """
+    kept = [place for place, column in enumerate(table.columns) if column.key in keys]
+    lines = [tuple(line[place] for place in kept) for line in table.lines]
+    used = {mark for line in lines for cell in line for mark in cell.marks}
+    if general:
+        pointed = {mark for line in table.lines for cell in line for mark in cell.marks}
+        used |= set(range(1, len(table.notes) + 1)) - pointed
+    numbers = {mark: place for place, mark in enumerate(sorted(used), 1)}
+    return Table(
+        title,
+        tuple(table.columns[place] for place in kept),
+        tuple(
+            tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
+            for line in lines
+        ),
+        tuple(table.notes[mark - 1] for mark in numbers),
+    )
+
+
+def crossover_text(standing: Standing) -> str:
+    """From how many parameters the GPU of the machine wins: "703,000", "≤ 22", "never"."""
+    one = standing.answer
+    if one is None:
+        return "not compared" if has_gpu(standing.file) else "no GPU"
+    if one.crossover.kind == "always":
+        return f"≤ {units.count(sizes(one)[0])}"
+    size = one.crossover.size
+    return units.significant(size) if size else _ANSWERS[one.crossover.kind]
+
+
+def _about(side: SideBySide) -> list[str]:
+    """What the columns mean, and what is true of all lines."""
+    baseline = side.baseline.machine.id
+    networks = " and ".join(f"{model} (batch {batch})" for model, batch in SHOWN.items())
+    texts = [
+        "Size: parameters of the disc networks from which the GPU wins against the best thread "
+        "count of the CPU; ≤: at every size measured. Low, high: its 95 % interval.",
+        f"Times: one epoch of {networks} in f32, the fastest way on each device.",
+        f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
+        "each at the fastest way on its device; below 1 is faster.",
+    ]
+    if older := sum(standing.older for standing in side.standings):
+        files = "1 older file" if older == 1 else f"{older} older files"
+        texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
+    others = [standing for standing in side.standings if standing.file is not side.baseline]
+    if len(others) == 1:
+        found = remarks(side.baseline, others[0].file)
+        texts += (f"{one[:1].upper()}{one[1:]}." for one in found if one not in others[0].obstacle)
+    elif len({standing.file.software.commit for standing in side.standings}) > 1:
+        texts.append("Commits differ, so a ratio is of machine and program.")
+    return texts
+
+
+def _ratio(family: str) -> str:
+    return f"{family} ratio"
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _optional(text: str) -> Cell:
+    return _text(text) if text else NOTHING
+
+
+def _name(standing: Standing, side: SideBySide, notes: dict[str, int]) -> Cell:
+    file, said = standing.file, []
+    if standing.obstacle:
+        other = side.baseline.machine.id
+        said.append(f"No ratios, as it differs from {other}: {standing.obstacle}.")
+    if not file.complete:
+        said.append(f"From a run that was {file.ended}: rows are missing.")
+    if file.software.dirty:
+        said.append("Measured with uncommitted changes.")
+    name = file.machine.id
+    return Cell(name, name, bold=file is side.baseline, marks=marks(said, notes))
+
+
+def _gpu(file: File) -> Cell:
+    return Cell(short_gpu(file.machine.gpu), file.machine.gpu) if file.machine.gpu else NOTHING
+
+
+def _cpu(file: File) -> Cell:
+    cpu = file.machine.cpu
+    cores = "1 core" if cpu.cores == 1 else f"{units.count(cpu.cores)} cores"
+    return Cell(f"{short_processor(cpu.model)}, {cores}", cpu.model)
+
+
+def _crossover(standing: Standing, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
+    one = standing.answer
+    text = crossover_text(standing)
+    if one is None:
+        return Cell(text), NOTHING, NOTHING
+    explained = one.crossover.kind in _ANSWERS
+    said = [f"{standing.file.machine.id}: {one.crossover.words}."] if explained else []
+    number = Cell(text, crossover_number(one), marks=marks(said, notes))
+    return number, _size(one.crossover.low), _size(one.crossover.high)
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size), size)
+
+
+def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
+    one = standing.answer
+    if one is None:
+        return _text(crossover_text(standing)), NOTHING, NOTHING
+    batch = one.common.get("batch", "")
+    return _text(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(way(one))
+
+
+def _time(
+    standing: Standing, reference: Standing, model: str, device: str, notes: dict[str, int]
+) -> Cell:
+    row = standing.times.get((model, device))
+    if row is None:
+        return NOTHING
+    others = [time for (name, _), time in standing.times.items() if name == model]
+    fastest = len(others) > 1 and row is min(others, key=lambda one: one.median)
+    said = [*row.warnings, *_other_work(row, reference.times.get((model, device)))]
+    return Cell(units.seconds(row.median), row.median, fastest, marks(said, notes))
+
+
+def _other_work(row: Row, other: Row | None) -> list[str]:
+    """What `row` does that the baseline's does not."""
+    if other is None:
+        return []
+    return [
+        f"Other work than the baseline's: {key} {units.count(row.counters[key])} and not "
+        f"{units.count(other.counters[key])}."
+        for key in _WORK
+        if row.counters[key] != other.counters[key]
+    ]
+
+
+def _mean(ratio: Ratio | None, notes: dict[str, int]) -> Cell:
+    if ratio is None:
+        return NOTHING
+    said = []
+    if ratio.works < ratio.works_of:
+        said.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
+    return Cell(units.significant(ratio.mean), ratio.mean, marks=marks(said, notes))

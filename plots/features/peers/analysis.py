@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long another framework takes for the same work, pair by pair of repetitions.
+
+docs/method/peers.md says how the pairs come about, and why the interval is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+
+import numpy as np
+
+from plots.core.bounds import bounds
+from plots.core.crossover import Comparison, comparisons
+from plots.core.headline import foremost
+from plots.core.statistics import CONFIDENCE
+from plots.core.work import difference
+from plots.file.axes import PEERS, Items
+from plots.file.rows import Bound, File, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row of bench's and one of a peer's that do the same work on the same device.
+
+    `ratio` is the median over the pairs of repetitions of their time over ours; [`low`, `high`]
+    its 95 % interval, None where there are too few pairs, or none (`in_turn` is False). `most` is
+    what the ratio would be at the row's bound, None where the file has no ceilings for it.
+    """
+
+    ours: Row
+    theirs: Row
+    ratio: float
+    low: float | None
+    high: float | None
+    in_turn: bool
+    most: float | None
+
+
+def pairs(file: File, every: bool = False) -> list[Pair]:
+    """The fastest of ours against the fastest of theirs for each work, device and number of
+    threads, in the order of the file; with `every`, against each of theirs."""
+    found = []
+    bound_of = bounds(file)
+    for own, others in _groups(file):
+        ours = min(own, key=seconds)
+        same = [row for row in others if not difference(ours, row)]
+        for theirs in same if every else sorted(same, key=seconds)[:1]:
+            found.append(_pair(ours, theirs, bound_of.get(ours.index)))
+    return found
+
+
+def seconds(row: Row) -> float:
+    """The median time of what the row is about: an epoch, a step, one product, one copy."""
+    return row.median / row.counters.get("count", 1.0)
+
+
+def order_statistics(count: int) -> int | None:
+    """The k for which the k-th smallest and k-th largest of `count` are an interval of at least
+    95 % for their median, whatever the distribution; None where even the extremes are not."""
+    k, outside = 0, 0.0
+    while True:
+        outside += 2 * comb(count, k) / 2**count
+        if outside > 1 - CONFIDENCE:
+            return k or None
+        k += 1
+
+
+def crossovers_of(file: File) -> tuple[Comparison | None, Comparison | None]:
+    """From which size the GPU wins: by our two curves, and by the peer's."""
+    theirs = [
+        replace(row, configuration={**row.configuration, "device": PEERS[_device(row)]})
+        for row in file.peers
+        if row.failure is None
+    ]
+    return (
+        foremost(comparisons(file)),
+        foremost(comparisons(replace(file, rows=tuple(theirs), refinements=()))),
+    )
+
+
+def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
+    """Rows of ours and theirs that do the same on the same device; those that both have."""
+    ours, theirs = _by_work(file.rows), _by_work(file.peers)
+    return ((ours[key], theirs[key]) for key in ours if key in theirs)
+
+
+def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
+    groups: dict[Items, list[Row]] = {}
+    for row in rows:
+        device = _device(row)
+        if row.failure is None and device:
+            threads = row.configuration.get("cpu_threads", "")
+            precision = row.configuration.get("precision", "")
+            key = (
+                *row.axes.what(row.configuration),
+                ("device", PEERS.get(device, device)),
+                ("precision", precision),
+                ("cpu_threads", threads),
+                *((name, row.configuration.get(name, "")) for name in ("memory", "mode", "loss")),
+            )
+            groups.setdefault(key, []).append(row)
+    return groups
+
+
+def _pair(ours: Row, theirs: Row, bound: Bound | None) -> Pair:
+    counts = theirs.counters.get("count", 1.0), ours.counters.get("count", 1.0)
+    most = None
+    if bound is not None and bound.seconds:
+        most = seconds(theirs) / (bound.seconds / counts[1])
+    if len(ours.samples) != len(theirs.samples):
+        return Pair(ours, theirs, seconds(theirs) / seconds(ours), None, None, False, most)
+    ratios = np.sort(theirs.samples / counts[0] / (ours.samples / counts[1]))
+    k = order_statistics(len(ratios))
+    low, high = (float(ratios[k - 1]), float(ratios[-k])) if k else (None, None)
+    return Pair(ours, theirs, float(np.median(ratios)), low, high, True, most)
+
+
+def _device(row: Row) -> str:
+    return row.configuration.get("device", "")

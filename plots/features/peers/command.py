@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`peers`: what another framework takes for the same work, measured in turn with bench."""
+
+from __future__ import annotations
+
+import argparse
+
+from plots.core.command import add_format, add_paths, complain, print_tables
+from plots.features.peers.table import missing_table, peer_tables
+from plots.file import loading
+from plots.text import printable
+
+NAME = "peers"
+HELP = "print what PyTorch takes for the same work, and the ratio to ours with its interval"
+DESCRIPTION = (
+    "Prints, for each file that ./run --with-peers has made, the time of each epoch, training "
+    "step, product and copy with bench and with PyTorch, the median ratio of the repetitions that "
+    "were measured in turn, and its 95 % interval; and from which size the GPU wins by either's "
+    "curves. Of several ways to do the same the fastest of each side counts."
+)
+EXAMPLE = "peers results"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="show each of PyTorch's rows, not the fastest alone"
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables; returns the exit code."""
+    files, problems = loading.load_files(options.paths)
+    with_peers = [file for file in files if file.peers]
+    if files and not with_peers:
+        problems.append(
+            f"{printable(str(files[0].path))}: has no rows of PyTorch; ./run --with-peers measures "
+            "both"
+        )
+    tables = []
+    for file in with_peers:
+        if not (found := peer_tables(file, options.all)):
+            problems.append(
+                f"{printable(str(file.path))}: has no rows of bench's that do the work of "
+                "PyTorch's; ./run --with-peers measures both in turn"
+            )
+        tables += found
+        if (missing := missing_table(file)).lines:
+            tables.append(missing)
+    if tables:
+        print_tables(tables, options)
+    return complain(problems)

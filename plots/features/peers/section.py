@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another framework takes for the same work, and the crossover that its curves give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.core.page.columns import on_page
+from plots.core.page.section import Block, Context, Fold, Section
+from plots.features.peers.table import missing_table, peer_tables
+from plots.file.rows import File
+
+_FIRST = (
+    *("network", "params", "what", "on", "seconds", "peer_seconds"),
+    *("ratio", "low", "high", "most"),
+)
+_NOTES = (
+    "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
+    "the ratio is the median over the pairs, its interval exact by order statistics. Of several "
+    "ways to do the same the fastest of each side is shown. At our bound: the ratio of a row that "
+    "takes no longer than the machine's measured ceilings let it; no ratio can be larger. "
+    "docs/method/peers.md says what is alike in both and what is not.",
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where none has rows of a peer."""
+    found = [file for file in files[: context.detailed] if file.peers]
+    if not found:
+        return None
+    return Section(
+        title="What you would get from PyTorch",
+        anchor="pytorch",
+        lead="The same networks from the same start on the same data, trained with PyTorch as its "
+        "users write it, and verified in the same way.",
+        blocks=tuple(_block(file) for file in found),
+        notes=_NOTES,
+    )
+
+
+def _block(file: File) -> Block:
+    version = file.software.libraries.get("PyTorch", "of an unknown version")
+    shown, parts = [], []
+    for table in peer_tables(file):
+        of_a_part = table.columns[0].key == "what"  # of a network
+        (parts if of_a_part else shown).append(on_page(table, _FIRST))
+    missing = missing_table(file)
+    folds = []
+    if parts:
+        count = sum(len(table.lines) for table in parts)
+        folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
+    folds.append(Fold("Every row of PyTorch", tuple(peer_tables(file, every=True))))
+    if missing.lines:
+        folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
+    return Block(
+        machine=file.machine.id,
+        lead=f"PyTorch {version}.",
+        tables=tuple(shown),
+        folds=tuple(folds),
+    )

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ours beside another framework: times, the ratio of pairs and its interval; both crossovers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.crossover import Comparison
+from plots.core.headline import way
+from plots.core.series import chosen_words
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.peers.analysis import Pair, crossovers_of, pairs, seconds
+from plots.file.families import FAMILIES, TRAINING
+from plots.file.rows import File, Row
+
+_TRAINED = (
+    Column("network", "network"),
+    Column("params", "parameters", numeric=True),
+    Column("batch", "batch", numeric=True),
+)
+_WORK = (Column("what", "what"),)
+_COLUMNS = (
+    Column("precision", "precision"),
+    Column("on", "on"),
+    Column("seconds", "median", numeric=True, group="ours"),
+    Column("how", "how", group="ours"),
+    Column("peer_seconds", "median", numeric=True, group="PyTorch"),
+    Column("peer_how", "how", group="PyTorch"),
+    Column("ratio", "PyTorch / ours", numeric=True),
+    Column("low", "from", numeric=True, group="95 %"),
+    Column("high", "to", numeric=True, group="95 %"),
+    Column("most", "at our bound", numeric=True),
+)
+_FEW = "Too few pairs of repetitions for a 95 % interval, which needs 6."
+_APART = "Not measured in turn: the ratio of the medians, without an interval."
+
+
+def peer_tables(file: File, every: bool = False) -> list[Table]:
+    """A table for each family, a line for each pairs() of `file`; and one of the crossovers where
+    PyTorch has both devices. What trains comes first, copies last."""
+    found = pairs(file, every)
+    there = dict.fromkeys(pair.ours.family for pair in found)
+    families = [name for name in FAMILIES if name in there]
+    families += [name for name in there if name not in FAMILIES]
+    tables = [
+        _table(family, [pair for pair in found if pair.ours.family == family])
+        for family in families
+    ]
+    if crossovers := crossover_table(file):
+        tables.append(crossovers)
+    return tables
+
+
+def crossover_table(file: File) -> Table | None:
+    """From which size the GPU wins, by our two curves and by PyTorch's; None without the latter."""
+    ours, theirs = crossovers_of(file)
+    if theirs is None:
+        return None
+    columns = (
+        Column("whose", "with"),
+        Column("cpu", "CPU"),
+        Column("gpu", "GPU"),
+        Column("answer", "the GPU wins"),
+        Column("crossover", "from", numeric=True, for_programs=True),
+    )
+    lines = tuple(
+        _crossover_line(whose, one) for whose, one in (("ours", ours), ("PyTorch", theirs)) if one
+    )
+    return Table("From which size the GPU trains disc networks faster", columns, lines)
+
+
+def missing_table(file: File) -> Table:
+    """The rows of the peer without a result, and why."""
+    lines = tuple(
+        (_text(row.name), _text(row.failure.outcome), _text(row.failure.message))
+        for row in file.peers
+        if row.failure
+    )
+    columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
+    return Table("Rows of PyTorch without a result", columns, lines)
+
+
+def _table(family: str, found: Sequence[Pair]) -> Table:
+    trains = family in TRAINING
+    notes: dict[str, int] = {}
+    lines = tuple(
+        (*(_network(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))
+        for pair in found
+    )
+    one = FAMILIES[family].one if family in FAMILIES else "copy"
+    return Table(
+        f"What PyTorch takes for the same {one}",
+        (*(_TRAINED if trains else _WORK), *_COLUMNS),
+        lines,
+        tuple(notes),
+    )
+
+
+def _network(row: Row) -> tuple[Cell, ...]:
+    params, batch = row.counters["params"], row.counters["batch"]
+    return (
+        _text(row.configuration["model"]),
+        Cell(units.count(params), params),
+        Cell(units.count(batch), batch),
+    )
+
+
+def _what(row: Row) -> tuple[Cell, ...]:
+    return (_text(", ".join(row.axes.words(row.configuration, roles=["what"], without=_SAID))),)
+
+
+_SAID = {"family", "cache"}
+
+
+def _cells(pair: Pair, notes: dict[str, int]) -> tuple[Cell, ...]:
+    doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
+    if not pair.in_turn:
+        doubts.append(_APART)
+    elif pair.low is None:
+        doubts.append(_FEW)
+    ours, theirs = seconds(pair.ours), seconds(pair.theirs)
+    precision = pair.ours.configuration.get("precision")
+    return (
+        _text(precision) if precision else NOTHING,
+        _text(_where(pair.ours)),
+        Cell(units.seconds(ours), ours, bold=ours < theirs),
+        _text(_how(pair.ours)),
+        Cell(units.seconds(theirs), theirs, bold=theirs < ours),
+        _text(_how(pair.theirs)),
+        Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes)),
+        _ratio(pair.low),
+        _ratio(pair.high),
+        _ratio(pair.most),
+    )
+
+
+def _where(row: Row) -> str:
+    named = {key: row.configuration[key] for key in _PLACE if key in row.configuration}
+    return ", ".join(row.axes.words(named))
+
+
+_PLACE = ("device", "cpu_threads")
+
+
+def _how(row: Row) -> str:
+    if chosen := chosen_words(row):
+        return chosen
+    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=_PLACE))
+
+
+def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
+    size = one.crossover.size
+    return (
+        _text(whose),
+        _text(one.cpu.label),
+        _text(way(one)),
+        _text(one.crossover.words),
+        NOTHING if size is None else Cell(units.count(size), size),
+    )
+
+
+def _ratio(value: float | None) -> Cell:
+    return NOTHING if value is None else Cell(units.significant(value), value)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicts how long networks would train on GPUs that were not measured, and where these would
+overtake the CPU of a file.
+
+docs/method/prediction.md says how, and what the bands are worth. Predicted times exist in memory,
+in tables and in pictures, and never in a result file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plots.core import statistics
+from plots.core.cards import Card, load_cards
+from plots.core.cost import BENCH_PATH, Cost
+from plots.core.costs import cost_of
+from plots.core.crossover import Comparison, banded_crossover
+from plots.core.curves import FAMILIES, NETWORKS, Pairing, is_between, is_cpu, pairings
+from plots.core.replicates import estimate, fewest_samples
+from plots.core.speed_up import SpeedUp
+from plots.features.predict.data import card_of, is_plain
+from plots.features.predict.fit import Fit
+from plots.features.predict.model import Stack, demand
+from plots.features.predict.ways import WAYS, Way, overhead
+from plots.file.axes import Items
+from plots.file.families import EPOCH, MINIBATCH, TRAINING
+from plots.file.rows import File, Row, median_of
+
+# From the small desktop card to the largest of servers: what is predicted unless others are named.
+DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
+NOT_MEASURED = "predicted, not measured"
+_COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Predicted seconds of an iteration, in a band."""
+
+    low: float
+    seconds: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """What one card would do on the machine of a file, trained in one way.
+
+    In `crossovers`, of the curves of the file, and in `networks`, of every network, the samples of
+    the GPU are the low end of its band, the point and the high end. `problems` have for each reason
+    why there is no prediction the networks that have none.
+    """
+
+    card: Card
+    way: Way
+    crossovers: tuple[Comparison, ...]
+    networks: tuple[SpeedUp, ...]
+    problems: dict[str, tuple[str, ...]]
+
+
+def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
+    """The seconds of `steps` steps of `cost`, or the reason why they are not known, a phrase."""
+    if cost.accumulate != 1:
+        return "only training with an update for each batch is predicted"
+    asked = demand(cost, card)
+    beside = overhead(cost, card, way, steps)
+    if isinstance(asked, str) or isinstance(beside, str):
+        return asked if isinstance(asked, str) else str(beside)
+    device = steps * float(Stack([asked]).device_seconds(fit.parameters)[0])
+    if fit.measured:  # whose band is that of whole times, launches and all
+        total = device + beside.middle * float(np.exp(fit.parameters[6]))
+        return Times(total / fit.factor, total, total * fit.factor)
+    # At best the host's work hides behind the device's; at worst it stands beside it.
+    return Times(
+        low=max(device / fit.factor, beside.low),
+        seconds=device + beside.middle,
+        high=device * fit.factor + beside.high,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to predict: each of `cards` in each of `ways`, in one precision; of one batch size alone
+    where `batch` names it."""
+
+    cards: tuple[Card, ...]
+    ways: tuple[Way, ...] = WAYS
+    precision: str = "f32"
+    batch: str | None = None
+
+
+def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
+    """What each card would do in each way, but for the card that `file` measured."""
+    own = card_of(file, load_cards())
+    measured = _measured(file, wanted.batch)
+    return [
+        _outlook(file, measured, fit, card, way=way, precision=wanted.precision)
+        for card in wanted.cards
+        if card != own
+        for way in wanted.ways
+    ]
+
+
+def _measured(file: File, batch: str | None) -> list[Row]:
+    """The CPU's rows that train, a network with each thread count; the sizes in between would add
+    nothing to a band."""
+    return [
+        row
+        for row in file.rows
+        if row.family in TRAINING
+        and row.failure is None
+        and is_cpu(row)
+        and not is_between(row)
+        and batch in (None, row.configuration.get("batch"))
+    ]
+
+
+def _outlook(
+    file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, precision: str
+) -> Outlook:
+    predicted: dict[Items, Row] = {}
+    problems: dict[str, list[str]] = {}
+    for row in measured:
+        key = row.axes.what(row.configuration)
+        if key in predicted:
+            continue
+        answer = _times_of(row, fit, card, way, precision)
+        if isinstance(answer, Times):
+            predicted[key] = _predicted_row(row, answer, way, precision)
+        else:
+            names = problems.setdefault(answer, [])
+            names += [model for model in [row.configuration["model"]] if model not in names]
+    machine = replace(file.machine, gpu=card.name)
+    virtual = replace(file, machine=machine, rows=(*measured, *predicted.values()))
+    return Outlook(
+        card=card,
+        way=way,
+        crossovers=tuple(
+            Comparison(one.common, one.measure, one.best, one.gpu, banded_crossover(one))
+            for one in pairings(virtual, {family: FAMILIES[family] for family in TRAINING})
+            if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
+        ),
+        networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),
+        problems={reason: tuple(names) for reason, names in problems.items()},
+    )
+
+
+def _banded_speed_up(pairing: Pairing) -> SpeedUp:
+    """The speedup of one network with the ends of the band, and the CPU's own noise beside them."""
+    chosen = min(pairing.cpus, key=lambda curve: median_of(curve.samples[0]))
+    cpu = estimate(pairing.best, 0)
+    low, point, high = pairing.gpu.samples[0].tolist()
+    ends: tuple[float | None, float | None] = (None, None)
+    if fewest_samples(pairing.best) >= statistics.FEWEST_SAMPLES:
+        slow, fast = np.exp(statistics.interval(cpu.replicates[:, 0])).tolist()
+        ends = (slow / high, fast / low)
+    ratio = float(np.exp(cpu.logs[0])) / point
+    size = float(pairing.gpu.sizes[0])
+    return SpeedUp(pairing.common, size, chosen, pairing.gpu, ratio, *ends)
+
+
+def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:
+    if not is_plain(row):
+        return "only plain training is predicted: one wait an epoch, an update each batch"
+    if way.execution == "graph-epoch" and row.family == MINIBATCH:
+        return "a training step has no graph of an epoch"
+    model, batch = row.configuration["model"], row.counters["batch"]
+    cost = cost_of(model, batch, precision, BENCH_PATH)
+    if cost is None:
+        return f"its cost at batch {batch:,.0f} is not kept, and bench is not built to count it"
+    if cost.params != row.counters["params"]:
+        return "it is not the network of that name here"
+    return predict_times(fit, cost, card, way, row.counters["steps"] if row.family == EPOCH else 1)
+
+
+def _predicted_row(row: Row, times: Times, way: Way, precision: str) -> Row:
+    """What a row of that GPU would be, with the ends of the band for samples."""
+    kept = {key: value for key, value in row.configuration.items() if row.axes[key].role == "what"}
+    return replace(
+        row,
+        name=f"{NOT_MEASURED}: {row.name}",
+        configuration={**kept, **way.configuration, "precision": precision},
+        samples=np.array([times.low, times.seconds, times.high]),
+        counters={
+            k: row.counters[k] for k in ("params", "batch", "rows", "steps") if k in row.counters
+        },
+        warnings=(),
+        verification=None,
+        bound=None,
+        minimum_work=None,
+    )

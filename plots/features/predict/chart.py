@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the measured CPU, and the bands of cards that were predicted and not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from plots import units
+from plots.core.charts.files import stems, write_pictures
+from plots.core.charts.looks import Looks
+from plots.core.charts.style import (
+    COLOURS,
+    GREY,
+    RULE,
+    Chart,
+    devices,
+    finish,
+    is_narrow,
+    render,
+    set_logarithmic_axes,
+    write_above,
+)
+from plots.core.crossover import Comparison
+from plots.core.curves import Curve
+from plots.core.network import best, step_rows
+from plots.core.speed_up import SpeedUp
+from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import Verdict, ends, short_name, shown_ways
+from plots.features.predict.fit import Fit
+from plots.file.families import FAMILIES, MINIBATCH
+from plots.file.rows import File
+from plots.text import printable, slug
+
+# Those that no measured CPU or GPU has.
+_COLOURS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
+
+
+def _behind(fit: Fit) -> str:
+    return f"a factor of {units.significant(fit.factor, 2)} up and down, and what launches take"
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """A card's band over sizes: seconds."""
+
+    label: str
+    colour: str
+    sizes: np.ndarray
+    low: np.ndarray
+    middle: np.ndarray
+    high: np.ndarray
+
+
+def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart]:
+    """The chart of the headline's curve, and that of the training steps; those that there are."""
+    charts = []
+    if any(verdict.comparison for verdict in found):
+        charts.append(_epochs(file, found, fit))
+    if any(one.common["family"] == MINIBATCH for each in found for _, one in shown_ways(each)):
+        charts.append(_steps(file, found, fit))
+    return charts
+
+
+def write_charts(
+    found: Sequence[tuple[File, Sequence[Verdict]]], fit: Fit, folder: Path
+) -> list[Path]:
+    """Draws the charts of all files into `folder`, which it makes; returns the paths.
+
+    Names are those of stems(). Raises OSError.
+    """
+    names = stems([file for file, _ in found])
+    written: dict[Path, None] = {}
+    for (file, verdicts), name in zip(found, names, strict=True):
+        for chart in draw_predicted(file, verdicts, fit):
+            stem = f"{name}.{chart.name}"
+            written |= dict.fromkeys(write_pictures(chart.pictures, folder, stem, written))
+    return list(written)
+
+
+def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
+    compared = [(verdict, one) for verdict in found if (one := verdict.comparison)]
+    series = []
+    for place, (verdict, one) in enumerate(compared):
+        low, middle, high = np.array(one.gpu.samples).T
+        said = one.crossover.words.removeprefix("ambiguous: ")
+        label = f"{short_name(verdict.card)} ({NOT_MEASURED}): {said}"
+        colour = _COLOURS[place % len(_COLOURS)]
+        series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
+    common = compared[0][1].common
+    name = slug("-".join(["predicted", *common.values()]), 100)
+    pictures = render(partial(_draw_epochs, file, compared, series, fit))
+    findings = "; ".join(one.label for one in series)
+    alt = (
+        f"Time of one epoch against trainable parameters: the CPU measured, and the bands of cards "
+        f"that are {NOT_MEASURED}. {findings}."
+    )
+    return Chart(name, pictures, alt)
+
+
+def _draw_epochs(
+    file: File,
+    compared: Sequence[tuple[Verdict, Comparison]],
+    series: Sequence[_Series],
+    fit: Fit,
+    figure: Figure,
+) -> None:
+    narrow = is_narrow(figure)
+    figure.set_figheight(3.8 if narrow else 4.8)
+    axes = figure.add_subplot()
+    cpu = compared[0][1].cpu
+    times = np.array([np.median(samples) for samples in cpu.samples])
+    sizes = np.concatenate([cpu.sizes, *(one.sizes for one in series)])
+    low = min(times.min(), *(one.low.min() for one in series))
+    high = max(times.max(), *(one.high.max() for one in series))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
+    axes.set_ylim(low / 2, high * 2)
+    set_logarithmic_axes(axes, "trainable parameters")
+    handles = [_draw_cpu(axes, file, cpu, times)]
+    handles += [_draw_band(axes, one, place) for place, one in enumerate(series)]
+    _draw_range(axes, compared)
+    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    finish(figure, _title(file, "epochs"), _lines(file, compared, fit), handles)
+
+
+def _title(file: File, what: str) -> str:
+    return f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {what}"
+
+
+def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
+    threads = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
+    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": max(threads, key=_number)})
+    (line,) = axes.plot(
+        cpu.sizes,
+        times,
+        linewidth=2.2,
+        markersize=4.5,
+        zorder=4,
+        label=f"measured: {printable(cpu.label, 60)}",
+        **{**look.line, "linestyle": "-"},
+    )
+    return line
+
+
+def _number(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+def _draw_band(axes: Axes, one: _Series, place: int) -> Artist:
+    axes.fill_between(one.sizes, one.low, one.high, color=one.colour, alpha=0.13, linewidth=0)
+    for edge in (one.low, one.high):
+        axes.plot(one.sizes, edge, color=one.colour, linewidth=0.9, alpha=0.8)
+    axes.plot(one.sizes, one.middle, color=one.colour, linewidth=1.4, linestyle=(0, (4, 2.5)))
+    return Patch(
+        facecolor=(*_rgb(one.colour), 0.25), edgecolor=one.colour, linewidth=1.2, label=one.label
+    )
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> None:
+    """Shades from the earliest crossover of all cards to the latest."""
+    left, right = axes.get_xlim()
+    reach = [ends(one.crossover) for _, one in compared]
+    low = max(left, min(low for low, _ in reach))
+    high = min(right, max(high for _, high in reach))
+    if low < high:
+        axes.axvspan(low, high, color=GREY, alpha=0.08, linewidth=0, zorder=0)
+
+
+def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit) -> list[str]:
+    common = compared[0][1].common
+    ways = {f"{one.way.execution}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
+    return [
+        devices(file),
+        f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
+        f"line: measured; bands: {NOT_MEASURED}, {_behind(fit)}",
+        "grey: from the earliest to the latest crossover of all cards",
+    ]
+
+
+def _steps(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
+    pictures = render(partial(_draw_steps, file, found, fit))
+    alt = (
+        f"Time of one training step of each network: the CPU measured, and the bands of cards that "
+        f"are {NOT_MEASURED}. The table has the figures."
+    )
+    return Chart("predicted-minibatch", pictures, alt)
+
+
+def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) -> None:
+    own = [
+        (verdict, [one for _, one in shown_ways(verdict) if one.common["family"] == MINIBATCH])
+        for verdict in found
+    ]
+    own = [(verdict, networks) for verdict, networks in own if networks]
+    first = sorted(max((each for _, each in own), key=len), key=lambda one: one.parameters)
+    places = {(one.common["model"], one.common["batch"]): at for at, one in enumerate(first)}
+    figure.set_figheight(1.4 + (0.45 if is_narrow(figure) else 0.4) * len(places))
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    handles: list[Artist] = []
+    step = 0.7 / max(1, len(own))
+    for rank, (verdict, networks) in enumerate(own):
+        colour = _COLOURS[rank % len(_COLOURS)]
+        for one in networks:
+            key = (one.common["model"], one.common["batch"])
+            if key not in places:
+                continue
+            low, middle, high = one.gpu.samples[0].tolist()
+            height = places[key] - 0.35 + (rank + 0.5) * step
+            axes.plot([low, high], [height, height], color=colour, linewidth=4, alpha=0.45)
+            axes.plot(middle, height, color=colour, marker="|", markersize=7, markeredgewidth=1.6)
+        handles.append(
+            Patch(
+                facecolor=(*_rgb(colour), 0.45),
+                label=f"{short_name(verdict.card)}, {NOT_MEASURED}",
+            )
+        )
+    handles.insert(0, _draw_steps_of_cpu(axes, file, first))
+    axes.set_yticks(range(len(places)), [printable(model, 20) for model, _ in places])
+    axes.set_ylim(len(places) - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(lambda value, _: units.power_of_ten_seconds(value))
+    axes.grid(axis="x", color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    write_above(axes, "wall-clock time of one training step", figure.get_figwidth() - 1)
+    lines = [
+        devices(file),
+        f"points: measured; bars: {NOT_MEASURED}, {_behind(fit)}",
+    ]
+    finish(figure, _title(file, FAMILIES[MINIBATCH].title.lower()), lines, handles)
+
+
+def _draw_steps_of_cpu(axes: Axes, file: File, networks: Sequence[SpeedUp]) -> Artist:
+    rows = [row for row in step_rows(file) if row.configuration["device"] == "cpu"]
+    look = Looks(file.rows).of(best(rows).configuration)
+    times = [float(np.median(one.cpu.samples[0])) for one in networks]
+    style = {**look.points, "markersize": 7, "linestyle": "", "zorder": 4}
+    (points,) = axes.plot(times, range(len(times)), label="measured: CPU, best threads", **style)
+    return points

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`predict`: what GPUs that were not measured would do on the machines of files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plots.core.cards import CARDS_PATH, Card, load_cards
+from plots.core.command import (
+    add_all,
+    add_format,
+    charts_missing,
+    complain,
+    named_path,
+    print_tables,
+    tell_written,
+)
+from plots.core.cost import CostError
+from plots.core.published import RESTORE
+from plots.core.tables.table import Table
+from plots.file import loading
+from plots.file.families import TRAINING
+from plots.file.file_order import newest_per_machine
+from plots.file.rows import File
+from plots.text import printable, whole
+
+if TYPE_CHECKING:
+    from plots.features.predict.answer import Verdict
+    from plots.features.predict.fit import Fit
+
+NAME = "predict"
+HELP = "predict from which size a GPU that you do not have would win"
+DESCRIPTION = (
+    "Predicts how long the networks of each file would train on graphics cards that were not "
+    "measured, with a band that was earned on published times, and from which size the card would "
+    "overtake the file's measured CPU. Of several files from one machine the newest counts; the "
+    "GPU's rows of all files join the fit. docs/method/prediction.md says how. "
+    "Nothing predicted is written into a result file."
+)
+EXAMPLE = "predict results --gpu=rtx-4090,h200"
+PRECISIONS = ("f32", "tf32", "bf16", "f16")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=named_path,
+        metavar="PATH",
+        help="result file, or a folder for every *.json below it",
+    )
+    add_format(parser)
+    add_all(parser)
+    add_gpu(parser)
+    parser.add_argument("--gpus", action="store_true", help="list the cards, and exit")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="f32",
+        help="arithmetic of the GPU's products (default: f32); the CPU's is f32 where it has no "
+        "other",
+    )
+    parser.add_argument(
+        "--execution",
+        metavar="NAME,...",
+        default="eager,graph",
+        help="eager, graph or graph-epoch (default: eager,graph)",
+    )
+    parser.add_argument(
+        "--placement",
+        metavar="NAME,...",
+        default="resident,pinned-async",
+        help="where the data is: resident, pinned or pinned-async (default: resident,pinned-async)",
+    )
+    parser.add_argument("--batch", metavar="N", help="use only rows of this batch size")
+    parser.add_argument(
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw charts (PNG and SVG) into this folder, made if missing",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="print instead how far off the model is for what was left out of its fit",
+    )
+
+
+def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
+    """Adds --gpu, the cards to predict; without a default none is."""
+    said = "four that span the market" if default is not None else "none; those four if empty"
+    parser.add_argument(
+        "--gpu",
+        metavar="CARD,...",
+        default=default,
+        help=f"cards to predict, as predict --gpus lists them (default: {said})",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the predictions and draws the charts; returns the exit code."""
+    from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
+    from plots.features.predict.fit import fit  # noqa: PLC0415
+
+    try:
+        if options.gpus:
+            print_tables([_cards_table()], options)
+            return complain([])
+        cards = chosen_cards(options.gpu)
+        wanted = _wanted(options, cards)
+        if options.check and options.charts:
+            raise CostError("predict: --check has no charts; leave out --check or --charts")
+        if not options.paths and not options.check:
+            raise CostError("predict: name result files, or folders; or ask for --check or --gpus")
+        files, problems = loading.load_files(options.paths)
+        fitted = fit(observations(files))
+    except (CostError, OSError) as error:
+        return complain([said(error)])
+    if options.check:
+        from plots.features.predict.check import check_tables  # noqa: PLC0415
+
+        print_tables(check_tables(fitted), options)
+        return complain(problems)
+    return _predict(newest_per_machine(files)[0], fitted, wanted, problems, options)
+
+
+def _predict(files, fitted, wanted, problems, options) -> int:
+    from plots.features.predict.analysis import outlooks  # noqa: PLC0415
+    from plots.features.predict.answer import verdicts  # noqa: PLC0415
+
+    found: list[tuple[File, list[Verdict]]] = []
+    for file in files:
+        own = verdicts(outlooks(file, fitted, wanted))
+        if any(outlook.networks for verdict in own for outlook in verdict.outlooks):
+            found.append((file, own))
+        else:
+            problems.append(_nothing(file, own, wanted.batch))
+    if options.format == "text":
+        for file, own in found:
+            sys.stdout.write(_text(file, own, fitted, options.all))
+    else:
+        print_tables(
+            [table for file, own in found for table in _tables(file, own, fitted, True)], options
+        )
+    if options.charts:
+        # Imported here because matplotlib takes longer to load than the tables take to make.
+        from plots.features.predict.chart import write_charts  # noqa: PLC0415
+
+        try:
+            tell_written(write_charts(found, fitted, options.charts))
+        except OSError as error:
+            problems.append(charts_missing(error, options.charts))
+    return complain(problems)
+
+
+def chosen_cards(names: str) -> tuple[Card, ...]:
+    """The cards of --gpu; raises CostError for one that is not known, OSError without the file."""
+    from plots.features.predict.analysis import DEFAULT_CARDS  # noqa: PLC0415
+
+    cards = load_cards()
+    wanted = [name.strip() for name in names.split(",")] if names else list(DEFAULT_CARDS)
+    if "" in wanted:
+        raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
+    unknown = [name for name in wanted if name not in cards]
+    if unknown:
+        raise CostError(
+            f"--gpu={printable(unknown[0], 40)}: no such card; there are {', '.join(cards)}"
+        )
+    return tuple(cards[name] for name in dict.fromkeys(wanted))
+
+
+def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
+    from plots.features.predict.analysis import Wanted  # noqa: PLC0415
+    from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way  # noqa: PLC0415
+
+    def listed(flag: str, text: str, known: Sequence[str]) -> list[str]:
+        names = [name.strip() for name in text.split(",")]
+        for name in names:
+            if name not in known:
+                raise CostError(f"--{flag}={printable(name, 40)}: is none of {', '.join(known)}")
+        return list(dict.fromkeys(names))
+
+    ways = tuple(
+        Way(execution, data)
+        for execution in listed("execution", options.execution, EXECUTIONS)
+        for data in listed("placement", options.placement, PLACEMENTS)
+    )
+    if options.batch is not None and not whole(options.batch):
+        raise CostError(f"--batch={printable(options.batch, 40)}: a number from 1 on is needed")
+    batch = None if options.batch is None else str(whole(options.batch))
+    return Wanted(cards, ways, options.precision, batch)
+
+
+def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> list[Table]:
+    """Where each card would win and every network in each way; or a line for each network alone."""
+    from plots.features.predict.table import (  # noqa: PLC0415
+        bands_table,
+        crossover_table,
+        networks_table,
+    )
+
+    machine = file.machine.id
+    if every:
+        tables = [crossover_table(found, fitted, machine)]
+        tables += [networks_table(found, fitted, machine, family) for family in TRAINING]
+    else:
+        tables = [bands_table(found, fitted, machine, family) for family in TRAINING]
+    return [table for table in tables if table.lines]
+
+
+def _text(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> str:
+    """The verdicts, then tables: of each card's headline, or of everything."""
+    from plots.core.tables.plain import as_text, wrapped  # noqa: PLC0415
+    from plots.features.predict.answer import sentence  # noqa: PLC0415
+    from plots.features.predict.table import problems_of  # noqa: PLC0415
+
+    said = [wrapped(printable(sentence(verdict), 400), "  ") for verdict in found]
+    blocks = ["\n".join([wrapped(printable(file.machine.id)), *said])]
+    blocks += [as_text(table).rstrip() for table in _tables(file, found, fitted, every)]
+    blocks += [wrapped(f"{printable(problem, 400)}.") for problem in problems_of(found)]
+    return "\n\n".join(blocks) + "\n\n"
+
+
+def _cards_table() -> Table:
+    from plots.features.predict.cards import cards_table  # noqa: PLC0415
+
+    return cards_table(load_cards())
+
+
+def _nothing(file: File, found: Sequence[Verdict], batch: str | None) -> str:
+    from plots.features.predict.table import problems_of  # noqa: PLC0415
+
+    place = f"{printable(str(file.path))}: nothing can be predicted"
+    reasons = problems_of(found)
+    if reasons:
+        return f"{place}: {printable('; '.join(reasons), 600)}"
+    if not found:
+        return f"{place}, because the file has measured each of these cards; name others with --gpu"
+    if batch is not None:
+        return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"
+    return f"{place}, because no row of its CPU trains a network; measure with --family=Epoch"
+
+
+def said(error: Exception) -> str:
+    """What went wrong, with its remedy."""
+    if isinstance(error, OSError):
+        return f"{printable(str(error.filename or CARDS_PATH))}: {error.strerror}; {RESTORE}"
+    return str(error)

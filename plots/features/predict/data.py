@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What predictions are fitted to: published times of networks that we have, and measured rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from plots.core.cards import Card, load_cards
+from plots.core.cost import Cost
+from plots.core.costs import find_cost
+from plots.core.network import best, networks, on_device
+from plots.core.published import Experiment, load_published
+from plots.features.predict.model import Demand, ceiling, demand
+from plots.features.predict.training_rates import TrainingRate, load_training_rates
+from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way, overhead
+from plots.features.shi.analysis import PRECISION, load_shi
+from plots.file.families import MINIBATCH, TRAINING
+from plots.file.rows import File, Row
+
+SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080", "k80": "k80"}
+
+_NO_PART_OF_NAMES = {"nvidia", "geforce", "tesla", "gpu", "hbm3", "hbm3e"}
+
+Key = tuple[str, float, str, str]  # network, batch, precision, card
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The seconds of a training step of one network on one card, and what it asks of the card.
+
+    `label` says where it is from, for people. A measured one has the `way` of its row, and how many
+    `steps` an iteration of that has.
+    """
+
+    network: str
+    batch: float
+    precision: str
+    card: str
+    seconds: float
+    demand: Demand
+    kind: Literal["published", "measured"]
+    label: str
+    way: Way | None = None
+    steps: float = 1.0
+
+
+def observations(files: Sequence[File] = ()) -> list[Observation]:
+    """All there are: published ones, and the GPU's rows of `files`."""
+    cards = load_cards()
+    times = [*_table_7(), *_rates()]
+    return [*_published(times, cards), *(one for file in files for one in measured(file, cards))]
+
+
+def card_of(file: File, cards: dict[str, Card]) -> Card | None:
+    """The card that `file` was measured on; None where none of `cards` has its name."""
+    return _named(file.machine.gpu or "", cards)
+
+
+def _named(name: str, cards: dict[str, Card]) -> Card | None:
+    """The card that is called `name`, or else the only one whose name has the same words, in that
+    order, and more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every
+    Jetson Orin."""
+    words = _words(name)
+    found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
+    exact = [card for card in found if _words(card.name) == words]
+    return (exact or found)[0] if len(exact or found) == 1 else None
+
+
+def _words(name: str) -> list[str]:
+    """Without the maker's, and without what stands behind a comma or in brackets."""
+    plain = re.sub(r"[,(].*", "", name).lower().replace("-", " ")
+    words = re.sub(r"(\d)gb\b", r"\1 gb", plain).split()
+    return [word for word in words if word not in _NO_PART_OF_NAMES]
+
+
+def _holds(words: list[str], wanted: list[str]) -> bool:
+    rest = iter(words)
+    return all(word in rest for word in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """A published time in seconds of one step, and who published it."""
+
+    key: Key
+    seconds: float
+    framework: str
+    source: str
+
+
+def _table_7() -> Iterator[_Time]:
+    for figure in load_shi():
+        card = SHI_CARDS.get(figure.device)
+        if figure.seconds is not None and card:
+            key = (figure.network.lower(), float(figure.batch), PRECISION, card)
+            yield _Time(key, figure.seconds, figure.framework, "Shi et al. 2016")
+
+
+def fastest_rates() -> list[TrainingRate]:
+    """Of each network, precision and card the rate with the most samples per second, of whole steps
+    of a network that is ours: the fastest framework, and the batch that suits it."""
+    found: dict[tuple[str, str, str], TrainingRate] = {}
+    for rate in load_training_rates():
+        key = (rate.network, rate.precision, rate.card)
+        slower = key in found and rate.samples_per_second <= found[key].samples_per_second
+        if rate.what == "step" and not rate.differs and not slower:
+            found[key] = rate
+    return list(found.values())
+
+
+def _rates() -> Iterator[_Time]:
+    for rate in fastest_rates():
+        key = (rate.network, float(rate.batch), rate.precision, rate.card)
+        source = f"{rate.year}, {rate.source_url}"
+        yield _Time(key, rate.seconds_per_batch, rate.framework, source)
+
+
+def published_points() -> list[Observation]:
+    """The GPU's side of the published comparisons with a CPU, of networks and on cards that are
+    known here: they are in no fit."""
+    cards = load_cards()
+    found = []
+    for one in load_published():
+        card = _named(one.gpu or "", cards)
+        model, seconds = name_of(one), _step_seconds(one)
+        cost = find_cost(model, float(one.batch), PRECISION) if one.batch and seconds else None
+        asked = demand(cost, card) if cost and card else None
+        if cost and card and seconds and isinstance(asked, Demand):
+            key = (model, cost.batch, PRECISION, card.id)
+            found.append(Observation(*key, seconds, asked, "published", one.id))
+    return found
+
+
+def name_of(one: Experiment) -> str:
+    """What a network of ours with these layers is called: "mlp-784-512-10", "resnet-50"."""
+    if one.layers and all(layer[0] == "linear" for layer in one.layers):
+        return "-".join(map(str, ["mlp", one.layers[0][1], *(layer[2] for layer in one.layers)]))
+    return one.network.lower()
+
+
+def _step_seconds(one: Experiment) -> float | None:
+    what, times = one.timed
+    if what == "epoch" and one.rows and one.batch:
+        return times["GPU"] * one.batch / one.rows
+    return times["GPU"] if what == "step" else None
+
+
+def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:
+    """Of each network and card the fastest framework's time: ours calls the same libraries, with
+    less around them.
+
+    A framework that was faster than a card's ceiling allows computed a network otherwise (by FFT or
+    Winograd's products in large tiles, which ours does not use), so its times of that network are
+    left out.
+    """
+    counted = []
+    for time in times:
+        network, batch, precision, name = time.key
+        cost, card = find_cost(network, batch, precision), cards.get(name)
+        asked = demand(cost, card) if cost and card else None
+        if isinstance(asked, Demand):
+            counted.append((time, asked, _least(cost, card)))
+    other = {(time.key[0], time.framework) for time, _, least in counted if time.seconds < least}
+    fastest: dict[Key, tuple[_Time, Demand]] = {}
+    for time, asked, _ in counted:
+        here = fastest.get(time.key)
+        if (time.key[0], time.framework) in other or (here and here[0].seconds <= time.seconds):
+            continue
+        fastest[time.key] = (time, asked)
+    return [
+        Observation(*key, time.seconds, asked, "published", f"{time.source}, {time.framework}")
+        for key, (time, asked) in fastest.items()
+    ]
+
+
+def _least(cost: Cost, card: Card) -> float:
+    """The seconds that the products of a step take at the ceiling of `card`."""
+    flops = sum(
+        2.0 * one.m * one.n * one.k * one.count * each.count
+        for each in cost.operations
+        for one in each.products
+    )
+    return flops / (ceiling(card, cost.precision) or float("inf"))
+
+
+def measured(file: File, cards: dict[str, Card]) -> list[Observation]:
+    """The steps of the networks that a GPU of `cards` trained in `file`: of each network, precision
+    and way the fastest row, an epoch's time divided by its steps."""
+    card = card_of(file, cards)
+    if card is None:
+        return []
+    rows = [row for row in file.rows if row.family in TRAINING and row.failure is None]
+    found = []
+    for alike in networks(on_device(rows, "cuda")).values():
+        ways: dict[Way, list[Row]] = {}
+        for row in alike:
+            way = Way(*(row.axes.value(row.configuration, key) for key in ("execution", "data")))
+            ways.setdefault(way, []).append(row)
+        for way, own in ways.items():
+            if made := _observation(best(own), way, card, file):
+                found.append(made)
+    return found
+
+
+def is_plain(row: Row) -> bool:
+    """Whether it trains as predictions assume: one wait an epoch, an update each batch."""
+    return all(
+        row.axes.value(row.configuration, key) == row.axes[key].plainest
+        for key in ("loss", "accumulate")
+        if key in row.axes and key in row.configuration
+    )
+
+
+def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | None:
+    model, precision = row.configuration["model"], row.configuration["precision"]
+    cost = find_cost(model, row.counters["batch"], precision)
+    if not cost or cost.params != row.counters["params"] or not is_plain(row):
+        return None
+    asked = demand(cost, card)
+    known = way.execution in EXECUTIONS and way.data in PLACEMENTS
+    steps = 1.0 if row.family == MINIBATCH else row.counters["steps"]
+    beside = overhead(cost, card, way, steps) if known else ""
+    if isinstance(asked, str) or isinstance(beside, str):
+        return None
+    asked = replace(asked, operations=0.0, launches=beside.middle / steps)
+    where = f"{file.machine.id}, {file.date.date().isoformat()}"
+    return Observation(
+        model,
+        cost.batch,
+        precision,
+        card.id,
+        row.median / steps,
+        asked,
+        "measured",
+        f"{where}: {way.execution}, {way.data}",
+        way,
+        steps,
+    )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The predictions for many files at once: one fit to all of them, and the default cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from plots.core.cards import load_cards
+from plots.features.predict.analysis import DEFAULT_CARDS, Wanted, outlooks
+from plots.features.predict.answer import Verdict, clause, verdicts
+from plots.features.predict.data import observations
+from plots.features.predict.fit import Fit, fit
+from plots.file.rows import File
+from plots.parallel import Map, in_process
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """The model, and what it says of each file by its path: a verdict for each card that predicts
+    anything."""
+
+    fit: Fit
+    verdicts: dict[Path, list[Verdict]] = field(default_factory=dict)
+
+    def of(self, file: File) -> list[Verdict]:
+        """The verdicts on `file`; none where nothing is predicted."""
+        return self.verdicts.get(file.path, [])
+
+    def clause(self, file: File) -> str:
+        """What a headline of `file` says of them; empty where nothing is predicted."""
+        return clause(self.of(file))
+
+
+def predictions(
+    files: Sequence[File], older: Sequence[File] = (), apply: Map = in_process
+) -> Predictions:
+    """What the default cards would do on the machine of each of `files`; the GPU's rows of these
+    and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
+    fitted = fit(observations([*files, *older]))
+    found = apply(partial(_verdicts, fitted=fitted), files)
+    return Predictions(
+        fitted, {file.path: own for file, own in zip(files, found, strict=True) if own}
+    )
+
+
+def _verdicts(file: File, fitted: Fit) -> list[Verdict]:
+    cards = load_cards()
+    wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
+    found = verdicts(outlooks(file, fitted, wanted))
+    return [one for one in found if any(outlook.networks for outlook in one.outlooks)]

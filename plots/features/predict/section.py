@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What GPUs that were not measured would do on these machines: bands, and how to make them sure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from functools import partial
+
+from plots.core.charts.style import Chart
+from plots.core.network import on_device, training_rows
+from plots.core.page.columns import on_page
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.tables.table import Table
+from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import Verdict, sentence
+from plots.features.predict.chart import draw_predicted
+from plots.features.predict.fit import Fit
+from plots.features.predict.table import band_notes, bands_table, crossover_table, networks_table
+from plots.file.families import FAMILIES, TRAINING
+from plots.file.rows import File
+from plots.text import printable
+
+_CERTAIN = (
+    "What would make it certain: measure such a card. Where there is one, ./run measures it in a "
+    "few minutes; tools/gpu_sweep does on a machine that is rented for minutes and has no network "
+    "(docs/gpu.md). results/README.md, Contribute a file, says how to send the file; with it, "
+    "compare --cpu-of and --gpu-of set the two machines against each other in measured times."
+)
+_FIRST = ("card", "crossover", "low", "high", "answer", "execution", "data")
+_BANDS = ("model", "cpu_epoch_seconds", "cpu_step_seconds")
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where nothing is predicted of any."""
+    predicted = context.predictions
+    if predicted is None:
+        return None
+    shown = [file for file in files[: context.detailed] if predicted.of(file)]
+    if not shown:
+        return None
+    drawn = context.map(
+        partial(_draw, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
+    )
+    another = any(_has_gpu(file) for file in shown)
+    return Section(
+        title=f"If {'this machine' if len(shown) == 1 else 'these machines'} had "
+        f"{'another' if another else 'a'} GPU",
+        anchor="predicted",
+        lead=f"From which size a card would win against the measured CPU: {NOT_MEASURED}.",
+        blocks=tuple(
+            _block(file, predicted.of(file), charts, predicted.fit, context)
+            for file, charts in zip(shown, drawn, strict=True)
+        ),
+        notes=(*band_notes(predicted.fit), _CERTAIN),
+    )
+
+
+def _draw(pair: tuple[File, list[Verdict]], fit: Fit) -> list[Chart]:
+    return draw_predicted(*pair, fit)
+
+
+def _has_gpu(file: File) -> bool:
+    return any(on_device(training_rows(file, family), "cuda") for family in TRAINING)
+
+
+def _block(
+    file: File, found: Sequence[Verdict], charts: Sequence[Chart], fit: Fit, context: Context
+) -> Block:
+    pictures = [
+        Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt) for chart in charts
+    ]
+    machine = file.machine.id
+    tables, folds, notes = [], [], band_notes(fit)
+    cards = [verdict.card.id for verdict in found]
+    for family in TRAINING:
+        title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
+        bands = _plain(bands_table(found, fit, machine, family), notes)
+        every = _plain(networks_table(found, fit, machine, family), notes)
+        if bands.lines:
+            tables.append(on_page(bands, (*_BANDS, *cards), title))
+            name = f"{FAMILIES[family].title}: every way of each card, {NOT_MEASURED}"
+            folds.append(Fold(f"{name} ({len(every.lines)})", (on_page(every, _BANDS, name),)))
+    crossovers = _plain(crossover_table(found, fit, machine), notes)
+    if crossovers.lines:
+        name = f"From which size each card would win, in every way, {NOT_MEASURED}"
+        table = on_page(crossovers, _FIRST, name)
+        folds.insert(0, Fold(f"{name} ({len(crossovers.lines)})", (table,)))
+    path = shlex.quote(printable(str(file.path), 400))
+    return Block(
+        machine=machine,
+        points=tuple(sentence(verdict) for verdict in found),
+        pictures=tuple(pictures),
+        tables=tuple(tables),
+        commands=(f".venv/bin/python -m plots predict {path} --gpu=rtx-5090,h100",),
+        folds=tuple(folds),
+    )
+
+
+def _plain(table: Table, notes: Sequence[str]) -> Table:
+    """Without what is for programs, and without the notes on the band, which the section has."""
+    shown = table.shown()
+    kept = tuple(note for note in shown.notes if note not in notes)
+    return type(shown)(shown.title, shown.columns, shown.lines, kept)

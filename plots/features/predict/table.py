@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is predicted of cards as tables; each says in its title that this was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plots import units
+from plots.core.crossover import Comparison
+from plots.core.speed_up import SpeedUp
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.predict.analysis import NOT_MEASURED, Outlook
+from plots.features.predict.answer import Verdict, short_name, shown_ways
+from plots.features.predict.fit import Fit
+from plots.file.families import EPOCH, FAMILIES
+
+_BAND = "predicted"
+_WORK = (Column("batch", "batch", numeric=True), Column("precision", "precision"))
+_GPU = (
+    Column("card", "card"),
+    Column("execution", "execution", group="GPU"),
+    Column("data", "data", group="GPU"),
+)
+
+
+def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
+    """From which size each card would win, in each way."""
+    lines = [
+        _crossover_line(outlook, one)
+        for verdict in found
+        for outlook in verdict.outlooks
+        for one in outlook.crossovers
+    ]
+    columns = (
+        *_GPU,
+        Column("what", "of"),
+        *_WORK,
+        Column("measure", "over", for_programs=True),
+        Column("crossover", "wins from", numeric=True, group=_BAND),
+        Column("low", "earliest", numeric=True, group=_BAND),
+        Column("high", "latest", numeric=True, group=_BAND),
+        Column("measured", "measured", for_programs=True),
+        Column("answer", "answer"),
+    )
+    title = f"From which size on a GPU would win on {machine}; {NOT_MEASURED}"
+    return Table(title, columns, tuple(lines), band_notes(fit, _precision(found)))
+
+
+def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
+    crossover = one.crossover
+    return (
+        *_gpu(outlook),
+        _text("disc networks" if one.common["family"] == EPOCH else one.common["model"]),
+        *_work(one.common),
+        _text(one.measure),
+        *(_size(size) for size in (crossover.size, crossover.low, crossover.high)),
+        Cell("no", 0),
+        Cell("once" if crossover.kind == "once" else crossover.words, crossover.kind),
+    )
+
+
+def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
+    """Each network of `family` on the measured CPU and on each card, in each way."""
+    pairs = [
+        (outlook, one)
+        for verdict in found
+        for outlook in verdict.outlooks
+        for one in outlook.networks
+        if one.common["family"] == family
+    ]
+    pairs.sort(key=lambda pair: pair[1].parameters)
+    short = FAMILIES[family].short
+    columns = (
+        Column("model", "network"),
+        Column("params", "parameters", numeric=True),
+        *_WORK,
+        Column(f"cpu_{short}_seconds", f"{short}, measured", numeric=True, group="CPU"),
+        Column("cpu_on", "on", group="CPU"),
+        *_GPU,
+        Column(f"predicted_{short}_seconds", short, numeric=True, group=_BAND),
+        Column("low_seconds", "from", numeric=True, group=_BAND),
+        Column("high_seconds", "to", numeric=True, group=_BAND),
+        Column("measured", "measured", for_programs=True),
+        Column("speed_up", "times as fast", numeric=True, group="GPU than CPU"),
+        Column("speed_up_low", "at least", numeric=True, group="GPU than CPU"),
+        Column("speed_up_high", "at most", numeric=True, group="GPU than CPU"),
+        Column("winner", "faster"),
+    )
+    title = f"{FAMILIES[family].title} on {machine} and on cards; those of cards are {NOT_MEASURED}"
+    lines = tuple(_network_line(*pair) for pair in pairs)
+    return Table(title, columns, lines, band_notes(fit, _precision(found)))
+
+
+def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
+    """Each network of `family` on the measured CPU, and the band of each card in one column: in the
+    way of its headline, or else in the fastest. A band that is surely faster is bold."""
+    lines: dict[tuple[tuple[str, str], ...], tuple[SpeedUp, dict[str, Cell]]] = {}
+    ways: dict[str, None] = {}
+    for verdict in found:
+        for outlook, one in shown_ways(verdict):
+            if one.common["family"] == family:
+                key = tuple(one.common.items())
+                lines.setdefault(key, (one, {}))[1][verdict.card.id] = _band(one)
+                ways[f"{outlook.way.execution}, {outlook.way.data}"] = None
+    ordered = sorted(lines.values(), key=lambda line: (line[0].parameters, line[0].common["batch"]))
+    batches = {one.common["batch"] for one, _ in ordered}
+    short = FAMILIES[family].short
+    columns = (
+        Column("model", "network"),
+        Column("params", "parameters", numeric=True),
+        *([_WORK[0]] if len(batches) > 1 else []),
+        Column(f"cpu_{short}_seconds", "CPU", numeric=True),
+        *(Column(verdict.card.id, short_name(verdict.card), numeric=True) for verdict in found),
+    )
+    title = f"{FAMILIES[family].title} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    how = f"GPU: {' or '.join(ways)}. Bold, or with an asterisk: surely faster than the CPU."
+    return Table(
+        title,
+        columns,
+        tuple(
+            (
+                _text(one.common["model"]),
+                Cell(units.count(one.parameters), int(one.parameters)),
+                *([_work(one.common)[0]] if len(batches) > 1 else []),
+                _seconds(float(np.median(one.cpu.samples[0])), 3),
+                *(cells.get(verdict.card.id, NOTHING) for verdict in found),
+            )
+            for one, cells in ordered
+        ),
+        (how, *band_notes(fit, _precision(found))),
+    )
+
+
+def _band(one: SpeedUp) -> Cell:
+    low, point, high = one.gpu.samples[0].tolist()
+    first, second = units.seconds(low, 2), units.seconds(high, 2)
+    if first.split()[1] == second.split()[1]:
+        first = first.split()[0]
+    return Cell(f"{first} – {second}", (low, point, high), bold=one.winner == "gpu")
+
+
+def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
+    low, point, high = one.gpu.samples[0].tolist()
+    winner = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[one.winner]
+    return (
+        _text(one.common["model"]),
+        Cell(units.count(one.parameters), int(one.parameters)),
+        *_work(one.common),
+        _seconds(float(np.median(one.cpu.samples[0])), 3),
+        _text(one.cpu.label.removeprefix("CPU, ")),
+        *_gpu(outlook),
+        *(_seconds(value) for value in (point, low, high)),
+        Cell("no", 0),
+        *(_ratio(value) for value in (one.ratio, one.low, one.high)),
+        Cell(winner, one.winner, bold=one.winner is not None),
+    )
+
+
+def problems_of(found: Sequence[Verdict]) -> list[str]:
+    """Why some have no prediction, a sentence for each reason with the cards that it holds for."""
+    cards: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for verdict in found:
+        for outlook in verdict.outlooks:
+            for reason, networks in outlook.problems.items():
+                cards.setdefault((reason, networks), {})[verdict.card.id] = None
+    return [
+        f"no prediction on {', '.join(names)} of {', '.join(networks)}: {reason}"
+        for (reason, networks), names in cards.items()
+    ]
+
+
+def band_notes(fit: Fit, precision: str = "f32") -> tuple[str, ...]:
+    """What the band is worth, and where it is from."""
+    cards: dict[str, set[str]] = {}
+    for one in fit.scored:
+        cards.setdefault(one.network, set()).add(one.card)
+    counts = [len(own) for own in cards.values()]
+    within = sum(score <= fit.band for score in fit.scores.values())
+    kinds = "measured rows" if fit.measured else "published times"
+    factor = units.significant(fit.factor, 2)
+    notes = [
+        f"These cards were not measured on this machine. The band is a factor of {factor} up and "
+        f"down: {within} of {len(cards)} networks, each on {min(counts)} to {max(counts)} cards, "
+        f"were at most that far off where they and the card were left out of the fit to {kinds}, "
+        f"so it covers {100 * fit.coverage:.0f} % of networks like these "
+        "(docs/method/prediction.md)."
+    ]
+    if not fit.measured:
+        notes.append(
+            "To it comes what launches, waits and copies take, from the least to the most that "
+            "others published: that decides for small networks, and is not tested."
+        )
+    if precision != "f32":
+        tested = len({one.network for one in fit.scored if one.precision == precision})
+        networks = "network" if tested == 1 else "networks"
+        notes.append(f"In {precision} the band was tested on {tested or 'no'} {networks}.")
+    return tuple(notes)
+
+
+def _precision(found: Sequence[Verdict]) -> str:
+    """That of what is predicted."""
+    for verdict in found:
+        for outlook in verdict.outlooks:
+            for one in outlook.networks:
+                return one.common.get("precision", "f32").partition(" ")[0]
+    return "f32"
+
+
+def _gpu(outlook: Outlook) -> tuple[Cell, ...]:
+    return (
+        Cell(short_name(outlook.card), outlook.card.id),
+        _text(outlook.way.execution),
+        _text(outlook.way.data),
+    )
+
+
+def _work(common: dict[str, str]) -> tuple[Cell, ...]:
+    batch = common.get("batch")
+    return (
+        Cell(f"{int(batch):,}", int(batch)) if batch else NOTHING,
+        _text(common.get("precision", "f32")),
+    )
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size, 2), size)
+
+
+def _seconds(value: float, digits: int = 2) -> Cell:
+    return Cell(units.seconds(value, digits), value)
+
+
+def _ratio(ratio: float | None) -> Cell:
+    return NOTHING if ratio is None else Cell(units.significant(ratio, 2), ratio)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the figures come from: the machine, what is timed, how to measure a row again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.record.commandline import again, command, template
+from plots.file.rows import File, Row
+
+_METHOD = (
+    (
+        "Epoch",
+        "One training epoch over the whole data set, by the wall clock: forward pass, loss, "
+        "backward pass and update for every batch, with the data in memory. Not timed: reading "
+        "data, creating primitives, allocating memory, and the first epoch.",
+    ),
+    (
+        "Minibatch",
+        "One training step on one batch, by the wall clock: forward pass, loss, backward pass and "
+        "update, with the batch in memory. Not timed: what an epoch does not time, either.",
+    ),
+    (
+        "Peak",
+        "The highest rates of a device, one probe for each ceiling. The best repetition counts.",
+    ),
+    (
+        "Copy",
+        "One copy between host and device, or within one of them, by the wall clock, including the "
+        "wait for its end.",
+    ),
+    (
+        "Gemm, Layer",
+        "The same matrix product or layer many times in sequence, then one wait. The time is "
+        "that of one of them.",
+    ),
+    (
+        "Verification",
+        "Every row is compared with a float64 reference before it is timed. A row outside its "
+        "tolerance is an error, not a number.",
+    ),
+    (
+        "Samples",
+        "Each repetition is a sample, and all are kept. Shown are their median and range; nothing "
+        "is removed.",
+    ),
+    ("Bounds", "A row is compared with the ceilings measured in the same file."),
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section:
+    """The section on `files`, one or more."""
+    blocks = [_block(file) for file in files[: context.detailed]]
+    blocks.append(
+        Block(
+            title="What is timed",
+            facts=_METHOD,
+            notes=("docs/method.md in the repository describes the whole method.",),
+        )
+    )
+    tables = (_older(context.older),) if context.older else ()
+    return Section(
+        title="How it was measured",
+        anchor="record",
+        blocks=tuple(blocks),
+        tables=tables,
+    )
+
+
+def _block(file: File) -> Block:
+    checkout = (f"git checkout {file.software.commit}",) if file.software.commit else ()
+    notes = (
+        ["The checkout had uncommitted changes, which the commit does not include."]
+        if file.software.dirty
+        else []
+    )
+    return Block(
+        machine=file.machine.id,
+        facts=_facts(file),
+        commands=(*checkout, "./run --setup-only", command(file.run)),
+        notes=tuple(notes),
+        folds=(
+            Fold(
+                f"Every row, how it was verified, and how to measure it again ({len(file.rows)})",
+                (_rows(file),),
+                commands=(template(file.run),),
+            ),
+        ),
+    )
+
+
+def _facts(file: File) -> tuple[tuple[str, str], ...]:
+    machine, software, cpu = file.machine, file.software, file.machine.cpu
+    libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
+    commit = software.commit or "unknown"
+    facts = {
+        "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
+        f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
+        f"governor: {cpu.governor or 'none'}",
+        "GPU": machine.gpu or machine.gpu_reason,
+        "Memory": f"{machine.memory_bytes / 1e9:.1f} GB",
+        "System": f"{machine.os}, kernel {machine.kernel}",
+        "Commit": commit + (" with uncommitted changes" if software.dirty else ""),
+        "Compiler": f"{software.compiler}, {software.build_type}, {software.flags.strip()}",
+        "Libraries": libraries,
+        "Data": file.run.data,
+        "Sweep": f"{file.run.sweep}, {file.run.repetitions} repetitions",
+        "Date": file.date.isoformat(),
+        "File": file.path.name,
+    }
+    return tuple((name, fact) for name, fact in facts.items() if fact)
+
+
+def _rows(file: File) -> Table:
+    columns = (
+        Column("row", "row"),
+        Column("seconds", "median of one iteration", numeric=True),
+        Column("repetitions", "repetitions", numeric=True),
+        Column("verified", "verified"),
+        Column("command", "measure it again"),
+    )
+    lines = []
+    for row in file.rows:
+        again_command = again(file.run, row)
+        timed = row.failure is None
+        lines.append(
+            (
+                Cell(row.name, row.name),
+                Cell(units.seconds(row.median), row.median) if timed else NOTHING,
+                Cell(str(len(row.samples)), len(row.samples)),
+                _verified(row),
+                Cell(again_command, again_command),
+            )
+        )
+    return Table("Every row", columns, tuple(lines))
+
+
+def _verified(row: Row) -> Cell:
+    checked = row.verification
+    if checked is None:
+        return NOTHING
+    amounts = (
+        (checked.steps, checked.steps_of, "steps"),
+        (checked.entries, checked.entries_of, "entries"),
+    )
+    counted = [f"{some:,} of {every:,} {what}, " for some, every, what in amounts if some and every]
+    if checked.batch:
+        counted.append(f"batch {checked.batch:,}, ")
+    if checked.undetermined_updates:
+        counted.append(f"updates of {checked.undetermined_updates:,} undetermined, ")
+    text = f"{''.join(counted)}error {checked.relative_error:.1e} ≤ {checked.tolerance:.1e}"
+    return Cell(text, checked.relative_error)
+
+
+def _older(files: Sequence[File]) -> Table:
+    columns = (
+        Column("machine", "machine"),
+        Column("file", "file"),
+        Column("measured", "measured"),
+        Column("rows", "rows", numeric=True),
+    )
+    lines = tuple(
+        (
+            Cell(file.machine.id, file.machine.id),
+            Cell(file.path.name, file.path.name),
+            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            Cell(units.count(len(file.rows)), len(file.rows)),
+        )
+        for file in files
+    )
+    return Table("Older files of the same machines, not shown", columns, lines)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`report`: writes the page of everything, and its charts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path
+from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
+from plots.features.machines.analysis import UnknownMachineError, named
+from plots.file import loading
+from plots.file.file_order import gpus_first, newest_first, newest_per_machine
+from plots.parallel import Pool
+from plots.text import printable, whole
+
+NAME = "report"
+HELP = "write one HTML page with everything, and its charts"
+DESCRIPTION = (
+    "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
+    "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
+    "several files from one machine the newest is shown. Bad files are named and left out, and the "
+    "exit code is then 2."
+)
+EXAMPLE = "report results -o report"
+_DETAILED = 4
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=named_path,
+        default=Path("report"),
+        metavar="DIR",
+        help="folder to write to, made if missing (default: report)",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="show every file, not only each machine's newest"
+    )
+    parser.add_argument(
+        "--detail",
+        type=_detail,
+        default=_DETAILED,
+        metavar="N|all",
+        help="of how many files, the first in the table of machines, to show charts and all "
+        f"tables; the others are a line each (default: {_DETAILED})",
+    )
+    add_sort(parser)
+    add_baseline(parser, "the newest with a GPU, or the newest")
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="print the answer and the times of these files as plain text as well",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the report; returns the exit code."""
+    # Imported here because matplotlib takes longer to load than `validate` takes to run; and
+    # before the pool starts, whose processes share what is loaded.
+    from plots.features.predict.files import predictions  # noqa: PLC0415
+    from plots.features.report import report  # noqa: PLC0415
+
+    with Pool() as pool:
+        files, problems = loading.load_files(options.paths, pool.map)
+        files, older = (newest_first(files), []) if options.all else newest_per_machine(files)
+        if not files:
+            problems.append("no report was written, because there is no valid result file")
+            return complain(problems)
+        try:
+            baseline = named(files, options.baseline) if options.baseline else None
+        except UnknownMachineError as error:
+            return complain([*problems, str(error)])
+        try:
+            predicted = predictions(files, older, pool.map)
+            if options.summary:
+                shown = gpus_first(files)[: options.detail]
+                texts = (report.summary(file, predicted.clause(file)) for file in shown)
+                print("\n\n".join(texts), end="\n\n")
+            contents = report.build_report(
+                files,
+                load_published(),
+                older,
+                options.detail,
+                pool.map,
+                sort=options.sort,
+                baseline=baseline,
+                predicted=predicted,
+            )
+            page, *charts = report.write_report(contents, options.output)
+        except OSError as error:
+            problems.append(_unwritten(error, options.output))
+        else:
+            beside = f", and {len(charts)} files of charts beside it" if charts else ""
+            print(f"wrote {printable(str(page), 400)}{beside}")
+    return complain(problems)
+
+
+def _detail(text: str) -> int | None:
+    if text == "all":
+        return None
+    if number := whole(text):
+        return number
+    raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on, or all, is needed")
+
+
+def _unwritten(error: OSError, folder: Path) -> str:
+    place = printable(str(error.filename or folder))
+    own = Path(error.filename or ".").parent == PUBLISHED_PATH.parent
+    remedy = RESTORE if own else "choose another folder with -o"
+    return f"{place}: {error.strerror}, so no report was written; {remedy}"

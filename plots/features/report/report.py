@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles the report: one HTML page, and its charts as files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from plots.core.charts.files import stems
+from plots.core.crossover import comparisons
+from plots.core.network import training_rows
+from plots.core.page.page import render_page
+from plots.core.page.section import Context, Section
+from plots.core.published import Experiment
+from plots.core.tables.formats import as_text
+from plots.features.answer.section import measured
+from plots.features.crossover.summary import answer_text
+from plots.features.doubts.section import missing_table
+from plots.features.epochs.table import best_table
+from plots.features.machines.analysis import SORTS, side_by_side
+from plots.features.predict.files import Predictions
+from plots.features.report.sections import SECTIONS
+from plots.file.families import TRAINING
+from plots.file.rows import File
+from plots.parallel import Map, in_process
+from plots.text import printable
+
+PAGE = "index.html"
+
+
+def build_report(
+    files: Sequence[File],
+    experiments: Sequence[Experiment],
+    older: Sequence[File] = (),
+    detailed: int | None = None,
+    apply: Map = in_process,
+    *,
+    sort: str = SORTS[0],
+    baseline: File | None = None,
+    predicted: Predictions | None = None,
+) -> dict[str, bytes]:
+    """The report on `files`, one or more: file name → content, ready to be written.
+
+    `sort` and `baseline` are those of side_by_side(), `predicted` what GPUs would do on the
+    machines. The first `detailed` files (None: all) are
+    shown in full, the others as lines of a table; `older` files are only named. Names are made of
+    lower case letters, digits, hyphens and dots between them whatever the files hold, so nothing
+    lands outside the folder they are written to.
+    """
+    compared = apply(comparisons, files)
+    side = side_by_side(files, compared=compared, older=older, baseline=baseline, sort=sort)
+    found = {file.path: own for file, own in zip(files, compared, strict=True)}
+    files = [standing.file for standing in side.standings]
+    context = Context(
+        experiments=tuple(experiments),
+        detailed=len(files) if detailed is None else detailed,
+        older=tuple(older),
+        stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
+        compared=found,
+        side=side,
+        predictions=predicted,
+        map=apply,
+    )
+    built = [module.build(files, context) for module in SECTIONS]
+    sections = [section for section in built if section is not None]
+    contents = {PAGE: render_page(sections).encode()}
+    for section in sections:
+        contents |= _charts(section)
+    return contents
+
+
+def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
+    """Writes `contents` into `folder`, which it makes; returns the paths. Raises OSError.
+
+    Files of these names are replaced, also where they are links to elsewhere; others stay.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, content in contents.items():
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".partial")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        paths.append(path)
+    return paths
+
+
+def summary(file: File, predicted: str = "") -> str:
+    """What `file` says, as plain text for a terminal: the answer, the times, what is missing;
+    `predicted` is that of sentences()."""
+    parts = [
+        answer_text(file, comparisons(file), predicted),
+        f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
+    ]
+    for family in TRAINING:
+        if rows := training_rows(file, family):
+            parts += ["", as_text(best_table(rows)).rstrip()]
+    missing = missing_table(file)
+    if missing.lines:
+        parts += ["", as_text(missing).rstrip()]
+    return "\n".join(parts)
+
+
+def _charts(section: Section) -> dict[str, bytes]:
+    contents = {}
+    for block in section.blocks:
+        folded = [picture for fold in block.folds for picture in fold.pictures]
+        for picture in (*block.pictures, *folded):
+            contents[f"{picture.stem}.svg"] = picture.pictures.svg
+            contents[f"{picture.stem}.png"] = picture.pictures.png
+    return contents
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

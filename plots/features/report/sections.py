@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections of the report, one module each, in the order of the page.
+
+A section's module has `build(files, context) -> Section | None`, see plots/core/page/section.py;
+None leaves it out. A new section is a new module, listed in SECTIONS.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from plots.features.answer import section as verdict
+from plots.features.ceilings import section as ceilings
+from plots.features.copies import section as copies
+from plots.features.crossover import section as crossovers
+from plots.features.doubts import section as doubts
+from plots.features.epochs import section as epochs
+from plots.features.machines import section as machines
+from plots.features.peers import section as peers
+from plots.features.predict import section as predicted
+from plots.features.products import section as products
+from plots.features.published import section as published
+from plots.features.record import section as record
+from plots.features.shi import section as shi_table
+from plots.features.steps import section as steps
+from plots.features.threads import section as threads
+from plots.features.why import section as reasons
+
+SECTIONS: tuple[ModuleType, ...] = (
+    machines,
+    verdict,
+    crossovers,
+    epochs,
+    steps,
+    predicted,
+    threads,
+    reasons,
+    peers,
+    shi_table,
+    ceilings,
+    copies,
+    products,
+    published,
+    doubts,
+    record,
+)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of Shi et al. 2016, seconds per mini-batch, and this project's rows beside it.
+
+docs/method/shi.md says what is compared, and how sure it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from plots.core import statistics
+from plots.core.curves import Curve
+from plots.core.published import PUBLISHED_PATH
+from plots.core.replicates import estimate, fewest_samples
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File, Row, median_of
+
+SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
+NETWORKS_PATH = PUBLISHED_PATH.with_name("shi2016_networks.csv")
+YEAR = 2016
+PRECISION = "f32"  # that of the published figures
+DEVICES: dict[str, str] = {  # in words, of the published figures
+    "desktop": "Intel i7-3820",
+    "server": "two Intel E5-2630 v3",
+    "g980": "GTX 980",
+    "g1080": "GTX 1080",
+    "k80": "Tesla K80",
+}
+CPUS = ("desktop", "server")
+
+Side = Literal["cpu", "gpu"]
+SIDES: tuple[Side, ...] = ("cpu", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One cell of the published table: `threads` is None on a GPU, `seconds` where it has a dash.
+
+    `text` is the time in seconds with the digits that were published.
+    """
+
+    network: str
+    batch: str
+    framework: str
+    device: str
+    threads: str | None
+    seconds: float | None
+    text: str
+
+    @property
+    def side(self) -> Side:
+        """The kind of its device."""
+        return "cpu" if self.device in CPUS else "gpu"
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit that was published, in seconds."""
+        return 0.5 * 10.0 ** -len(self.text.partition(".")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as fast ours is as what was published: their time over ours.
+
+    [`low`, `high`] is the 95 % interval from our repetitions, widened by the rounding of what was
+    published; None with too few repetitions.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One network on one device of one machine, in one precision: `row` is the fastest way.
+
+    `against` has the fastest published figure of each side, and the ratio to it.
+    """
+
+    network: str
+    precision: str
+    row: Row
+    seconds: float
+    against: dict[Side, tuple[Figure, Ratio]]
+
+    @property
+    def side(self) -> Side:
+        """The kind of our device."""
+        return "cpu" if self.row.configuration["device"] == "cpu" else "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The geometric mean of the ratios of one of our devices to the fastest published figures of
+    one side, over `networks`; they were reached on `devices`."""
+
+    side: Side
+    of: Side
+    ratio: Ratio
+    networks: tuple[str, ...]
+    devices: tuple[str, ...]
+
+
+def load_shi(path: Path = SHI_PATH) -> list[Figure]:
+    """The published table; raises OSError where the file cannot be read."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Figure(
+                network=line["network"],
+                batch=line["batch"],
+                framework=line["framework"],
+                device=line["device"],
+                threads=line["threads"] or None,
+                seconds=float(text) if (text := line["seconds_per_minibatch"]) else None,
+                text=text,
+            )
+            for line in csv.DictReader(file)
+        ]
+
+
+def load_differences(path: Path = NETWORKS_PATH) -> dict[str, str]:
+    """Published network → how ours differs, a phrase, for those that do; raises OSError."""
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.DictReader(file)
+        return {line["network"]: line["difference"] for line in lines if line["difference"]}
+
+
+def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:
+    """The rows of `file` that train a network of `figures` in its batch size, failed ones too: its
+    training steps, and the epochs of networks that have none."""
+    networks = {(figure.network.lower(), figure.batch) for figure in figures}
+    rows = [row for row in file.rows if row.family in (EPOCH, MINIBATCH) and _key(row) in networks]
+    in_steps = {_key(row) for row in rows if row.family == MINIBATCH}
+    return [row for row in rows if row.family == MINIBATCH or _key(row) not in in_steps]
+
+
+def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]:
+    """Published network → batch sizes in which `file` trains it that the table does not have."""
+    batches = {figure.network.lower(): (figure.network, figure.batch) for figure in figures}
+    found: dict[str, set[int]] = {}
+    for row in file.rows:
+        network, batch = batches.get(row.configuration.get("model", ""), ("", ""))
+        if network and row.family == MINIBATCH and row.configuration["batch"] != batch:
+            found.setdefault(network, set()).add(int(row.configuration["batch"]))
+    return {network: sorted(sizes) for network, sizes in found.items()}
+
+
+def newest_with_rows(
+    figures: Sequence[Figure], files: Iterable[File]
+) -> list[tuple[File, list[Row]]]:
+    """Of each machine's files the newest with such rows, or the newest, with its shi_rows()."""
+    chosen: dict[str, tuple[File, list[Row]]] = {}
+    for file in sorted(files, key=lambda file: (file.date, str(file.path))):
+        rows = shi_rows(file, figures)
+        if rows or file.machine.id not in chosen:
+            chosen[file.machine.id] = (file, rows)
+    return [chosen[machine] for machine in sorted(chosen)]
+
+
+def minibatches(row: Row) -> float:
+    """How many mini-batches one iteration of `row` trains."""
+    return row.counters["steps"] if row.family == EPOCH else 1.0
+
+
+def seconds_of(row: Row) -> float:
+    """Median seconds of a mini-batch."""
+    return row.median / minibatches(row)
+
+
+def ours(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
+    """What `rows`, the shi_rows() of one file, reach: of each network, device and precision the
+    fastest, in the order of the table."""
+    found = []
+    for (precision, side), networks in _groups(figures, rows).items():
+        estimates = _estimated(list(networks.values()), side)
+        for place, (network, own) in enumerate(networks.items()):
+            against = {}
+            for kind in SIDES:
+                figure = _fastest(figures, network, kind)
+                if figure:
+                    against[kind] = figure, _ratio([figure], [place], estimates)
+            row = min(own, key=seconds_of)
+            found.append(Ours(network, precision, row, seconds_of(row), against))
+    order = list(dict.fromkeys(figure.network for figure in figures))
+    return sorted(found, key=lambda one: order.index(one.network))
+
+
+def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Mean]:
+    """The geometric means of the ratios in the published precision, of each of our devices to the
+    figures of each side, over the networks that both have."""
+    found = []
+    for (precision, side), networks in _groups(figures, rows).items():
+        if precision != PRECISION:
+            continue
+        estimates = _estimated(list(networks.values()), side)
+        for kind in SIDES:
+            pairs = [
+                (place, figure)
+                for place, network in enumerate(networks)
+                if (figure := _fastest(figures, network, kind))
+            ]
+            if not pairs:
+                continue
+            best = [figure for _, figure in pairs]
+            ratio = _ratio(best, [place for place, _ in pairs], estimates)
+            devices = tuple(each for each in DEVICES if each in {one.device for one in best})
+            names = tuple(figure.network for figure in best)
+            found.append(Mean(side, kind, ratio, names, devices))
+    return found
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row.configuration["model"], row.configuration["batch"]
+
+
+def _groups(
+    figures: Sequence[Figure], rows: Sequence[Row]
+) -> dict[tuple[str, Side], dict[str, list[Row]]]:
+    """Precision and device → network → the ways to compute it that have a result."""
+    names = {figure.network.lower(): figure.network for figure in figures}
+    found: dict[tuple[str, Side], dict[str, list[Row]]] = {}
+    for row in rows:
+        if row.failure is None:
+            side: Side = "cpu" if row.configuration["device"] == "cpu" else "gpu"
+            networks = found.setdefault((row.configuration["precision"], side), {})
+            networks.setdefault(names[row.configuration["model"]], []).append(row)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Estimates:
+    """Natural logarithms of seconds of a mini-batch by network, and their replicates, if any."""
+
+    logs: np.ndarray
+    replicates: np.ndarray | None
+
+
+def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
+    """The fastest way of each of `networks` without the favour of choice (estimate())."""
+    candidates = tuple(tuple(row.samples / minibatches(row) for row in rows) for rows in networks)
+    curve = Curve(
+        label="",
+        configuration={},
+        sizes=np.arange(1.0, len(networks) + 1),
+        samples=tuple(min(samples, key=median_of) for samples in candidates),
+        candidates=candidates,
+    )
+    found = estimate(curve, SIDES.index(side))
+    enough = fewest_samples(curve) >= statistics.FEWEST_SAMPLES
+    return _Estimates(found.logs, found.replicates if enough else None)
+
+
+def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimates) -> Ratio:
+    """The geometric mean of the times of `figures` over those at `places`."""
+
+    def mean(rounding: int) -> float:
+        times = [(figure.seconds or 0.0) + rounding * figure.rounding for figure in figures]
+        return float(np.mean(np.log(np.maximum(times, 1e-9))))
+
+    ratio = math.exp(mean(0) - float(np.mean(estimates.logs[places])))
+    if estimates.replicates is None:
+        return Ratio(ratio, None, None)
+    low, high = statistics.interval(np.mean(estimates.replicates[:, places], axis=1))
+    return Ratio(ratio, math.exp(mean(-1) - high), math.exp(mean(+1) - low))
+
+
+def _fastest(figures: Iterable[Figure], network: str, side: Side) -> Figure | None:
+    own = [one for one in figures if one.network == network and one.side == side and one.seconds]
+    return min(own, key=lambda one: one.seconds or math.inf, default=None)

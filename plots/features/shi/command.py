@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shi`: the table of Shi et al. 2016, with one's own rows in it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from plots.core.command import add_format, complain, named_path, print_tables
+from plots.core.published import PUBLISHED_PATH, RESTORE
+from plots.core.tables.plain import wrapped
+from plots.features.shi.analysis import load_shi
+from plots.features.shi.table import brought, ratio_table, shi_table
+from plots.file import loading
+from plots.text import printable
+
+NAME = "shi"
+HELP = "print the table of Shi et al. 2016 with your own rows in it"
+DESCRIPTION = (
+    "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
+    "frameworks, with your rows of the same networks and batch sizes (bench --family=Minibatch), "
+    "and how many times as fast they are as the fastest published CPU and GPU, in f32 and in a "
+    "sentence. Without a file, prints the published table alone."
+)
+EXAMPLE = "shi results --format=latex"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=named_path,
+        metavar="PATH",
+        help="result file or folder; of each machine the newest file with such rows counts",
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the table; returns the exit code."""
+    files, problems = loading.load_files(options.paths)
+    try:
+        figures = load_shi()
+        tables = [shi_table(figures, files)]
+        ratios = ratio_table(figures, files)
+        sentences = brought(figures, files)
+    except OSError as error:
+        place = error.filename or PUBLISHED_PATH.parent
+        return complain([*problems, f"{printable(str(place))}: {error.strerror}; {RESTORE}"])
+    if ratios.lines:
+        tables.insert(0, ratios)
+    if options.format == "text":
+        sys.stdout.writelines(f"{wrapped(printable(each, 900))}\n\n" for each in sentences)
+    print_tables(tables, options)
+    return complain(problems)

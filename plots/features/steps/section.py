@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds per training step of each network and batch size: the best of each device, every row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots.core.network import on_device, step_rows
+from plots.core.page.columns import on_page
+from plots.core.page.section import Block, Context, Fold, Section
+from plots.features.epochs.table import best_table, every_table
+from plots.features.steps.table import memory_table
+from plots.file.rows import File
+
+_NOTES = (
+    "A step is one mini-batch: forward pass, loss, backward pass and update, by the wall clock. "
+    "Range: from the fastest to the slowest repetition, none left out.",
+)
+_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
+_ANSWER = (
+    *("network", "batch", "speed_up", "cpu_seconds_per_step", "gpu_seconds_per_step"),
+    *("cpu_on", "gpu_on", "params"),
+)
+_TITLE = "Training steps: the fastest way of each device"
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where none of them has a training step."""
+    shown = [file for file in files[: context.detailed] if step_rows(file)]
+    if not shown:
+        return None
+    both = any(on_device(step_rows(file), "cuda") for file in shown)
+    return Section(
+        title="Training steps",
+        anchor="steps",
+        lead="How long one training step takes, by network and batch size.",
+        blocks=tuple(map(_block, shown)),
+        notes=(*_NOTES, _SPEED_UP) if both else _NOTES,
+    )
+
+
+def _block(file: File) -> Block:
+    rows = step_rows(file)
+    every = on_page(every_table(rows), ("network", "batch", "seconds_per_step", "on"))
+    folds = [Fold(f"Training steps: every row of every way to compute ({len(rows)})", (every,))]
+    memory = memory_table(rows)
+    if memory.lines:
+        summary = f"Memory and reorders of training steps ({len(memory.lines)})"
+        folds.append(Fold(summary, (on_page(memory, ("network", "batch", "on")),)))
+    return Block(
+        machine=file.machine.id,
+        tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
+        folds=tuple(folds),
+    )

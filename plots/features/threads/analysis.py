@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which size more CPU threads pay: the crossover that every machine has.
+
+As plots/core/crossover.py, with the fewest threads in the place of the CPU and the most in that
+of the GPU; docs/method/refinement.md gives the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plots.core.crossover import Crossover, find_crossover
+from plots.core.curves import Curve, thread_pairs
+from plots.core.paired import disagree, pairs_of, pairs_words
+from plots.core.regret import Regret, regret
+from plots.file.rows import File, Refinement
+from plots.text import printable
+
+# Where a network is too small for several threads, both counts do the same work, and a sweep, which
+# measures one after the other, sees only how the machine drifts.
+EQUAL_WITHIN = 0.03
+_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MoreThreads:
+    """The epochs of disc networks on the fewest and on the most threads of a file.
+
+    `common` is what both compute. `pairs` are the file's pairs of both, None where it has none;
+    `disagrees` says that they contradict the bootstrap.
+    """
+
+    common: dict[str, str]
+    fewest: Curve
+    most: Curve
+    crossover: Crossover
+    regret: Regret | None
+    pairs: Refinement | None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What both are called: "1 thread", "2 threads"."""
+        return side_words(self.fewest), side_words(self.most)
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether bootstrap and pairs can't both be right."""
+        return self.pairs is not None and disagree(self.crossover, self.pairs)
+
+    @property
+    def pairs_say(self) -> str:
+        """The answer of the pairs in words; empty where there are none."""
+        return pairs_words(self.pairs, self.sides) if self.pairs else ""
+
+
+def side_words(curve: Curve) -> str:
+    """The threads of `curve` in words."""
+    return curve.axes["cpu_threads"].word(curve.configuration["cpu_threads"])
+
+
+def more_threads(file: File) -> list[MoreThreads]:
+    """One for each batch size, precision and so on of the epochs of `file` that have several thread
+    counts, in the file's order."""
+    found = []
+    for common, fewest, most in thread_pairs(file):
+        crossover = find_crossover(
+            fewest,
+            most,
+            sides=(side_words(fewest), side_words(most)),
+            equal_within=EQUAL_WITHIN,
+        )
+        found.append(
+            MoreThreads(
+                common,
+                fewest,
+                most,
+                crossover,
+                regret(crossover, fewest, most),
+                pairs_of(file, common, fewest, most),
+            )
+        )
+    return found
+
+
+def threads_sentence(one: MoreThreads) -> str:
+    """The answer in a sentence, with what the pairs say."""
+    fewest, most = one.sides
+    words, kind = one.crossover.words, one.crossover.kind
+    if kind == "once":
+        claim = f"{most} train disc networks faster than {fewest} {words}"
+    elif kind == "ambiguous":
+        claim = f"it is open from which size {most} train disc networks faster than {fewest} ("
+        claim += words.removeprefix("ambiguous: ") + ")"
+    else:
+        claim = f"disc networks train faster on {words}"
+    batch = printable(one.common.get("batch", "?"), _NAME)
+    said = f"At batch {batch}, {claim}."
+    if one.pairs:
+        verb = "contradict that" if one.disagrees else "say"
+        said += f" Measured in pairs, they {verb}: {one.pairs_say}."
+    return said

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which size more CPU threads pay, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.paired import spacing
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.crossover.table import LOST, PAIRS, lost_cells, pairs_cells
+from plots.features.threads.analysis import MoreThreads
+from plots.file.rows import File
+
+_WHICH = (Column("machine", "machine"), Column("file", "file"))
+_COLUMNS = (
+    Column("batch", "batch", numeric=True),
+    Column("precision", "precision"),
+    Column("fewest", "threads"),
+    Column("most", "against"),
+    Column("kind", "answer"),
+    Column("crossover", "more pay from", numeric=True),
+    Column("low", "from", numeric=True, group="95 %"),
+    Column("high", "to", numeric=True, group="95 %"),
+    *PAIRS,
+    *LOST,
+)
+_KINDS = {"several": "several changes", "ambiguous": "open"}
+
+
+def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
+    """One line for each comparison: the size from which more threads win, with the bootstrap's
+    interval, that of the pairs, and the share of the time that following it loses."""
+    several = len(found) > 1
+    lines: list[tuple[Cell, ...]] = []
+    notes: dict[str, int] = {}
+    for file, own in found:
+        which = (
+            (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
+            if several
+            else ()
+        )
+        lines += [(*which, *_line(one, notes)) for one in own]
+    title = "From which size more CPU threads pay, in epochs of disc networks"
+    if not several and found:
+        title += f", on {found[0][0].machine.id}"
+    return Table(title, (*(_WHICH if several else ()), *_COLUMNS), tuple(lines), tuple(notes))
+
+
+def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
+    crossover, (fewest, most) = one.crossover, one.sides
+    cells = (
+        _text(one.common.get("batch")),
+        _text(one.common.get("precision")),
+        _text(fewest),
+        _text(most),
+        Cell(_KINDS.get(crossover.kind, crossover.kind), crossover.kind),
+        _size(crossover.size),
+        _size(crossover.low),
+        _size(crossover.high),
+        *pairs_cells(one.pairs, one.sides, one.disagrees, notes),
+        *lost_cells(one.regret),
+    )
+    if one.pairs and (ratio := spacing(one.pairs)):
+        notes.setdefault(
+            "Pairs look between neighbouring sizes of the sweep, which differ by a factor of up to "
+            f"{units.significant(ratio, 2)}; two changes between the same two are not seen.",
+            len(notes) + 1,
+        )
+    return cells
+
+
+def _text(text: str | None) -> Cell:
+    return NOTHING if text is None else Cell(text, text)
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size), size)

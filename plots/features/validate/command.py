@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`validate`: checks files against the definition in results/README.md."""
+
+from __future__ import annotations
+
+import argparse
+
+from plots.core.command import add_paths, complain
+from plots.file import fitness, loading
+from plots.text import printable
+
+NAME = "validate"
+HELP = "check files against the definition in results/README.md"
+DESCRIPTION = (
+    "Checks result files against the definition in results/README.md, prints a line for each, and "
+    "exits with 2 if any is invalid. --strict also says whether each is fit to be committed under "
+    "results/, or why not, and exits with 2 if any is not."
+)
+EXAMPLE = "validate results"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="also check what results/README.md asks of a file that is to be committed",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Checks every file; returns the exit code."""
+    paths, problems = loading.find_files(options.paths)
+    for path in paths:
+        try:
+            file = loading.load_file(path)
+        except loading.BadFileError as error:
+            problems.append(str(error))
+            continue
+        if not options.strict:
+            count = len(file.rows) + len(file.peers)
+            print(f"{printable(str(path))}: valid, {count} row{'s' if count != 1 else ''}")
+        elif found := fitness.faults(file):
+            problems.append(f"{printable(str(path))}: not fit to be committed: {'; '.join(found)}")
+        else:
+            print(f"{printable(str(path))}: fit to be committed: {fitness.praise(file)}")
+    return complain(problems)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`why`: where the time goes, what bounds it, and what would change the crossover."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from plots.core.command import (
+    add_all,
+    add_format,
+    add_paths,
+    charts_missing,
+    complain,
+    named_path,
+    print_tables,
+)
+from plots.file import loading, rows
+from plots.text import printable
+
+NAME = "why"
+HELP = "say where the time goes and what would change the crossover"
+DESCRIPTION = (
+    "Splits the time of each Epoch and Minibatch row into launches, copies, computation by kind, "
+    "update and waits; names its bound; says what more CPU threads bring, what would change the "
+    "crossover, and after how long the GPU's start-up is repaid. As text it shows the fastest way "
+    "of each device and what matters most; --all shows every row."
+)
+EXAMPLE = "why results --charts report"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_paths(parser)
+    add_format(parser)
+    add_all(parser)
+    parser.add_argument(
+        "--charts",
+        type=named_path,
+        metavar="DIR",
+        help="also draw a chart of each file (PNG and SVG) into this folder, made if missing",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables and draws the charts; returns the exit code."""
+    from plots.core.crossover import comparisons  # noqa: PLC0415
+    from plots.features.why.summary import why_text  # noqa: PLC0415
+    from plots.features.why.table import why_tables  # noqa: PLC0415
+
+    files, problems = loading.load_files(options.paths)
+    short = options.format == "text" and not options.all
+    tables, texts = [], []
+    for file in files:
+        compared = comparisons(file)
+        own = [why_text(file, compared)] if short else why_tables(file, compared)
+        if not any(own):
+            problems.append(f"{printable(str(file.path))}: no Epoch or Minibatch row has a result")
+        elif short:
+            texts += own
+        else:
+            tables += own
+    if short:
+        sys.stdout.write("\n".join(texts))
+    else:
+        print_tables(tables, options)
+    if options.charts:
+        problems += _draw(files, options.charts)
+    return complain(problems)
+
+
+def _draw(files: list[rows.File], folder: Path) -> list[str]:
+    """Writes the charts of each file that has any; returns what went wrong."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415
+    from plots.features.why.chart import CHARTS, draw_why  # noqa: PLC0415
+
+    try:
+        for file, stem in zip(files, stems(files), strict=True):
+            for family, name in CHARTS.items():
+                pictures = draw_why(file, family)
+                if pictures is not None:
+                    write_pictures(pictures, folder, f"{stem}.{name}")
+    except OSError as error:
+        return [charts_missing(error, folder)]
+    return []

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `why`: where the time goes, bounds, threads, what changes the crossover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plots import units
+from plots.core.bounds import bounds
+from plots.core.crossover import Comparison, Crossover
+from plots.core.network import training_rows
+from plots.core.series import series_key, series_labels
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.why.analysis import (
+    PARTS,
+    UNATTRIBUTED,
+    Split,
+    missing_gpu,
+    repayments,
+    splits,
+    threads,
+)
+from plots.features.why.counterfactuals import counterfactuals
+from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.rows import Bound, File, Row
+
+_NETWORK = (
+    Column("model", "model"),
+    Column("params", "parameters", numeric=True),
+    Column("batch", "batch", numeric=True),
+)
+# What titles of tables on training steps have, so that no two titles are the same.
+_IN_STEPS = {EPOCH: "", MINIBATCH: " in training steps"}
+_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
+
+
+def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
+    """All that `why` says of `file`; `compared` are its comparisons(). Tables without a line are
+    left out."""
+    tables = []
+    for family in TRAINING:
+        rows = training_rows(file, family)
+        tables += [
+            split_table(file, rows),
+            thread_table(file, rows),
+            counterfactual_table(file, compared, family),
+            repayment_table(file, rows),
+        ]
+    return [table for table in tables if table.lines]
+
+
+def split_table(file: File, rows: Sequence[Row]) -> Table:
+    """Where the time of each of `rows` goes, in percent, and what bounds it. The rows of this table
+    and of those below are of one family."""
+    words = FAMILIES[_family(rows)]
+    found = {split.row.index: split for split in splits(rows)}
+    bound = bounds(file)
+    used = [part for part in PARTS if any(part in split.parts for split in found.values())]
+    labels = series_labels(rows)
+    shares = [*used, UNATTRIBUTED] if found else []
+    columns = (
+        *_NETWORK,
+        Column("on", "on"),
+        Column(f"{words.short}_seconds", words.short, numeric=True),
+        *(
+            Column(f"{part}_percent", PARTS.get(part, part), numeric=True, group="%")
+            for part in shares
+        ),
+        Column("bound", "by", group="bound"),
+        Column("bound_seconds", "at least", numeric=True, group="bound"),
+        Column("bound_percent", "reached", numeric=True, group="bound"),
+    )
+    notes: dict[str, int] = {}
+    lines = [
+        (
+            *_network_cells(row),
+            _text(labels[series_key(row)]),
+            _seconds(row.median),
+            *_share_cells(row, found.get(row.index), shares),
+            *_bound_cells(bound.get(row.index), notes),
+        )
+        for row in rows
+    ]
+    closing = [missing] if (missing := missing_gpu(file)) else []
+    return Table(
+        title=f"Where the time of {words.a} goes, on {file.machine.id}",
+        columns=columns,
+        lines=tuple(lines),
+        notes=(*notes, *closing),
+    )
+
+
+def thread_table(file: File, rows: Sequence[Row]) -> Table:
+    """What more CPU threads bring to each network."""
+    found = threads(rows)
+    counts = sorted({count for item in found for count in item.rows})
+    columns = (
+        *_NETWORK,
+        *(
+            Column(f"seconds_{count}", _threads(count), numeric=True, group="time")
+            for count in counts
+        ),
+        *(
+            Column(f"speed_up_{count}", _threads(count), numeric=True, group="speedup")
+            for count in counts[1:]
+        ),
+    )
+    lines = []
+    for item in found:
+        times = [
+            _seconds(item.rows[count].median) if count in item.rows else NOTHING for count in counts
+        ]
+        speed_ups = [
+            Cell(
+                f"{item.speed_ups[count]:.2f}",
+                item.speed_ups[count],
+                marks=(1,) if count in item.unsure else (),
+            )
+            if count in item.speed_ups
+            else NOTHING
+            for count in counts[1:]
+        ]
+        lines.append((*_network_cells(next(iter(item.rows.values()))), *times, *speed_ups))
+    unsure = any(item.unsure for item in found)
+    note = "The repetitions of both thread counts overlap: the difference may be chance."
+    return Table(
+        title=f"What more threads bring{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
+        columns=columns,
+        lines=tuple(lines),
+        notes=(note,) if unsure else (),
+    )
+
+
+def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
+    """What would change the crossovers of `family`; each line's note says it as a sentence."""
+    found = counterfactuals(file, compared, family)
+    columns = (
+        Column("change", "change"),
+        Column("held", "all else"),
+        Column("before", "before", numeric=True, group="crossover"),
+        Column("after", "after", numeric=True, group="crossover"),
+        Column("from", "from"),
+    )
+    lines = tuple(
+        (
+            Cell(item.change, item.change, marks=(number,)),
+            _text(item.held),
+            _crossover(item.before),
+            _crossover(item.after),
+            _text("measured" if item.measured else "the profile"),
+        )
+        for number, item in enumerate(found, 1)
+    )
+    return Table(
+        title=f"What changes the crossover{_OVER[family]}, on {file.machine.id}",
+        columns=columns,
+        lines=lines,
+        notes=tuple(item.sentence[0].upper() + item.sentence[1:] + "." for item in found),
+    )
+
+
+def repayment_table(file: File, rows: Sequence[Row]) -> Table:
+    """After how many iterations the start-up of each GPU row is repaid."""
+    one = FAMILIES[_family(rows)].short
+    labels = series_labels(rows)
+    columns = (
+        *_NETWORK,
+        Column("gpu", "GPU"),
+        Column("cpu", "against"),
+        Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
+        Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
+        Column(f"gpu_{one}_seconds", "GPU", numeric=True, group=one),
+        Column(f"cpu_{one}_seconds", "CPU", numeric=True, group=one),
+        Column(f"{one}s", f"repaid after {one}s", numeric=True),
+    )
+    lines = tuple(
+        (
+            *_network_cells(item.gpu),
+            _text(labels[series_key(item.gpu)]),
+            _text(labels[series_key(item.cpu)]),
+            _seconds(item.gpu.counters["first_call_seconds"]),
+            _seconds(item.cpu.counters["first_call_seconds"]),
+            _seconds(item.gpu.median),
+            _seconds(item.cpu.median),
+            _repaid(item.iterations),
+        )
+        for item in repayments(rows)
+    )
+    return Table(
+        title=f"When the GPU's start-up is repaid{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
+        columns=columns,
+        lines=lines,
+    )
+
+
+def _family(rows: Sequence[Row]) -> str:
+    return rows[0].family if rows else EPOCH
+
+
+def _repaid(iterations: int | None) -> Cell:
+    return Cell("never") if iterations is None else Cell(units.count(iterations), iterations)
+
+
+def _network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
+    params, batch = row.counters["params"], row.counters["batch"]
+    return (
+        _text(row.configuration["model"]),
+        Cell(units.count(params), params),
+        Cell(units.count(batch), batch),
+    )
+
+
+def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
+    if split is None:
+        return [NOTHING] * len(shares)
+    seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
+    cells = []
+    for part in shares:
+        percent = 100 * seconds[part] / split.total if part in seconds else None
+        cells.append(NOTHING if percent is None else Cell(f"{percent:.1f}", percent))
+    return cells
+
+
+def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
+    """What bounds a row; `notes` gets the reason where it is not known."""
+    if bound is None:
+        return NOTHING, NOTHING, NOTHING
+    if bound.name is None or bound.seconds is None or bound.percent is None:
+        mark = notes.setdefault(f"No bound: {bound.reason}.", len(notes) + 1)
+        return Cell("–", marks=(mark,)), NOTHING, NOTHING
+    percent = Cell(f"{units.significant(bound.percent, 2)} %", bound.percent)
+    return _text(bound.name), _seconds(bound.seconds), percent
+
+
+def _crossover(found: Crossover) -> Cell:
+    size = found.size
+    return Cell(found.words) if size is None else Cell(units.significant(size), size)
+
+
+def _text(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def _seconds(value: float) -> Cell:
+    return Cell(units.seconds(value), value)
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread" if count == 1 else f"{count} threads"

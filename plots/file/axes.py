@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The axes: the keys of rows' configurations, what they mean, and how they are said.
+
+This is the one place that knows them: series, curves, labels, tables and pairings follow from it.
+bench has the same table (bench/command_line/axes.cpp) and writes it into its files
+(`context.crossover.axes`), so that an axis of a newer bench is known here, too: by its role, with
+its key for words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["what", "alike", "how"]
+Configuration = Mapping[str, str]
+Items = tuple[tuple[str, str], ...]  # of a configuration, sorted: what groups of rows share
+
+_DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One key of configurations.
+
+    `role` says what it decides: "what" is computed; "how" and where; "alike" is what both sides of
+    a comparison should have the same where the CPU has it. `values` are all there are, the
+    plainest first, which is that of a row without the key; empty where they are numbers or names
+    at large.
+
+    `phrase` is how a value is said, unless `words` has a word for it. `said` tells whether a label
+    says it: "always", only where it "varies", or "elsewhere", as it has a place of its own.
+    `is_common` axes may be said once for all rows that are shown together. `ladder` are values from
+    what one does first to what one does for speed (`values` where it is None), and `changes` say
+    what a step up to a value is: "with the data resident".
+    """
+
+    key: str
+    role: Role
+    values: tuple[str, ...] = ()
+    description: str = ""
+    phrase: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    said: Literal["always", "varies", "elsewhere"] = "always"
+    is_common: bool = False
+    ladder: tuple[str, ...] | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def plainest(self) -> str | None:
+        """The value of a row that does not state any; None where there is no such value."""
+        return self.values[0] if self.values else None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The ladder: values from what one does first to what one does for speed."""
+        if self.role == "what":
+            return ()
+        return self.values if self.ladder is None else self.ladder
+
+    def word(self, value: str) -> str:
+        """How `value` is said: "2 threads", "GPU", "loss step"."""
+        phrase = self.phrase or f"{self.key} {{}}"
+        return self.words.get(value) or phrase.replace("{}", value)
+
+    def change(self, value: str) -> str:
+        """What a step up the ladder to `value` is, in words."""
+        return self.changes.get(value) or f"with {self.word(value)}"
+
+
+BARE = "{}"
+
+
+class Axes:
+    """The axes of a file, in the order in which labels say them."""
+
+    def __init__(self, axes: Iterable[Axis]) -> None:
+        self._axes = {axis.key: axis for axis in axes}
+
+    def __getitem__(self, key: str) -> Axis:
+        return self._axes[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._axes
+
+    def __iter__(self) -> Iterator[Axis]:
+        return iter(self._axes.values())
+
+    def extended(self, entries: Iterable[Mapping[str, Any]]) -> Axes:
+        """These axes and those of `entries`, as a file has them, that are not among them."""
+        new = [
+            Axis(entry["key"], entry["role"], tuple(entry.get("values", ())), entry["description"])
+            for entry in entries
+            if entry["key"] not in self
+        ]
+        return Axes([*self, *new]) if new else self
+
+    def of(self, configuration: Configuration, *roles: Role) -> list[tuple[Axis, str]]:
+        """The axes of `configuration` in their order, with its values; of these `roles` alone."""
+        return [
+            (axis, configuration[axis.key])
+            for axis in self
+            if axis.key in configuration and (not roles or axis.role in roles)
+        ]
+
+    def value(self, configuration: Configuration, key: str) -> str | None:
+        """What `configuration` has, or the plainest value where it does not say."""
+        return configuration.get(key, self[key].plainest)
+
+    def words(
+        self,
+        configuration: Configuration,
+        *,
+        roles: Sequence[Role] = (),
+        without: Collection[str] = (),
+    ) -> list[str]:
+        """Each value of `configuration` as it is said, without the keys in `without`."""
+        return [
+            axis.word(value)
+            for axis, value in self.of(configuration, *roles)
+            if axis.key not in without
+        ]
+
+    def label(
+        self,
+        configuration: Configuration,
+        others: Sequence[Configuration] = (),
+        without: Collection[str] = (),
+    ) -> str:
+        """A configuration in words, the device first: "GPU, graph, pinned", "CPU, 2 threads".
+
+        It leaves out the keys in `without`, what is said elsewhere, and what says nothing beside
+        the `others`: a precision that all of them have, and on the CPU the plainest value that all
+        of the CPU have.
+        """
+        device = configuration.get(_DEVICE, "")
+        same_device = [other for other in others if other.get(_DEVICE, "") == device]
+        words = [self[_DEVICE].word(device)] if device else []
+        for axis, value in self.of(configuration):
+            if axis.key == _DEVICE or axis.key in without or axis.said == "elsewhere":
+                continue
+            beside = others if axis.said == "varies" else same_device
+            varies = any(other.get(axis.key) != value for other in beside)
+            silent = axis.said == "varies" or (device == "cpu" and value == axis.plainest)
+            if varies or not silent:
+                words.append(axis.word(value))
+        return ", ".join(words)
+
+    def what(self, configuration: Configuration, without: Collection[str] = ()) -> Items:
+        """The part of `configuration` that says what is computed."""
+        return self._items(configuration, ("what",), without)
+
+    def how(self, configuration: Configuration, without: Collection[str] = ()) -> Items:
+        """The part of `configuration` that says how and where, with what should be alike."""
+        return self._items(configuration, ("how", "alike"), without)
+
+    def _items(
+        self, configuration: Configuration, roles: Sequence[Role], without: Collection[str]
+    ) -> Items:
+        return tuple(
+            sorted(
+                (key, value)
+                for key, value in configuration.items()
+                if self[key].role in roles and key not in without
+            )
+        )
+
+
+PEERS = {"torch-cpu": "cpu", "torch-cuda": "cuda"}  # device → where it computes
+
+
+def is_of_peer(configuration: Configuration) -> bool:
+    """Whether another framework than bench measured that row."""
+    return configuration.get(_DEVICE, "") in PEERS
+
+
+# The order is that of labels. Keys, roles and values are bench's; a test holds them equal.
+BUILT_IN = Axes(
+    [
+        Axis(
+            "family",
+            "what",
+            ("Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"),
+            "kind of benchmark",
+            phrase=BARE,
+            said="elsewhere",
+        ),
+        Axis("model", "what", (), "network", phrase=BARE, said="elsewhere"),
+        Axis("m", "what", (), "rows of the result"),
+        Axis("n", "what", (), "columns of the result"),
+        Axis("k", "what", (), "inner dimension of the product"),
+        Axis("width", "what", (), "input and output features of the layer"),
+        Axis("batch", "what", (), "samples per training step", said="elsewhere", is_common=True),
+        Axis("transpose", "what", ("nn", "nt", "tn", "tt"), "transposed factors", phrase=BARE),
+        Axis("cache", "what", ("warm", "cold"), "operands in the cache or in memory", phrase=BARE),
+        Axis("activation", "what", ("relu", "sigmoid"), "function after a layer", phrase=BARE),
+        Axis("pass", "what", ("forward", "backward"), "values or gradients", phrase=BARE),
+        Axis("form", "what", ("separate", "fused"), "layer and activation", phrase=BARE),
+        Axis("quantity", "what", (), "which ceiling is measured", phrase=BARE),
+        Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), "of a copy", phrase=BARE),
+        Axis("bytes", "what", (), "bytes copied"),
+        Axis(
+            "device",
+            "how",
+            ("cpu", "cuda", "torch-cpu", "torch-cuda"),
+            "device that computes",
+            BARE,
+            {
+                "cpu": "CPU",
+                "cuda": "GPU",
+                "torch-cpu": "PyTorch on the CPU",
+                "torch-cuda": "PyTorch on the GPU",
+            },
+            is_common=True,
+            ladder=(),
+        ),
+        Axis(
+            "precision",
+            "alike",
+            ("f32", "tf32", "bf16", "f16"),
+            "arithmetic of matrix products",
+            phrase=BARE,
+            said="varies",
+            is_common=True,
+            changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
+        ),
+        Axis("size", "what", (), "rows and columns of square matrices", phrase="{} rows"),
+        Axis("memory", "how", ("pageable", "pinned"), "kind of host memory", phrase=BARE),
+        Axis("mode", "how", ("sync", "async"), "when the host waits for a copy", phrase=BARE),
+        Axis(
+            "execution",
+            "how",
+            ("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent"),
+            "operation by operation, fewer products, fused steps, CUDA graphs, or one kernel",
+            phrase=BARE,
+            is_common=True,
+            changes={
+                "winograd": "with Winograd's products",
+                "fused": "with fused steps",
+                "auto": "with the fastest of its executions",
+                "graph": "with CUDA graphs",
+                "graph-epoch": "with one CUDA graph for the epoch",
+                "persistent": "with one kernel for the epoch",
+            },
+        ),
+        Axis(
+            "data",
+            "how",
+            ("resident", "pageable", "pinned", "pinned-async"),
+            "where the data set is kept while a GPU trains",
+            phrase=BARE,
+            ladder=("pageable", "pinned", "pinned-async", "resident"),
+            changes={
+                "pinned": "with the data in pinned memory",
+                "pinned-async": "with copies that overlap the steps",
+                "resident": "with the data resident",
+            },
+        ),
+        Axis(
+            "cpu_threads",
+            "how",
+            (),
+            "CPU threads of the computation",
+            "{} threads",
+            {"1": "1 thread"},
+        ),
+        Axis("accumulate", "what", (), "batches whose gradients are summed for one update"),
+        Axis("loss", "alike", ("epoch", "step"), "when the host waits for losses", ladder=()),
+        Axis(
+            "products",
+            "how",
+            ("heuristic", "autotuned"),
+            "how a GPU's products choose their algorithm",
+            phrase="{} products",
+        ),
+        Axis(
+            "cudnn",
+            "how",
+            ("heuristic", "benchmark"),
+            "how a GPU's convolutions choose their algorithm",
+            phrase="{} convolutions",
+            words={"benchmark": "cudnn.benchmark"},
+        ),
+        Axis(
+            "layout",
+            "how",
+            ("default", "channels-last"),
+            "memory format of PyTorch's images",
+            phrase="{} layout",
+            words={"channels-last": "channels last"},
+        ),
+        Axis(
+            "compiler",
+            "how",
+            ("none", "inductor"),
+            "what torch.compile compiles the network with",
+            words={"inductor": "torch.compile"},
+        ),
+        Axis(
+            "pages",
+            "how",
+            ("default", "huge"),
+            "pages of PyTorch's memory on the CPU",
+            phrase="{} pages",
+        ),
+    ]
+)

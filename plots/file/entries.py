@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins a file's `rows` and their repetitions in `benchmarks`, and refuses what does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from plots.file.axes import Axes
+from plots.file.derived import OPERATIONS, PER_ITERATION, derived
+from plots.file.families import FAMILIES, TRAINING
+from plots.file.refusal import bad, element_words, row_words, shown
+from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
+from plots.text import printable
+
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_NOT_COUNTERS = frozenset({"repetitions", "iterations", "real_time", "cpu_time"})
+# `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
+SAME_TIME = 1e-3
+_SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
+_LEAST = tuple(MinimumWork.__dataclass_fields__)
+_MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
+
+Entry = dict[str, Any]
+
+
+def rows_of(path: Path, document: dict[str, Any], axes: Axes) -> tuple[Row, ...]:
+    """The rows of the file `path`, in its order; raises BadFileError."""
+    repetitions: dict[str, list[Entry]] = {}
+    for index, fields in enumerate(document["rows"]):
+        name = fields["name"]
+        if name in repetitions:
+            raise bad(
+                path,
+                element_words("rows", index, name),
+                'field "name" is that of another row as well; delete one of the two',
+            )
+        repetitions[name] = []
+    for index, entry in enumerate(document["benchmarks"]):
+        is_repetition = entry["run_type"] == "iteration"
+        key = "name" if is_repetition else "run_name"
+        own = repetitions.get(entry[key])
+        if own is None:
+            raise bad(
+                path,
+                element_words("benchmarks", index, entry["name"]),
+                f'field "{key}" is that of none of the "rows"; delete the entry, or measure again',
+            )
+        if is_repetition:
+            own.append(entry)
+    return tuple(
+        _row(path, index, fields, repetitions[fields["name"]], axes)
+        for index, fields in enumerate(document["rows"])
+    )
+
+
+def numbers(fields: Entry) -> dict[str, float]:
+    """The counters among `fields`: every number that is not one of the format's own."""
+    return {
+        key: float(value)
+        for key, value in fields.items()
+        if type(value) in (int, float) and key not in _NOT_COUNTERS
+    }
+
+
+def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes) -> Row:
+    name, configuration = fields["name"], fields["configuration"]
+    _check_name(path, name, configuration)
+    _check_axes(path, name, configuration, axes)
+    failure = None
+    if "outcome" in fields:
+        failure = Failure(fields["outcome"], fields["error_message"])
+    elif len(entries) != fields["repetitions"]:
+        raise bad(
+            path,
+            row_words(name),
+            f'field "repetitions" is {fields["repetitions"]} but the file has {len(entries)} of '
+            "them; measure the row again",
+        )
+    _check_verification(path, fields)
+    samples = [entry["real_time"] * SECONDS[entry["time_unit"]] for entry in entries]
+    checked, least = fields.get("verification"), fields.get("minimum_work")
+    return Row(
+        name=name,
+        index=index,
+        configuration=configuration,
+        samples=np.array(samples),
+        counters={} if failure else _counters(path, fields, entries, samples),
+        warnings=tuple(dict.fromkeys(fields.get("warnings", ()))),
+        verification=checked
+        and Verification(
+            **{field: checked.get(field) for field in Verification.__dataclass_fields__}
+        ),
+        bound=_bound(fields.get("bound")),
+        failure=failure,
+        workload=fields.get("workload"),
+        optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
+        minimum_work=None if least is None else _minimum_work(least),
+        chosen=fields.get("chosen"),
+        axes=axes,
+    )
+
+
+def _minimum_work(stated: dict[str, Any]) -> MinimumWork:
+    return MinimumWork(**{field: stated[field] for field in _LEAST if field in stated})
+
+
+def _bound(stated: dict[str, Any] | None) -> Bound | None:
+    if stated is None:
+        return None
+    if "reason" in stated:
+        return Bound(None, None, None, stated["reason"])
+    return Bound(stated["name"], stated["seconds"], stated["percent"])
+
+
+def _counters(
+    path: Path, fields: Entry, entries: list[Entry], samples: list[float]
+) -> dict[str, float]:
+    """Those of the row, the medians of those of its repetitions, and what follows from both."""
+    facts, name = numbers(fields), fields["name"]
+    family = fields["configuration"]["family"]
+    own = [numbers(entry) for entry in entries]
+    stated = set().union(*own)
+    if both := facts.keys() & stated:
+        raise bad(
+            path,
+            row_words(name),
+            f'field "{printable(min(both), 40)}" stands in the row and in a repetition of it; '
+            "delete one of the two",
+        )
+    measured: dict[str, list[float]] = {}
+    for number, (counters, seconds) in enumerate(zip(own, samples, strict=True), 1):
+        _check_times(path, fields, number, {**facts, **counters}, seconds)
+        # What was measured once stands in the first repetition.
+        found = derived(family, {**facts, **own[0], **counters}, seconds)
+        for key in found.keys() - stated - facts.keys():
+            measured.setdefault(key, []).append(found[key])
+        for key, value in counters.items():
+            measured.setdefault(key, []).append(value)
+    for key in _MEASURED_ONCE.get(family, ()):
+        if not any(key in entry for entry in entries):
+            raise bad(
+                path,
+                row_words(name),
+                f'field "{key}": is missing in its repetitions; correct it, or measure again '
+                "with bench",
+            )
+    return {
+        **facts,
+        **{
+            key: values[0] if all(value == values[0] for value in values) else median(values)
+            for key, values in measured.items()
+        },
+    }
+
+
+def _check_times(
+    path: Path, fields: Entry, number: int, counters: dict[str, float], seconds: float
+) -> None:
+    if seconds < _SHORTEST:
+        raise bad(
+            path,
+            row_words(fields["name"]),
+            f'field "real_time" of repetition {number} is {seconds:g} s but no iteration is '
+            f"shorter than {_SHORTEST:g} s; measure the row again",
+        )
+    # A time that a file states although it follows must be the one that follows.
+    family = fields["configuration"]["family"]
+    times: tuple[tuple[str, float, str], ...] = ()
+    if family in PER_ITERATION:
+        times = ((PER_ITERATION[family], 1.0, FAMILIES[family].one),)
+    elif family in OPERATIONS:
+        times = (("seconds", fields["count"], "operation"),)
+    for field, count, what in times:
+        stated = counters.get(field)
+        if stated is not None and abs(stated * count - seconds) > SAME_TIME * seconds:
+            raise bad(
+                path,
+                row_words(fields["name"]),
+                f'field "{field}" is {stated:g} but real_time of repetition {number} is '
+                f"{seconds / count:g} s; both are the wall-clock time of one {what}: measure "
+                "again with bench",
+            )
+
+
+def _check_name(path: Path, name: str, configuration: dict[str, str]) -> None:
+    family = configuration["family"]
+    if not f"{name}/".startswith(f"{family}/"):
+        raise bad(
+            path,
+            row_words(name),
+            f'field "configuration.family" is {shown(family)}, which the name does not begin '
+            "with; measure again with bench",
+        )
+    for key, value in configuration.items():
+        if key != "family" and f"/{key}:{value}/" not in f"{name}/":
+            raise bad(
+                path,
+                row_words(name),
+                f'field "configuration.{printable(key, 40)}" is {shown(value)}, which the name '
+                "does not say; measure again with bench",
+            )
+
+
+def _check_axes(path: Path, name: str, configuration: dict[str, str], axes: Axes) -> None:
+    for key in configuration:
+        if key not in axes:
+            raise bad(
+                path,
+                row_words(name),
+                f'field "configuration.{printable(key, 40)}" is an axis that neither this program '
+                'nor the file\'s "context.crossover.axes" knows; read the file with the Crossover '
+                "version that wrote it",
+            )
+
+
+def _check_verification(path: Path, fields: Entry) -> None:
+    """What a JSON Schema cannot say, because it relates two fields."""
+    checked = fields.get("verification")
+    if checked and checked["relative_error"] > checked["tolerance"]:
+        raise bad(
+            path,
+            row_words(fields["name"]),
+            f'field "verification.relative_error" is {checked["relative_error"]:g}, above the '
+            f"tolerance {checked['tolerance']:g}, so the row computes something else and must be "
+            "an error; correct the backend and measure again",
+        )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a result file is fit to be committed under results/: what results/README.md asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from plots.file import loading
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File
+from plots.text import printable
+
+FEWEST_REPETITIONS = 9
+MOST_BYTES = 1_500_000
+SWEEPS = ("default", "full")
+FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
+
+# The table of 2016 may be a file of its own: its seven networks with the ceilings.
+SEVEN = ("fcn-s", "alexnet-s", "resnet-50", "fcn-r", "alexnet-r", "resnet-56", "lstm")
+_SEVEN_FAMILIES = ("Peak", "Minibatch")
+
+# What may stand on bench's command line: where results go, and what leaves the sweep whole.
+_ALLOWED = re.compile(
+    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    re.DOTALL,
+)
+_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+
+
+def faults(file: File) -> list[str]:
+    """Why `file` is not fit, a phrase with its remedy each; empty where it is."""
+    return [*_run_faults(file), *_row_faults(file), *_place_faults(file), *_form_faults(file)]
+
+
+def praise(file: File) -> str:
+    """What makes `file` fit, in a phrase that names every row that failed."""
+    rows = (*file.rows, *file.peers)
+    failed = [row for row in rows if row.failure and row.failure.outcome == "failed"]
+    skipped = sum(row.failure is not None for row in rows) - len(failed)
+    flagged = sum(bool(row.warnings) for row in rows)
+    parts = [
+        f"{len(rows):,} rows of a {file.run.sweep} sweep at commit {file.software.commit[:7]}, "
+        "every result verified"
+    ]
+    if skipped:
+        parts.append(f"{skipped} skipped")
+    if failed:
+        named = ", ".join(
+            f"{printable(row.name)} ({printable(row.failure.message)})"
+            for row in failed
+            if row.failure
+        )
+        parts.append(f"{len(failed)} failed: {named}")
+    if flagged:
+        parts.append(f"{flagged} flagged as doubtful")
+    return "; ".join(parts)
+
+
+def _run_faults(file: File) -> Iterator[str]:
+    run, software = file.run, file.software
+    if not file.complete:
+        yield f"the run was {file.ended}, so rows are missing: go on with --resume"
+    if not software.commit:
+        yield "it does not state its commit: build in a git checkout"
+    if software.dirty:
+        yield "it was measured with uncommitted changes: measure a clean checkout"
+    if run.sweep not in SWEEPS:
+        known = " or ".join(SWEEPS)
+        yield f"its sweep is {printable(run.sweep)}: measure with --sweep={known}"
+    own = _own_words(file)
+    if own and not _is_table_of_2016(file):
+        yield f"it measures other rows than the sweep's: leave out {printable(' '.join(own))}"
+    if run.data not in ("", "generated"):
+        yield f"it trains on {printable(run.data)}: measure with the generated data"
+    if run.repetitions < FEWEST_REPETITIONS:
+        yield (f"it has {run.repetitions} repetitions: measure with {FEWEST_REPETITIONS} or more")
+
+
+def _own_words(file: File) -> list[str]:
+    """What of the command line decides which rows there are."""
+    return [word for word in file.run.command[1:] if not _ALLOWED.fullmatch(word)]
+
+
+def _is_table_of_2016(file: File) -> bool:
+    """Whether it was measured as docs/method/shi.md says for that table."""
+    words = [word.partition("=") for word in _own_words(file)]
+    given = {name: set(values.split(",")) for name, _, values in words}
+    return given == {"--family": set(_SEVEN_FAMILIES), "--model": set(SEVEN)}
+
+
+def _row_faults(file: File) -> Iterator[str]:
+    is_table = _is_table_of_2016(file)
+    family, fewest = (MINIBATCH, FEWEST_STEPS) if is_table else (EPOCH, FEWEST_REPETITIONS)
+    results = [row for row in file.rows if row.family == family and not row.failure]
+    if not results:
+        yield f"no {family} row has a result: measure again"
+    if is_table and (missing := set(SEVEN) - {row.configuration["model"] for row in results}):
+        yield f"it has no result of {', '.join(sorted(missing))}: measure again"
+    # How many pairs a size in between needs is its test's to say: few, where both sides are one.
+    paired = {size.model for refinement in file.refinements for size in refinement.sizes}
+    few = [
+        row
+        for row in results
+        if len(row.samples) < fewest and row.configuration["model"] not in paired
+    ]
+    if few and file.run.repetitions >= fewest:
+        yield (
+            f"{len(few)} {family} rows have fewer than {fewest} repetitions, such as "
+            f"{printable(few[0].name)}: measure again"
+        )
+    unnamed = [
+        row for row in (*file.rows, *file.peers) if row.failure and not row.failure.message.strip()
+    ]
+    if unnamed:
+        yield (
+            f"{len(unnamed)} rows failed without a reason, such as {printable(unnamed[0].name)}: "
+            "measure again"
+        )
+
+
+def _place_faults(file: File) -> Iterator[str]:
+    machine = file.machine.id
+    folder = file.path.resolve().parent.name
+    if not _FOLDER.fullmatch(machine):
+        yield f"its machine id {printable(machine, 60)} cannot name a folder: measure again"
+    elif folder != machine:
+        yield f"it lies in {printable(folder, 60)}: move it to results/{machine}/"
+    name = _NAME.fullmatch(file.path.name)
+    if not name or not file.software.commit.startswith(name["commit"]):
+        commit = file.software.commit[:7] or "<commit>"
+        yield (
+            f"its name is {printable(file.path.name, 60)}: name it "
+            f"{file.date.date().isoformat()}-{commit}.json"
+        )
+
+
+def _form_faults(file: File) -> Iterator[str]:
+    """What the file itself, read anew, has as its size and the version of its form."""
+    size = file.path.stat().st_size
+    if size > MOST_BYTES:
+        yield (
+            f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
+            "rewrite it with python -m plots convert"
+        )
+    version = loading.version_of(json.loads(file.path.read_text(encoding="utf-8-sig")))
+    if version != loading.SCHEMA_VERSION:
+        yield (
+            f"it is of schema version {version}, and the newest is {loading.SCHEMA_VERSION}: "
+            "rewrite it with python -m plots convert"
+        )

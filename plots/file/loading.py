@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads result files and refuses those that are not what results/README.md defines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# jsonschema says the same but needs 25 times as long: 150 s for 200 files of 500 samples.
+import fastjsonschema
+
+from plots.file.axes import BUILT_IN, is_of_peer
+from plots.file.entries import rows_of
+from plots.file.refinements import refinement_of
+from plots.file.refusal import BadFileError, bad, located, rule_words, shown
+from plots.file.rows import Cpu, File, Machine, Run, Software
+from plots.file.upgrade import upgraded
+from plots.parallel import Map, in_process
+from plots.text import printable
+
+SCHEMA_VERSION = 2
+# Of each version that is read. What an older one leaves out, the newest one's definitions say.
+SCHEMA_PATHS = {
+    1: Path(__file__).with_name("schema_1.json"),
+    SCHEMA_VERSION: Path(__file__).with_name("schema.json"),
+}
+
+_LARGEST = 1e40  # of any number
+
+
+def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """The result files that `paths` name, and one sentence for each path that gives none.
+
+    A folder stands for every *.json below it that is not hidden. A file named twice comes once.
+    """
+    found: dict[str, Path] = {}
+    problems: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
+            files, unread = _files_below(path)
+            problems += unread
+            if not files and not unread:
+                problems.append(
+                    f"{printable(str(path))}: no result file (*.json) in this folder; "
+                    "run ./run to measure, or name another folder"
+                )
+        else:
+            files = [path]
+        for file in files:
+            found.setdefault(_identity(file), file)
+    return list(found.values()), problems
+
+
+def load_files(paths: Iterable[Path], apply: Map = in_process) -> tuple[list[File], list[str]]:
+    """Every valid file that `paths` name, and one sentence for each that is not.
+
+    `apply` loads them, perhaps several at once.
+    """
+    candidates, problems = find_files(paths)
+    loaded = apply(_file_or_fault, candidates)
+    problems += [fault for fault in loaded if isinstance(fault, str)]
+    return [file for file in loaded if isinstance(file, File)], problems
+
+
+def _file_or_fault(path: Path) -> File | str:
+    try:
+        return load_file(path)
+    except BadFileError as error:
+        return str(error)
+
+
+def load_file(path: Path) -> File:
+    """Reads and checks one result file; raises BadFileError with the first fault found."""
+    document = read(path)
+    newest = upgraded(path, document)
+    if newest is not document:
+        check_schema(path, newest)  # what an older form let pass, the newest may not
+    return file_of(path, newest)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document in `path`, valid by the schema of its version; raises BadFileError."""
+    document = _parse(path)
+    _check_format(path, document)
+    _check_finite(path, document, [])
+    check_schema(path, document)
+    return document
+
+
+def version_of(document: dict[str, Any]) -> int:
+    """The schema version that `document` states."""
+    return document["context"]["crossover"]["schema_version"]
+
+
+def file_of(path: Path, document: dict[str, Any]) -> File:
+    """What `document` of the newest version holds; raises BadFileError."""
+    context = document["context"]
+    crossover = context["crossover"]
+    _check_parts(path, document)
+    rows = rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ())))
+    return File(
+        path=path,
+        date=_date(path, context["date"]),
+        complete=crossover["complete"],
+        machine=_machine(crossover["machine"]),
+        software=_software(crossover["software"]),
+        run=_run(crossover["configuration"], crossover.get("budget", {})),
+        rows=tuple(row for row in rows if not is_of_peer(row.configuration)),
+        refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
+        peers=tuple(row for row in rows if is_of_peer(row.configuration)),
+    )
+
+
+def _check_parts(path: Path, document: dict[str, Any]) -> None:
+    """Each row is of one part of the run: they stand in the order of the parts."""
+    parts, rows = document["context"]["crossover"].get("parts"), len(document["rows"])
+    if parts is not None and (counted := sum(part["rows"] for part in parts)) != rows:
+        raise bad(
+            path,
+            'field "context.crossover.parts"',
+            f"counts {counted:,} rows but the file has {rows:,}; measure again",
+        )
+
+
+def _files_below(folder: Path) -> tuple[list[Path], list[str]]:
+    """Every *.json that is not hidden, in order, and a sentence for each folder not to be read."""
+    files: list[Path] = []
+    unread: list[str] = []
+
+    def refuse(error: OSError) -> None:
+        unread.append(
+            f"{printable(str(error.filename))}: cannot be read ({error.strerror}); check path and "
+            "permissions"
+        )
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [
+            Path(place, name)
+            for name in names
+            if name.endswith(".json") and not name.startswith(".")
+        ]
+    return sorted(files), unread
+
+
+def _identity(file: Path) -> str:
+    """What two names of one file have in common."""
+    try:
+        return os.path.realpath(file)
+    except (OSError, ValueError):  # reading the file will say what is wrong with its name
+        return str(file)
+
+
+class _RepeatedKeyError(ValueError):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # A counter named like a field of Google Benchmark's would silently replace it.
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        key = next(key for key in keys if keys.count(key) > 1)
+        name = result.get("name")
+        row = f' of row "{printable(name)}"' if isinstance(name, str) else ""
+        raise _RepeatedKeyError(f'field "{printable(key)}"{row} occurs twice in one object')
+    return result
+
+
+def _parse(path: Path) -> Any:
+    try:
+        if path.exists() and not path.is_file():
+            raise bad(path, "", "is not a regular file; name a result file or a folder")
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise bad(path, "", "no such file; check the path") from None
+    except UnicodeDecodeError:
+        raise bad(path, "", "is not UTF-8 text; give a file written by bench") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise bad(path, "", f"cannot be read ({reason}); check path and permissions") from None
+    if not text.strip():
+        raise bad(path, "", "the file is empty; delete it, or measure again")
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+            raise bad(
+                path,
+                f"line {error.lineno}",
+                "the JSON ends too early, so the file was cut off; copy it again from its "
+                "source, or measure again",
+            ) from None
+        raise bad(
+            path,
+            f"line {error.lineno}, column {error.colno}",
+            f"is not JSON ({error.msg}); give a file written by bench",
+        ) from None
+    except _RepeatedKeyError as error:
+        raise bad(path, "", f"{error}; rename one of them and measure again") from None
+    except RecursionError:
+        raise bad(path, "", "is nested too deeply; give a file written by bench") from None
+    except ValueError:  # Python refuses integers of more than 4300 digits
+        raise bad(path, "", "holds a number that is too large; measure again") from None
+
+
+def _check_format(path: Path, document: Any) -> None:
+    if (
+        not isinstance(document, dict)
+        or not isinstance(document.get("context"), dict)
+        or not isinstance(document.get("benchmarks"), list)
+    ):
+        raise bad(
+            path,
+            "",
+            'is not in Google Benchmark\'s format ("context" and "benchmarks"); '
+            "give a file written by bench",
+        )
+    crossover = document["context"].get("crossover")
+    if not isinstance(crossover, dict):
+        raise bad(
+            path,
+            'field "context.crossover"',
+            "is missing, so another Google Benchmark program wrote this file; "
+            "give a file written by bench",
+        )
+    version = crossover.get("schema_version")
+    if type(version) is not int or version not in SCHEMA_PATHS:
+        raise bad(
+            path,
+            'field "context.crossover.schema_version"',
+            f"is {shown(version)} but this program reads {' and '.join(map(str, SCHEMA_PATHS))}; "
+            "read the file with the Crossover version that wrote it, or measure again",
+        )
+
+
+def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
+    """Python's JSON reader accepts NaN, Infinity and 1e999; the charts and compare.py do not."""
+    kind = type(value)
+    if kind is dict or kind is list:
+        for key, item in value.items() if kind is dict else enumerate(value):
+            item_kind = type(item)
+            if item_kind is float or item_kind is int:
+                # An int has no upper bound in Python; quotients and squares must fit a double.
+                if not -_LARGEST < item < _LARGEST:
+                    name = value.get("name") if kind is dict else None
+                    raise bad(
+                        path,
+                        located([*place, key], name),
+                        f"is {shown(item)} but must be a finite number below {_LARGEST:g}; "
+                        "measure the row again",
+                    )
+            elif item_kind is dict or item_kind is list:
+                _check_finite(path, item, [*place, key])
+
+
+@cache
+def schema_of(version: int) -> dict[str, Any]:
+    """The JSON Schema of one of SCHEMA_PATHS, complete."""
+    newest, own = (
+        json.loads(SCHEMA_PATHS[which].read_text(encoding="utf-8"))
+        for which in (SCHEMA_VERSION, version)
+    )
+    return {**own, "definitions": {**newest["definitions"], **own["definitions"]}}
+
+
+@cache
+def _validator(version: int) -> Any:
+    return fastjsonschema.compile(schema_of(version), use_default=False)
+
+
+def check_schema(path: Path, document: Any) -> None:
+    """Checks `document` by the schema of the version it states; raises BadFileError."""
+    try:
+        _validator(version_of(document))(document)
+    except fastjsonschema.JsonSchemaValueException as error:
+        place: list[str | int] = list(error.path[1:])
+        if len(place) > 1 and place[0] in ("rows", "benchmarks"):
+            place[1] = int(place[1])
+            entry = document[place[0]][place[1]]
+            name = entry.get("name") if isinstance(entry, dict) else None
+        else:
+            name = None
+        if error.rule == "required":
+            missing = next(key for key in error.rule_definition if key not in error.value)
+            place.append(missing)
+            fault = "is missing"
+        else:
+            fault = f"is {shown(error.value)} but {rule_words(error.rule, error.rule_definition)}"
+        raise bad(
+            path, located(place, name), f"{fault}; correct it, or measure again with bench"
+        ) from None
+
+
+def _date(path: Path, text: str) -> datetime:
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        raise bad(
+            path,
+            'field "context.date"',
+            f"is {shown(text)} but must be a date such as 2026-11-21T01:02:03+00:00; "
+            "correct it, or measure again with bench",
+        ) from None
+    # Files are put in order by date, and Python compares no dates with and without a zone.
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _machine(fields: dict[str, Any]) -> Machine:
+    cpu = fields["cpu"]
+    return Machine(
+        id=fields["id"],
+        cpu=Cpu(**{name: cpu[name] for name in Cpu.__dataclass_fields__}),
+        memory_bytes=fields["memory_bytes"],
+        gpu=fields["gpu"]["name"] if fields["gpu"] else None,
+        gpu_reason=fields["gpu_reason"],
+        os=fields["os"],
+        kernel=fields["kernel"],
+    )
+
+
+def _software(fields: dict[str, Any]) -> Software:
+    return Software(**{name: fields[name] for name in Software.__dataclass_fields__})
+
+
+def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:
+    return Run(
+        command=tuple(fields["command"]),
+        sweep=fields["sweep"],
+        repetitions=fields["repetitions"],
+        min_time_seconds=fields["min_time_seconds"],
+        environment=fields["environment"],
+        data=fields.get("data", ""),
+        flush_to_zero=fields.get("flush_to_zero"),
+        budget_seconds=budget.get("seconds"),
+    )

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result file holds, as the analysis sees it; plots/file/loading.py reads it.
+
+The names of the JSON fields are known there and in plots/file/entries.py alone, those of older
+schema versions in plots/file/upgrade.py.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from plots.file.axes import BUILT_IN, Axes
+
+
+def median_of(samples: np.ndarray) -> float:
+    """Median of a few samples, for which NumPy's own takes 30 times as long."""
+    return float(statistics.median(samples.tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """The processor; `governor` is None where the system has none."""
+
+    model: str
+    sockets: int
+    cores: int
+    threads: int
+    numa_nodes: int
+    governor: str | None
+    simd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a file was measured; `gpu` is None without a usable GPU, `gpu_reason` says why."""
+
+    id: str
+    cpu: Cpu
+    memory_bytes: int
+    gpu: str | None
+    gpu_reason: str
+    os: str
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What was measured; `commit` is empty outside a git checkout."""
+
+    commit: str
+    dirty: bool
+    compiler: str
+    flags: str
+    build_type: str
+    libraries: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the measurement was started; `data` is empty and `flush_to_zero` None where unknown."""
+
+    command: tuple[str, ...]
+    sweep: str
+    repetitions: int
+    min_time_seconds: float
+    environment: dict[str, str]
+    data: str
+    flush_to_zero: bool | None
+    budget_seconds: float | None = None  # that ended it
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was compared: of an epoch, `steps` of its `steps_of` steps; of a training step, `steps`
+    steps at `batch` samples, which may be fewer than the row's; of the results of one operation,
+    `entries` of their `entries_of`. The updates of `undetermined_updates` of the steps hang on
+    rounding, and were not compared."""
+
+    reference: str
+    tolerance: float
+    relative_error: float
+    steps: int | None = None
+    steps_of: int | None = None
+    undetermined_updates: int | None = None
+    batch: int | None = None
+    entries: int | None = None
+    entries_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumWork:
+    """What one iteration of a row takes at least, counted, not measured.
+
+    `memory_bytes` are those that no cache can save. `graph`: the launches are nodes of CUDA graphs.
+    """
+
+    flops: float = 0.0
+    memory_bytes: float = 0.0
+    bytes_to_device: float = 0.0
+    bytes_from_device: float = 0.0
+    launches: float = 0.0
+    graph: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a row can't be faster than, by the ceilings of its file (plots/core/bounds.py).
+
+    `name` is compute, memory, copy or launch; `seconds` are of one iteration; `percent` is
+    what they are of the measured time, the median over the repetitions. Where ceilings are
+    missing, only `reason` is set.
+    """
+
+    name: str | None
+    seconds: float | None
+    percent: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a row has no result; `outcome` is "failed" or "skipped"."""
+
+    outcome: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One configuration with all its repetitions.
+
+    `index` is its place among the file's rows, counted from 0. `samples` are seconds per
+    iteration, one for each repetition; a failed row may have none. `counters` hold the median over
+    the repetitions, in the unit their names give; those of plots/file/derived.py are among them.
+    `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
+    optimizer, rows and data, None in older files; those have a `bound` in place of a
+    `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file
+    does not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`.
+    `axes` are the file's.
+    """
+
+    name: str
+    index: int
+    configuration: dict[str, str]
+    samples: np.ndarray
+    counters: dict[str, float]
+    warnings: tuple[str, ...]
+    verification: Verification | None
+    bound: Bound | None
+    failure: Failure | None
+    workload: str | None = None
+    optimizer: str = ""
+    minimum_work: MinimumWork | None = None
+    chosen: Mapping[str, str] | None = None
+    axes: Axes = BUILT_IN
+
+    @property
+    def family(self) -> str:
+        """What kind of row this is, such as Epoch; it decides which counters there are."""
+        return self.configuration["family"]
+
+    @property
+    def median(self) -> float:
+        """Median of the samples in seconds."""
+        return median_of(self.samples)
+
+    @property
+    def minimum(self) -> float:
+        """Smallest sample in seconds."""
+        return float(self.samples.min())
+
+    @property
+    def maximum(self) -> float:
+        """Largest sample in seconds."""
+        return float(self.samples.max())
+
+
+Side = Literal["first", "second"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedSize:
+    """A size at which two sides were measured in pairs; `winner` is None where neither is sure."""
+
+    model: str
+    parameters: float
+    pairs: int
+    won_by_first: int
+    ties: int
+    winner: Side | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairedInterval:
+    """From the last sure win of `below` to the first sure one of the other side, in parameters; an
+    end is None where that side is sure nowhere."""
+
+    below: Side
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What pairs of two sides say (docs/method/refinement.md): `first` and `second` are how each
+    computes, `common` what both compute. `ladder` are the sizes of the sweep, with the side that
+    is plainly faster there."""
+
+    kind: str
+    common: dict[str, str]
+    first: dict[str, str]
+    second: dict[str, str]
+    complete: bool
+    ladder: tuple[tuple[float, Side | None], ...]
+    sizes: tuple[PairedSize, ...]
+    intervals: tuple[PairedInterval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One valid result file; `complete` is False where the run ended before its last row. `rows`
+    are bench's, `peers` those that other frameworks measured of the same work."""
+
+    path: Path
+    date: datetime
+    complete: bool
+    machine: Machine
+    software: Software
+    run: Run
+    rows: tuple[Row, ...]
+    refinements: tuple[Refinement, ...] = ()
+    peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
+
+    @property
+    def ended(self) -> str:
+        """What the run was, so that rows are missing: "interrupted"; empty where none are."""
+        if self.complete:
+            return ""
+        budget = self.run.budget_seconds
+        return "interrupted" if budget is None else f"ended by its budget of {budget:,.0f} s"
