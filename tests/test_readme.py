@@ -149,7 +149,7 @@ def shares() -> str:
         columns += [
             Column(f"share_{count}", "of the bound", numeric=True, group=group),
             Column(f"ratio_{count}", "PyTorch / ours", numeric=True, group=group),
-            Column(f"most_{count}", "at our bound", numeric=True, group=group),
+            Column(f"most_{count}", "ratio if we reached our bound", numeric=True, group=group),
         ]
 
     def cells(pair: Pair | None) -> list[Cell]:

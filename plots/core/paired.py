@@ -15,6 +15,7 @@ from plots.core.crossover import Crossover
 from plots.core.curves import BEST, Curve
 from plots.file.rows import File, PairedInterval, Refinement
 
+PAIRED = "In paired measurements,"
 _MOST = 3  # intervals that are said in words
 
 
@@ -36,12 +37,13 @@ def _fits(stated: Mapping[str, str], common: Mapping[str, str], curve: Curve) ->
 
 
 def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
-    """Where the pairs see a change, in words: "2 threads from between 806 and 919 parameters"."""
+    """Where the pairs see a change, in words: "2 threads won reliably from between 806 and
+    919 parameters"."""
     said = [_interval_words(interval, sides) for interval in one.intervals[:_MOST]]
     if len(one.intervals) > _MOST:
         said.append(f"{len(one.intervals) - _MOST} more changes")
     if not said:
-        said = ["no change"]
+        said = ["the winner did not change"]
     return "; ".join(said) + ("" if one.complete else " (unfinished)")
 
 
@@ -49,14 +51,15 @@ def _interval_words(interval: PairedInterval, sides: tuple[str, str]) -> str:
     below, above = sides if interval.below == "first" else sides[::-1]
     low, high = interval.low, interval.high
     if low is not None and high is not None:
-        return f"{above} from between {units.count(low)} and {units.count(high)} parameters"
+        between = f"{units.count(low)} and {units.count(high)} parameters"
+        return f"{above} won reliably from between {between}"
     if high is not None:
-        return (
-            f"first sure win of {above} at {units.count(high)} parameters, none of {below} before"
-        )
+        size = units.count(high)
+        return f"{above} first won reliably at {size} parameters, {below} at no smaller size"
     if low is not None:
-        return f"last sure win of {below} at {units.count(low)} parameters, none of {above} behind"
-    return "no sure win where the winner seemed to change"
+        size = units.count(low)
+        return f"{below} last won reliably at {size} parameters, {above} at no larger size"
+    return "no side won reliably where the winner seemed to change"
 
 
 def disagree(crossover: Crossover, one: Refinement) -> bool:

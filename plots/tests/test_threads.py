@@ -112,7 +112,7 @@ def test_pairs_are_those_of_the_same_sides(read):
     (one,) = more_threads(read(rows(), own, other))
     assert one.pairs and one.pairs.intervals == (PairedInterval("first", 25504.0, 33000.0),)
     assert not one.disagrees
-    assert one.pairs_say == "2 threads from between 25,504 and 33,000 parameters"
+    assert one.pairs_say == "2 threads won reliably from between 25,504 and 33,000 parameters"
     assert one.pairs_say in threads_sentence(one)
     (none,) = more_threads(read(rows(), other))
     assert none.pairs is None
@@ -133,10 +133,11 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
     table = crossover_table([(file, comparisons(file))])
     (record,) = table.records()
     assert (record["pairs_low"], record["pairs_high"]) == (40000, 60000)
-    assert record["pairs"] == "GPU from between 40,000 and 60,000 parameters"
+    assert record["pairs"] == "GPU won reliably from between 40,000 and 60,000 parameters"
     assert DISAGREES not in table.notes
     said = sentences(file, comparisons(file))[0]
-    assert "Repetitions in pairs say: GPU from between 40,000 and 60,000 parameters." in said
+    between = "between 40,000 and 60,000 parameters"
+    assert f"In paired measurements, the GPU won reliably from {between}." in said
 
 
 def test_a_contradiction_is_flagged(read):
@@ -144,9 +145,9 @@ def test_a_contradiction_is_flagged(read):
     own = pairs(interval(400, 600), kind="device", second=second)
     file = read(known(50_000), own, gpu="synthetic GPU")
     assert DISAGREES in crossover_table([(file, comparisons(file))]).notes
-    assert "Repetitions in pairs contradict that" in sentences(file, comparisons(file))[0]
+    assert "Paired measurements contradict that" in sentences(file, comparisons(file))[0]
     far = read(rows(), pairs(interval(100, 200)))
-    assert "contradict that: 2 threads from between 100 and 200" in threads_sentence(
+    assert "contradict that: 2 threads won reliably from between 100" in threads_sentence(
         more_threads(far)[0]
     )
     assert DISAGREES in threads_table([(far, more_threads(far))]).notes
@@ -192,14 +193,16 @@ def test_pairs_in_words():
     ends = [(10, 12), (None, 12), (10, None), (None, None)]
     words = [pairs_words(refinement(PairedInterval("second", *end)), sides) for end in ends]
     assert words == [
-        "1 thread from between 10 and 12 parameters",
-        "first sure win of 1 thread at 12 parameters, none of 2 threads before",
-        "last sure win of 2 threads at 10 parameters, none of 1 thread behind",
-        "no sure win where the winner seemed to change",
+        "1 thread won reliably from between 10 and 12 parameters",
+        "1 thread first won reliably at 12 parameters, 2 threads at no smaller size",
+        "2 threads last won reliably at 10 parameters, 1 thread at no larger size",
+        "no side won reliably where the winner seemed to change",
     ]
     many = [PairedInterval("first", 10, 12)] * 5
     assert pairs_words(refinement(*many), sides).endswith("; 2 more changes")
-    assert pairs_words(refinement(complete=False), sides) == "no change (unfinished)"
+    assert (
+        pairs_words(refinement(complete=False), sides) == "the winner did not change (unfinished)"
+    )
     assert spacing(refinement()) == 10
 
 

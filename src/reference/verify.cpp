@@ -314,9 +314,8 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
     first = step + 1;
   }
   if (result.undetermined == 0 || 2 * result.undetermined > steps) {
-    throw Mismatch("the updates of " + std::to_string(result.undetermined) + " of " +
-                   std::to_string(steps) +
-                   " steps hang on rounding, so that nothing explains the difference");
+    throw Mismatch("too many steps are decided by rounding to verify the difference: " +
+                   std::to_string(result.undetermined) + " of " + std::to_string(steps));
   }
   return result;
 }

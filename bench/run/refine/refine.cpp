@@ -236,21 +236,21 @@ class Refinement {
         return counted(disc_sizes()[place].parameters);
       };
       if (interval.low && interval.high) {
-        text << above << " faster from a size between " << parameters(*interval.low) << " and "
+        text << above << " won reliably from between " << parameters(*interval.low) << " and "
              << parameters(*interval.high) << " parameters";
       } else if (interval.high) {
-        text << "first sure win of " << above << " at " << parameters(*interval.high)
-             << " parameters, none of " << below << " before";
+        text << above << " first won reliably at " << parameters(*interval.high) << " parameters, "
+             << below << " at no smaller size";
       } else if (interval.low) {
-        text << "last sure win of " << below << " at " << parameters(*interval.low)
-             << " parameters, none of " << above << " behind";
+        text << below << " last won reliably at " << parameters(*interval.low) << " parameters, "
+             << above << " at no larger size";
       } else {
-        text << "no sure win where the winner seemed to change";
+        text << "no side won reliably where the winner seemed to change";
       }
       text << "; ";
     }
     if (found.intervals.empty()) {
-      text << "no change between the sizes measured; ";
+      text << "the winner did not change; ";
     }
     text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and " << seconds_since(start_)
          << " s" << (found.complete ? "" : ", then time or sizes were used up");

@@ -13,7 +13,7 @@ from plots.core.bounds import Ceilings
 from plots.core.crossover import Comparison, size_range
 from plots.core.headline import Answer, headline, over_batches, unusual, way
 from plots.core.network import best, epoch_rows, on_device, step_rows
-from plots.core.paired import disagree, pairs_of, pairs_words
+from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import regret
 from plots.core.series import device_label
 from plots.core.speed_up import SpeedUp, speed_ups
@@ -118,8 +118,9 @@ def _pairs(file: File, one: Comparison) -> list[str]:
     pairs = pairs_of(file, one.common, one.cpu, one.gpu)
     if not pairs:
         return []
-    verb = "contradict that" if disagree(one.crossover, pairs) else "say"
-    return [f"Repetitions in pairs {verb}: {pairs_words(pairs, ('CPU', 'GPU'))}."]
+    is_other = disagree(one.crossover, pairs)
+    begin = "Paired measurements contradict that:" if is_other else PAIRED
+    return [f"{begin} {pairs_words(pairs, ('the CPU', 'the GPU'))}."]
 
 
 def _cost(one: Comparison) -> list[str]:

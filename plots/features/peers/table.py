@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("ratio", "PyTorch / ours", numeric=True),
     Column("low", "from", numeric=True, group="95 %"),
     Column("high", "to", numeric=True, group="95 %"),
-    Column("most", "at our bound", numeric=True),
+    Column("most", "ratio if we reached our bound", numeric=True),
 )
 _FEW = "Too few pairs of repetitions for a 95 % interval, which needs 6."
 _APART = "Not measured in turn: the ratio of the medians, without an interval."

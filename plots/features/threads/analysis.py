@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from plots.core.crossover import Crossover, find_crossover
 from plots.core.curves import Curve, thread_pairs
-from plots.core.paired import disagree, pairs_of, pairs_words
+from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
 from plots.file.rows import File, Refinement
 from plots.text import printable
@@ -89,13 +89,13 @@ def threads_sentence(one: MoreThreads) -> str:
     if kind == "once":
         claim = f"{most} train disc networks faster than {fewest} {words}"
     elif kind == "ambiguous":
-        claim = f"it is open from which size {most} train disc networks faster than {fewest} ("
-        claim += words.removeprefix("ambiguous: ") + ")"
+        claim = f"we could not determine from which size {most} train disc networks faster than "
+        claim += f"{fewest} ({words.removeprefix('ambiguous: ')})"
     else:
         claim = f"disc networks train faster on {words}"
     batch = printable(one.common.get("batch", "?"), _NAME)
     said = f"At batch {batch}, {claim}."
     if one.pairs:
-        verb = "contradict that" if one.disagrees else "say"
-        said += f" Measured in pairs, they {verb}: {one.pairs_say}."
+        begin = "Paired measurements contradict that:" if one.disagrees else PAIRED
+        said += f" {begin} {one.pairs_say}."
     return said
