@@ -12,8 +12,6 @@ import pytest
 
 from plots.file import loading
 
-# Besides modules (see tools/readers.py).
-READS = ("programs", "tests/fixtures", "plots/file/schema.json")
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 # The whole program on an emulated GPU. Under sanitizers, unless named otherwise: what these tests
@@ -28,9 +26,6 @@ FOUND = {
     "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
 }
 HEART = ROOT / "tests" / "fixtures" / "heart_train.csv"
-# As much as is affordable where nobody waits; all of it in the weekly run.
-IN_CI = bool(os.environ.get("CI"))
-WEEKLY = bool(os.environ.get("CROSSOVER_TEST_ALL"))
 LIMIT_SECONDS = 600  # for what hangs; a run takes a second or two
 SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
 EPOCHS = ("--family=Epoch", "--cuda=off")

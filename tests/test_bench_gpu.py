@@ -23,18 +23,6 @@ from bench_runs import (
 from plots.core.bounds import bounds
 from plots.file import loading
 
-# What is told apart here. That training is right whatever else changes, the emulation's tests say.
-READS = (
-    "CMakeLists.txt",
-    "cmake",
-    "include",
-    "bench",
-    "src/cuda",
-    "tests/cuda_host",
-    "tests/fixtures",
-    "plots/file/schema.json",
-)
-
 EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",

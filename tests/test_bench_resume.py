@@ -15,9 +15,7 @@ from bench_runs import (
     BENCH,
     DISC,
     HEART,
-    IN_CI,
     LIMIT_SECONDS,
-    WEEKLY,
     Document,
     assert_refused,
     bench,
@@ -27,11 +25,13 @@ from bench_runs import (
     validate,
 )
 
+from tools.passed import in_ci, weekly
+
 pytestmark = needs_bench
 
 BATCHES = range(100, 130)
 MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))
-KILLS = 200 if WEEKLY else 60 if IN_CI else 30
+KILLS = 200 if weekly() else 60 if in_ci() else 30
 
 
 def written(document: Document) -> dict[str, list[Document]]:

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-READS = ("plots/reference", "plots/file/schema.json", "programs")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench_runs import IN_CI, NAMES, WEEKLY, bench, needs_bench  # noqa: E402
+from bench_runs import NAMES, bench, needs_bench  # noqa: E402
 
 from plots.core.cards import load_cards  # noqa: E402
 from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
@@ -30,6 +29,7 @@ from plots.core.costs import (  # noqa: E402
 )
 from plots.core.published import load_published  # noqa: E402
 from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
+from tools.passed import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
 
@@ -86,7 +86,7 @@ def amounts(cost: Cost) -> Counter[Operation]:
 @pytest.mark.slow
 @needs_bench
 def test_the_kept_costs_are_what_bench_counts():
-    for text in outputs(1 if IN_CI or WEEKLY else 3):
+    for text in outputs(1 if in_ci() or weekly() else 3):
         counted = parsed(text)
         kept = find_cost(counted.model, counted.batch, counted.precision)
         assert kept is not None, f"python tests/test_costs.py ({counted.model} is missing)"

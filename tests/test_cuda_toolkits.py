@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, script
 
-READS = ("cmake",)
 TOOLKIT = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda").resolve()
 PROJECT = """\
 cmake_minimum_required(VERSION 3.25)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-READS = ("cmake",)
 ROOT = Path(__file__).parents[1]
 SCRIPT = f"""
 cmake_minimum_required(VERSION 3.25)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests ./test repeats, and which it names as the slowest."""
 
-import itertools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scripts import ROOT
 
-from tools import build, passed, readers
+from tools import build, passed, runners
 
 # --- ctest
 
@@ -20,8 +21,8 @@ def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     """A build with two tests, of which `b` passes if b.sh says so; tells which ones ran."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv(passed.ALL, raising=False)
-    monkeypatch.setattr(passed, "ROOT", tmp_path)
-    monkeypatch.setattr(passed, "_FIXTURES", tmp_path / "fixtures")
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    monkeypatch.setattr(runners, "_FIXTURES", tmp_path / "fixtures")
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
     for name in ("a", "b"):
         program = tmp_path / f"{name}.sh"
@@ -46,7 +47,7 @@ def ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     def run(quick: bool = False) -> tuple[bool, list[str]]:
         ran = tmp_path / "ran"
         ran.write_text("", encoding="utf-8")
-        good = passed.run_ctest("p", 2, quick)
+        good = runners.run_ctest("p", 2, quick)
         return good, sorted(ran.read_text(encoding="utf-8").split())
 
     return run
@@ -88,70 +89,6 @@ def test_a_commit_alone_repeats_nothing(
     assert ctest() == (True, ["a"])
 
 
-def test_a_quarter_of_the_shards_is_repeated_where_they_are_not_about_what_changed(
-    ctest: Callable[..., tuple[bool, list[str]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    shards = [f"s_{number}" for number in range(8)]
-    program = tmp_path / "s.sh"
-    script = f"#!/bin/sh\necho s_$1 >> {tmp_path}/ran\n[ ! -e {tmp_path}/fail_$1 ]\n"
-    program.write_text(script, encoding="utf-8")
-    program.chmod(0o755)
-    listed = [f"add_test(s_{n} {program} {n})\n" for n in range(8)]
-    labels = f"set_tests_properties({' '.join(shards)} PROPERTIES LABELS about:cuda)\n"
-    (tmp_path / "CTestTestfile.cmake").write_text("".join(listed) + labels, encoding="utf-8")
-    source = tmp_path / "cuda" / "a.cpp"
-    source.parent.mkdir()
-    source.write_text("1", encoding="utf-8")
-    monkeypatch.setattr(passed, "every_file", lambda: [source])
-
-    versions = itertools.count()
-
-    def change() -> None:
-        program.write_text(f"{script}# {next(versions)}\n", encoding="utf-8")
-
-    assert ctest() == (True, shards)
-    ran = set()
-    for _ in range(30):
-        change()
-        capfd.readouterr()
-        good, some = ctest()
-        assert good and len(some) == 2
-        assert "6 of 8 tests left out" in capfd.readouterr().out
-        assert ctest() == (True, [])
-        ran |= set(some)
-    assert ran == set(shards), "others after each change"
-
-    source.write_text("2", encoding="utf-8")
-    change()
-    assert ctest() == (True, shards), "what they are about has changed"
-
-    change()
-    fails = tmp_path / f"fail_{some[0][2:]}"
-    fails.touch()
-    while ctest()[0]:
-        change()
-    for _ in range(2):
-        change()
-        good, again = ctest()
-        assert not good and some[0] in again, "what failed is repeated until it passes"
-    fails.unlink()
-    assert some[0] in ctest()[1]
-
-    (tmp_path / "CTestTestfile.cmake").write_text("".join(listed), encoding="utf-8")
-    change()
-    assert ctest() == (True, shards), "they are about everything"
-    change()
-    good, some = ctest(quick=True)
-    assert good and len(some) == 2
-    assert ctest() == (True, sorted(set(shards).difference(some)))
-
-    monkeypatch.setenv("CI", "true")
-    assert ctest() == (True, shards)
-
-
 def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
     ctest: Callable[..., tuple[bool, list[str]]], tmp_path: Path
 ) -> None:
@@ -167,35 +104,25 @@ def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
 
 # --- pytest
 
-PROJECT = {
-    "src/a.cpp": "",
-    "docs/a.md": "",
-    "plots/__init__.py": "",
-    "plots/curves.py": "",
-    "plots/tests/test_curves.py": "from plots import curves",
-    "plots/tests/test_pages.py": 'READS = ("docs",)\ndef test():\n    import plots.tests.helper',
-    "plots/tests/helper.py": "import plots.text, json",
-    "plots/text.py": "",
-    "tests/runs.py": 'READS = ("programs",)',
-    "tests/test_bench.py": "from runs import bench",
-    "tests/test_build.py": "",
-    "tests/test_gpu.py": 'from runs import bench\nREADS = ("src",)',
-}
+PROJECT = (
+    *("src/a.cpp", "src/CMakeLists.txt", "docs/a.md", "plots/text.py", "tests/runs.py"),
+    *("plots/tests/test_curves.py", "peers/tests/test_turns.py"),
+    *("tests/test_bench.py", "tests/test_build.py"),
+)
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv(passed.ALL, raising=False)
-    for module in (passed, readers):
-        monkeypatch.setattr(module, "ROOT", tmp_path)
-    for name, text in PROJECT.items():
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    for name in PROJECT:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).touch()
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "bench").touch()
-    monkeypatch.setattr(passed, "every_file", lambda: [tmp_path / name for name in PROJECT])
-    monkeypatch.setattr(passed.environment, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(runners, "every_file", lambda: [tmp_path / name for name in PROJECT])
+    monkeypatch.setattr(runners.environment, "PYTHON", tmp_path / "python")
     return tmp_path
 
 
@@ -223,26 +150,26 @@ sys.exit(1 if failing in files else 0)
     (project / "python").chmod(0o755)
     ran = project / "ran"
     ran.unlink(missing_ok=True)
-    good = passed.run_pytest(2, [project / "build" / "bench"], quick)
+    good = runners.run_pytest(2, [project / "build" / "bench"], quick)
     words = ran.read_text(encoding="utf-8").split() if ran.exists() else []
     assert good == (failing not in words)
     assert quick == ("not slow" in " ".join(words)) or not words
     return {Path(word).stem.removeprefix("test_") for word in words if word.endswith(".py")}
 
 
-ALL = {"curves", "pages", "bench", "build", "gpu"}
+OF_PROGRAMS = {"bench", "build"}
+ALL = {"curves", "turns", *OF_PROGRAMS}
 
 
 @pytest.mark.parametrize(
     ("changed", "repeats"),
     [
-        ("src/a.cpp", {"build", "gpu"}),
-        ("build/bench", {"bench", "build"}),
-        ("docs/a.md", {"curves", "pages", "build"}),
-        ("plots/text.py", {"curves", "pages", "build"}),
-        ("plots/curves.py", {"curves", "build"}),
-        ("plots/__init__.py", {"curves", "pages", "build"}),
-        ("tests/runs.py", {"bench", "build", "gpu"}),
+        ("src/a.cpp", OF_PROGRAMS),
+        ("src/CMakeLists.txt", OF_PROGRAMS),
+        ("build/bench", OF_PROGRAMS),
+        ("docs/a.md", ALL),
+        ("plots/text.py", ALL),
+        ("tests/runs.py", ALL),
         ("tests/test_build.py", {"build"}),
         ("plots/tests/test_curves.py", {"curves"}),
     ],
@@ -272,11 +199,22 @@ def test_test_files_are_repeated_until_they_pass(
     assert repeated(project) == ALL
 
 
+def test_no_test_reads_another() -> None:
+    """What one reads is hashed without the others."""
+    tests = [
+        path
+        for part in ("plots/tests", "peers/tests", "tests")
+        for path in (ROOT / part).glob("test_*.py")
+    ]
+    imports = re.compile(r"^\s*(?:from|import) .*\btest_\w+", re.MULTILINE)
+    assert tests and not [path for path in tests if imports.search(path.read_text("utf-8"))]
+
+
 # --- the slowest
 
 
 def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
     monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
     for preset, seconds in (("default", 2), ("asan", 30)):
         times = tmp_path / "build" / preset / "test-times"
@@ -291,11 +229,11 @@ def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "</testsuite></testsuites>",
         encoding="utf-8",
     )
-    told = [line.split(maxsplit=2) for line in passed.slowest(["ctest", "asan", "pytest"], 1001)]
+    told = [line.split(maxsplit=2) for line in runners.slowest(["ctest", "asan", "pytest"], 1001)]
     assert told == [
         ["30.0", "s", "asan: S.T"],
         ["7.5", "s", "pytest: c.n"],
         ["2.0", "s", "ctest: S.T"],
     ]
-    assert len(passed.slowest(["ctest"], 1001)) == 1
-    assert "LeftOut" in passed.slowest(["ctest"], 999)[0]
+    assert len(runners.slowest(["ctest"], 1001)) == 1
+    assert "LeftOut" in runners.slowest(["ctest"], 999)[0]

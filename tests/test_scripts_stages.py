@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import TEST
+from scripts import TEST, script
 
 from tools import console, sources, stages
 from tools.stages import Result, Stage
@@ -117,13 +117,15 @@ def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "c: a sentence\nskipped: not here\n"
 
 
-# --- clang-tidy's memory
+# --- clang-tidy
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, and a header of others; built in build/."""
+    monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(sources, "ROOT", tmp_path)
+    monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
     for name in ("src/a.cpp", "src/a.h", "src/other.h", ".clang-tidy"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("// one\n", encoding="utf-8")
@@ -140,43 +142,53 @@ def write_database(tree: Path, flags: str) -> None:
     path.write_text(json.dumps([other, ours]), encoding="utf-8")
 
 
-def key(tree: Path) -> str:
-    looks = sources._to_look_at("no-clang-tidy", tree / "build")
-    assert list(looks) == [tree / "src" / "a.cpp"]
-    return looks[tree / "src" / "a.cpp"].key
+def looked_at(tree: Path, tidy: str = "true") -> list[str]:
+    """The sources that clang-tidy, of which `tidy` stands in the place, is started with."""
+    ran = tree / "build" / "ran"
+    ran.write_text("", encoding="utf-8")
+    program = script(
+        tree / "build" / "tidy",
+        f"import sys, subprocess\nprint(sys.argv[-1], file=open({str(ran)!r}, 'a'))\n"
+        f"sys.exit(subprocess.run([{tidy!r}]).returncode)",
+    )
+    assert sources.check_tidy(str(program), tree / "build") == (tidy == "true")
+    return sorted(Path(line).name for line in ran.read_text(encoding="utf-8").splitlines())
 
 
-def test_a_source_is_looked_at_again_when_what_it_depends_on_changes(tree: Path) -> None:
-    seen = {key(tree)}
-    assert key(tree) in seen
+def append(path: Path, text: str = "// more\n") -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def test_a_source_is_looked_at_again_when_something_that_it_reads_changes(tree: Path) -> None:
+    assert looked_at(tree) == ["a.cpp"]
+    assert looked_at(tree) == []
     for name in ("src/a.h", ".clang-tidy", "src/a.cpp"):
-        text = (tree / name).read_text(encoding="utf-8")
-        (tree / name).write_text(text + "// two\n", encoding="utf-8")
-        assert key(tree) not in seen
-        seen.add(key(tree))
+        append(tree / name)
+        assert looked_at(tree, "false") == looked_at(tree) == ["a.cpp"]
+        assert looked_at(tree) == []
     write_database(tree, "-O3")
-    assert key(tree) not in seen
-    seen.add(key(tree))
-    (tree / "src" / "other.h").write_text("// two\n", encoding="utf-8")
-    assert key(tree) in seen
+    assert looked_at(tree) == ["a.cpp"]
+    append(tree / "src" / "other.h")
+    assert looked_at(tree) == []
 
 
 def test_what_headers_include_in_other_folders_counts(tree: Path) -> None:
-    (tree / "include" / "own").mkdir(parents=True)
-    (tree / "include" / "own" / "far.h").write_text("// one\n", encoding="utf-8")
-    (tree / "src" / "a.h").write_text("  # include <own/far.h>\n", encoding="utf-8")
+    far = tree / "include" / "own" / "far.h"
+    far.parent.mkdir(parents=True)
+    far.touch()
     write_database(tree, f"-I{tree / 'include'}")
-    before = key(tree)
-    (tree / "include" / "own" / "far.h").write_text("// two\n", encoding="utf-8")
-    assert key(tree) == before  # not in quotation marks: not ours
-    (tree / "src" / "a.h").write_text('  # include "own/far.h"\n', encoding="utf-8")
-    before = key(tree)
-    (tree / "include" / "own" / "far.h").write_text("// three\n", encoding="utf-8")
-    assert key(tree) != before
+    append(tree / "src" / "a.h", "  # include <own/far.h>\n")
+    assert looked_at(tree) == ["a.cpp"]
+    append(far)
+    assert looked_at(tree) == [], "not in quotation marks: not ours"
+    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
+    assert looked_at(tree) == ["a.cpp"]
+    append(far)
+    assert looked_at(tree) == ["a.cpp"]
 
 
 def test_sources_that_are_compiled_together_are_looked_at_one_by_one(tree: Path) -> None:
-    before = key(tree)
     together = tree / "build" / "CMakeFiles" / "a.dir" / "Unity" / "unity_0_cxx.cxx"
     together.parent.mkdir(parents=True)
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
@@ -187,7 +199,7 @@ def test_sources_that_are_compiled_together_are_looked_at_one_by_one(tree: Path)
     }
     database = tree / "build" / "compile_commands.json"
     database.write_text(json.dumps([entry]), encoding="utf-8")
-    assert key(tree) != before  # the command has a -c
+    assert looked_at(tree) == ["a.cpp"]
     [command] = json.loads((tree / "build/clang-tidy/compile_commands.json").read_text("utf-8"))
     source = str(tree / "src" / "a.cpp")
     assert (command["file"], command["command"]) == (source, f"c++ -O2 -c {source}")
@@ -216,17 +228,16 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
 
 
 def test_what_changed_is_looked_at_and_of_what_includes_it_some(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    header = tree / "src" / "a.h"
-    changed = {tree / "src" / f"changed{i}.cpp" for i in range(4)}
-    including = {tree / "src" / f"including{i}.cpp" for i in range(4)}
-    looks = {path: sources._Look(path.name, {path, header}) for path in changed | including}
-    monkeypatch.setattr(sources, "_to_look_at", lambda *_: looks)
+    header = Path("a.h")
+    changed = [Path(f"changed{i}.cpp") for i in range(4)]
+    including = [Path(f"including{i}.cpp") for i in range(4)]
+    reached = {path: {path, header} for path in changed + including}
+    reached[Path("far.cpp")] = {Path("far.cpp")}
     monkeypatch.setattr(sources, "changed_files", lambda: {header, *changed})
     monkeypatch.setattr(sources, "_MOST_LOOKS", 2)
-    assert sources.check_tidy("true", tree / "build")
-    said = capsys.readouterr().out
-    assert "2 that include what changed are left to --all" in said
-    assert said.count(": clean") == 6
-    assert all(f"{path.name}: clean" in said for path in changed)
+    assert sources._chosen(reached) == changed + including[:2]
+    assert "2 that include what changed are left to --all" in capsys.readouterr().out
+    monkeypatch.setattr(sources, "changed_files", lambda: None)
+    assert sources._chosen(reached) == sorted(reached)

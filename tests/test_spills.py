@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel whose sums must stay in registers, as the assembler says for each GPU of the build."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-READS = (
-    "include",
-    "src/cuda/kernels",
-    "src/cuda/device",
-    "src/cuda/grid.cuh",
-    "src/cuda/ordered_run.h",
-    "src/cuda/persistent_plan.h",
-    "src/cuda/runtime.h",
-)
+from tools.passed import weekly
+
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
@@ -36,12 +28,10 @@ def compiler() -> str | None:
     return shutil.which(found.group(1) if found else "nvcc")
 
 
-@pytest.mark.parametrize(
-    "generation",
-    [pytest.param(one, marks=[] if one == "90" else pytest.mark.slow) for one in GENERATIONS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generation: str) -> None:
-    if generation not in ALWAYS and not os.environ.get("CROSSOVER_TEST_ALL"):
+    if generation not in ALWAYS and not weekly():
         pytest.skip("runs with ./test --all")
     nvcc = compiler()
     if nvcc is None:
@@ -64,19 +54,3 @@ def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generat
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
     )
     assert used == [("0", "0", "0")] * KERNELS, done.stderr
-
-
-def test_the_kernel_includes_nothing_else_of_the_project() -> None:
-    """As long as READS stays unchanged, these tests are not repeated."""
-    nvcc = compiler()
-    if nvcc is None:
-        pytest.skip("no CUDA toolkit: nothing compiles kernels")
-    done = subprocess.run(
-        [nvcc, "-std=c++20", *INCLUDE, "-MM", KERNEL], capture_output=True, text=True, check=True
-    )
-    included = {
-        Path(word).resolve() for word in done.stdout.split() if word.endswith((".h", "cuh"))
-    }
-    own = {path for path in included if path.is_relative_to(ROOT)}
-    read = [ROOT / name for name in READS]
-    assert own and not [path for path in own if not {path, *path.parents} & set(read)]

@@ -14,8 +14,6 @@ from peers.tests.comparing import compare
 from peers.tests.fakes import MODELS, REPETITIONS
 from plots.file import loading
 
-READS = ("peers", "plots")
-
 
 def test_both_take_turns_into_one_file(fakes, tmp_path):
     out = tmp_path / "out" / "both.json"

@@ -18,7 +18,6 @@ from plots.features.advise.table import advice, meeting
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
 
-READS = ("plots",)
 TARGET = "mlp-784-512-10"
 MEASURED = tuple(model for model in synthetic.MODELS if model != TARGET)
 CPU_ONLY = {"threads": (1,), "modes": (), "models": MEASURED}

@@ -30,7 +30,6 @@ from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 ROOT = Path(__file__).parents[2]
-READS = ("plots",)
 RANKS = {"key": "ranks", "role": "how", "values": ["1", "4"], "description": "processes"}
 
 

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
 from plots.core.crossover import comparisons
-from plots.core.headline import OWN_BATCH, Headline, headline
+from plots.core.headline import Headline, headline
 from plots.file import loading
 from plots.tests.synthetic_batches import (
     ALL,
@@ -25,9 +22,6 @@ from plots.tests.synthetic_batches import (
     ways,
 )
 
-ROOT = Path(__file__).parents[2]
-READS = ("plots", "src/models/disc.cpp")
-
 
 @pytest.fixture
 def answered(write):
@@ -38,11 +32,6 @@ def answered(write):
         return headline(file, comparisons(file))
 
     return answer
-
-
-def test_the_batch_is_that_of_the_disc_networks():
-    source = (ROOT / "src/models/disc.cpp").read_text(encoding="utf-8")
-    assert re.findall(r"\.batch = (\d+)", source) == [str(OWN_BATCH)]
 
 
 def test_the_batch_is_not_the_one_that_suits_the_gpu(answered):

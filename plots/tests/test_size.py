@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,10 @@ import pytest
 
 from plots.parallel import MOST_PROCESSES
 from plots.tests import synthetic_probes
+from tools.passed import in_ci, weekly
 
 ROOT = Path(__file__).parents[2]
-FILES = 200 if os.environ.get("CROSSOVER_TEST_ALL") else 70
+FILES = 200 if weekly() else 70
 GIBIBYTE = 2**30
 # What processes need however few files there are (up to 660 MiB), and the files' share of the rest.
 FIXED = 750 * 2**20
@@ -33,7 +33,7 @@ sys.exit(code)
 
 
 @pytest.mark.skipif(
-    not ("CI" in os.environ or "CROSSOVER_TEST_ALL" in os.environ),
+    not (in_ci() or weekly()),
     reason="20 s: continuous integration measures it, and ./test --all",
 )
 def test_200_files_of_500_entries_would_need_less_than_a_gibibyte(tmp_path):

@@ -4,22 +4,16 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
-import pytest
+from bench_runs import BENCH, needs_bench
 
 from peers.counts import planned
 from peers.tests.comparing import compare
 from peers.tests.fakes import REPETITIONS
 from plots.file import loading
 
-ROOT = Path(__file__).resolve().parents[2]
-READS = ("peers", "plots", "programs")
-BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 
-
-@pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
+@needs_bench
 def test_the_real_bench_takes_turns(fakes, tmp_path):
     out = tmp_path / "both.json"
     flags = ("--family=Epoch", "--model=disc-2", "--threads=1", "--cuda=off")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,13 +12,13 @@ import pytest
 
 from plots.cli import main
 from plots.core.cost import BENCH_PATH
+from plots.core.headline import OWN_BATCH
 from plots.features.record.commandline import again, command
 from plots.file import loading, rows
 from plots.file.axes import BUILT_IN
 from plots.tests import synthetic, synthetic_machine
 
-ROOT = Path(__file__).parents[2]
-READS = ("plots", "results", "programs")
+ROOT = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.skipif(
     not BENCH_PATH.is_file(), reason="bench is not built; ./run --setup-only builds it"
@@ -33,6 +34,11 @@ def test_the_built_in_table_is_that_of_bench(tmp_path):
     assert {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written} == {
         axis.key: (axis.role, axis.values) for axis in BUILT_IN
     }
+
+
+def test_the_batch_that_answers_is_that_of_the_disc_networks():
+    source = (ROOT / "src/models/disc.cpp").read_text(encoding="utf-8")
+    assert re.findall(r"\.batch = (\d+)", source) == [str(OWN_BATCH)]
 
 
 def listed(command: str) -> list[str]:
@@ -61,9 +67,10 @@ def test_bench_knows_the_rows_of_a_committed_file():
 
 
 @pytest.mark.slow
-def test_advise_asks_it_for_the_cost(write, capsys):
+def test_advise_asks_it_for_the_cost(tmp_path, capsys):
     others = tuple(model for model in synthetic.MODELS if model != "mlp-784-512-10")
-    path = write(synthetic_machine.machine(models=others))
+    document = synthetic_machine.machine(models=others)
+    path = synthetic.write(tmp_path / "file.json", document)
     asked = ["advise", "--mlp", "784,512,10", "--batch", "64", str(path)]
     assert main(asked) == 0
     assert "mlp-784-512-10 in batches of 64" in capsys.readouterr().out
