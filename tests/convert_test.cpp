@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels' conversions to and from 16 bits by CUDA's own headers, which know the host as well.
-#include "../src/cuda/device/convert.cuh"
+#include "../src/cuda/kernels/device/convert.cuh"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

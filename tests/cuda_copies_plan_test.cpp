@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "../src/cuda/plan.h"
 #include "../src/cuda/planning/parameter_copies.h"
+#include "../src/cuda/planning/plan.h"
 #include "crossover/memory.h"
 #include "support.h"
 

@@ -2,7 +2,7 @@
 // How the CUDA backend divides a loss. Needs no CUDA.
 #include <gtest/gtest.h>
 
-#include "../src/cuda/plan.h"
+#include "../src/cuda/planning/plan.h"
 #include "support.h"
 
 namespace crossover::test {

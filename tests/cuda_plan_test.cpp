@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CUDA backend decides on the host: epilogues, masks, memory, launches. Needs no CUDA.
-#include "../src/cuda/plan.h"
+#include "../src/cuda/planning/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../src/cuda/profile.h"
+#include "../src/cuda/backend/profile.h"
 
 #include <gtest/gtest.h>
 

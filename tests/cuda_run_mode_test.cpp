@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CompileOptions mean for a run on the GPU.
-#include "../src/cuda/run_mode.h"
+#include "../src/cuda/planning/run_mode.h"
 
 #include <gtest/gtest.h>
 

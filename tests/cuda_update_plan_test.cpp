@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../src/cuda/plan.h"
+#include "../src/cuda/planning/plan.h"
 #include "crossover/launches.h"
 #include "support.h"
 

@@ -16,7 +16,7 @@ KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
 # The oldest, the newest, and the first with clusters; each takes 15 seconds.
 ALWAYS = ("75", "90", "120")
-INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'device'}"]
+INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'kernels' / 'device'}"]
 KERNELS = 6  # one block, a cluster or all; the timed one, and the one that keeps activations
 
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library of convolutions that has less than it might: what can be had without is right, and what
 // can't is told in a sentence.
-#include "convolutions.h"
+#include "libraries/convolutions.h"
 
 #include <gmock/gmock.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "cublaslt_library.h"
 #include "cuda_host.h"
+#include "libraries/cublaslt_library.h"
 #include "support.h"
 
 namespace crossover::test {

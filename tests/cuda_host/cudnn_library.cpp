@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of src/cuda/cudnn_library.cpp: convolutions as convolution_form.h defines them,
-// summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
-#include "cudnn_library.h"
+// In the place of src/cuda/libraries/cudnn_library.cpp: convolutions as convolution_form.h defines
+// them, summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
+#include "libraries/cudnn_library.h"
 
 #include <array>
 #include <cstring>
@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "backend/runtime.h"
 #include "crossover/backend.h"
 #include "memory.h"
 #include "numbers.h"
 #include "ranges.h"
-#include "runtime.h"
 #include "streams.h"
 
 namespace cuda_host {

@@ -2,11 +2,11 @@
 // What the GPU's plan() decides and says, and what instantiate() then does.
 #include <gtest/gtest.h>
 
+#include "backend/runtime.h"
 #include "crossover/backend.h"
 #include "crossover/launches.h"
 #include "cuda_host.h"
 #include "emulated.h"
-#include "runtime.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries that refuse products, when they are asked or when they are to run: what can be had
 // without is right, and what can't is told by its form.
-#include "products.h"
+#include "libraries/products.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "operation_cases.h"

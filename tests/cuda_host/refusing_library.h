@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "cublaslt_library.h"
 #include "cuda_host.h"
+#include "libraries/cublaslt_library.h"
 
 namespace crossover::test {
 

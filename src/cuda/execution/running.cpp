@@ -2,7 +2,7 @@
 #include "running.h"
 
 #include "../kernels/loss.cuh"
-#include "../ordered_run.h"
+#include "../kernels/ordered_run.h"
 
 namespace crossover::cuda {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../device_tensors.h"
-#include "../launches/bind.h"
-#include "../launches/gather.h"
-#include "../runtime.h"
+#include "../backend/device_tensors.h"
+#include "../backend/runtime.h"
+#include "../kernels/bind.h"
+#include "../kernels/gather.h"
 
 namespace crossover::cuda {
 

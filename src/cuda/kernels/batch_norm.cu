@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../grid.cuh"
 #include "convert.cuh"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {

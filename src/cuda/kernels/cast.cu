@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cast.cuh"
 
-#include "../vectors.cuh"
+#include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {

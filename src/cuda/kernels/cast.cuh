@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "../launches/launch.h"
 #include "crossover/tensor.h"
+#include "launch.h"
 
 namespace crossover::cuda {
 

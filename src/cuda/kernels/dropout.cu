@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dropout.cuh"
 
-#include "../grid.cuh"
 #include "convert.cuh"
 #include "crossover/random.h"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "../arrangement.h"
+#include "arrangement.h"
 #include "crossover/tensor.h"
 
 namespace crossover::cuda {

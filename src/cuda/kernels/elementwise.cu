@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "../vectors.cuh"
+#include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {

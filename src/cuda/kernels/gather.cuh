@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../launches/launch.h"
-#include "../ordered_run.h"
+#include "launch.h"
+#include "ordered_run.h"
 
 namespace crossover::cuda {
 

@@ -2,8 +2,8 @@
 // What the kernels share that gather rows.
 #pragma once
 
-#include "../grid.cuh"
 #include "gather.cuh"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 

@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "../vectors.cuh"
+#include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {

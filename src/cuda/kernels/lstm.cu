@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "../grid.cuh"
 #include "convert.cuh"
 #include "crossover/elementwise.h"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "../vectors.cuh"
+#include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-#include "../ordered_run.h"
-#include "../persistent_plan.h"
 #include "crossover/elementwise.h"
+#include "ordered_run.h"
+#include "persistent_plan.h"
 
 namespace crossover::cuda {
 

@@ -3,7 +3,7 @@
 // over lanes.
 #pragma once
 
-#include "../grid.cuh"
+#include "grid.cuh"
 #include "persistent.cuh"
 
 // Loops over a tile must be unrolled, or its sums would lie in memory.

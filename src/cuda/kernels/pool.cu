@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool.cuh"
 
-#include "../grid.cuh"
 #include "convert.cuh"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {

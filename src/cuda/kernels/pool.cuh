@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "../launches/launch.h"
 #include "crossover/elementwise.h"
+#include "launch.h"
 
 namespace crossover::cuda {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduction.cuh"
 
-#include "../vectors.cuh"
+#include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {

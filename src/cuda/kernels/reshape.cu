@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reshape.cuh"
 
-#include "../grid.cuh"
+#include "grid.cuh"
 
 namespace crossover::cuda {
 namespace {

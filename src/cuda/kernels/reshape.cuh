@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "../arrangement.h"
+#include "arrangement.h"
 
 namespace crossover::cuda {
 

@@ -2,7 +2,7 @@
 // What the rules of operations on images share. Shapes are plain: [batch, channels, height, width].
 #pragma once
 
-#include "../launches/launch.h"
+#include "../kernels/launch.h"
 #include "crossover/step.h"
 
 namespace crossover::cuda {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "../launches/launch.h"
-#include "../product_form.h"
+#include "../kernels/launch.h"
+#include "../libraries/product_form.h"
 #include "crossover/step.h"
 
 namespace crossover::cuda {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "../planning/round_up.h"
 #include "../planning/step_planner.h"
-#include "../round_up.h"
 #include "operations.h"
 
 namespace crossover::cuda {

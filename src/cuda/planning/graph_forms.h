@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "../plan.h"
+#include "plan.h"
 
 namespace crossover::cuda {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "../launches/launch.h"
+#include "../kernels/launch.h"
 #include "crossover/step.h"
 
 namespace crossover::cuda {

@@ -3,7 +3,7 @@
 // them or, where it is too large for those, onto all by way of the L2 cache.
 #pragma once
 
-#include "../persistent_plan.h"
+#include "../kernels/persistent_plan.h"
 #include "crossover/backend.h"
 
 namespace crossover::cuda {

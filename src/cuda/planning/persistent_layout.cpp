@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../round_up.h"
+#include "round_up.h"
 
 namespace crossover::cuda {
 namespace {

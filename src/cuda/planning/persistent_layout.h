@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../persistent_plan.h"
+#include "../kernels/persistent_plan.h"
 
 namespace crossover::cuda {
 

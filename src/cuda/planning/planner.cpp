@@ -4,10 +4,10 @@
 #include <iterator>
 #include <variant>
 
-#include "../ordered_run.h"
-#include "../plan.h"
+#include "../kernels/ordered_run.h"
 #include "crossover/training.h"
 #include "persistent.h"
+#include "plan.h"
 #include "step_planner.h"
 #include "tensor_places.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "../operations/operations.h"
-#include "../round_up.h"
 #include "crossover/training.h"
+#include "round_up.h"
 
 namespace crossover::cuda {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../operations/linear_fusion.h"
-#include "../plan.h"
+#include "plan.h"
 #include "tensor_places.h"
 
 namespace crossover::cuda {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "../round_up.h"
 #include "crossover/memory.h"
+#include "round_up.h"
 
 namespace crossover::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "../plan.h"
 #include "crossover/memory.h"
 #include "parameter_copies.h"
+#include "plan.h"
 
 namespace crossover::cuda {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What src/cuda/device/convert.cuh takes of CUDA's header of that name, in the host's arithmetic.
+// What src/cuda/kernels/device/convert.cuh takes of CUDA's header of that name, in the host's
+// arithmetic.
 #pragma once
 
 #include "crossover/float16.h"

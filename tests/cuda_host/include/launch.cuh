@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for src/cuda/device/launch.cuh: the same launches, onto the emulation.
+// Stands in for src/cuda/kernels/device/launch.cuh: the same launches, onto the emulation.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime.h"
+#include "backend/runtime.h"
 
 namespace crossover::cuda {
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "../execution/graphs.h"
+#include "../kernels/persistent.cuh"
+#include "../planning/graph_forms.h"
+#include "../planning/plan.h"
+#include "program.h"
+#include "timing.h"
+
+namespace crossover::cuda {
+namespace {
+
+/// Of clusters the largest that the driver finds room for.
+OnChip on_chip(const cudaDeviceProp& device) {
+  OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin),
+              .multiprocessors = device.multiProcessorCount,
+              .cache_bytes = device.l2CacheSize};
+  chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
+  while (chip.cluster_blocks > 1 &&
+         !(device.clusterLaunch != 0 &&
+           fits_training_cluster(chip.cluster_blocks, chip.threads, chip.shared_bytes))) {
+    chip.cluster_blocks /= 2;
+  }
+  return chip;
+}
+
+class GpuPlan : public Plan {
+ public:
+  /// The libraries answer here what they have: instantiate() finds nothing to decide but between
+  /// algorithms and forms of graphs. Only where none of those algorithms runs that they promised,
+  /// or the driver refuses the loops that its version has, is the plan another.
+  GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
+          std::unique_ptr<ProductLibrary> products,
+          std::unique_ptr<ConvolutionLibrary> convolutions)
+      : workload_(std::move(workload)),
+        options_(options),
+        device_(device),
+        products_(std::make_shared<Products>(std::move(products))),
+        convolutions_(std::make_shared<Convolutions>(std::move(convolutions))) {
+    make(options_.graph_form.value_or(largest_form));
+  }
+
+  [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
+
+  [[nodiscard]] std::int64_t launches() const override { return launches_; }
+
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    if (std::exchange(instantiated_, true)) {
+      throw std::logic_error("a Plan is instantiated once");
+    }
+    device_.use();
+    if (options_.graph_form || !plan_.mode.is_graph()) {
+      return program();
+    }
+    make(fastest_of(graph_forms(workload_, plan_),
+                    [this](const GraphForm& form) { return seconds_of_a_pass(form); }));
+    return program();
+  }
+
+ private:
+  /// Throws Unsupported.
+  void make(const GraphForm& form) {
+    CompileOptions options = options_;
+    options.graph_form = form;
+    plan_ = make_plan(
+        workload_, options,
+        [&](const ProductForm& product) { return products_->supports(product); },
+        [&](const ConvolutionForm& convolution) { return convolutions_->supports(convolution); },
+        options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
+        loops_);
+    form_ = form;
+    launches_ = count_launches(workload_, plan_);
+    check_order_graph(workload_, plan_);
+  }
+
+  [[nodiscard]] std::unique_ptr<Program> program() {
+    for (;;) {
+      try {
+        return std::make_unique<CudaProgram>(workload_, plan_, products_, convolutions_, options_);
+      } catch (const NoneRuns&) {
+      } catch (const LoopsRefused&) {
+        loops_ = false;
+      }
+      make(form_);
+    }
+  }
+
+  /// On zeros, which take as long as numbers do.
+  [[nodiscard]] double seconds_of_a_pass(const GraphForm& form) {
+    make(form);
+    const std::unique_ptr<Program> made = program();
+    const auto pass = [&] {
+      made->enqueue(0, std::ssize(workload_.order));
+      made->wait();
+    };
+    pass();
+    return host_seconds(pass);
+  }
+
+  const Workload workload_;
+  const CompileOptions options_;
+  const Device device_;
+  const std::shared_ptr<Products> products_;
+  const std::shared_ptr<Convolutions> convolutions_;
+  bool instantiated_ = false;
+  bool loops_ = has_graph_loops();
+  GraphForm form_;
+  LaunchPlan plan_;
+  std::int64_t launches_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
+                                    const Device& device, std::unique_ptr<ProductLibrary> products,
+                                    std::unique_ptr<ConvolutionLibrary> convolutions) {
+  return std::make_unique<GpuPlan>(workload, options, device, std::move(products),
+                                   std::move(convolutions));
+}
+
+}  // namespace crossover::cuda

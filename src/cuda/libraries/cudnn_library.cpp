@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only source that includes cuDNN, by the graphs of NVIDIA's cudnn-frontend. A graph is a
+// convolution with what is fused to it; its plans come from cuDNN's heuristic and are built when
+// asked for. Executing one allocates a little on the host: the frontend packs the addresses anew
+// at each call.
+#include "cudnn_library.h"
+
+#include <cudnn_frontend.h>
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "../backend/runtime.h"
+#include "../planning/plan.h"
+#include "crossover/backend.h"
+
+namespace crossover::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+namespace graph = cudnn_frontend::graph;
+using Tensor = std::shared_ptr<graph::Tensor_attributes>;
+
+/// Of the tensors of a graph.
+enum Uid : std::int64_t { uid_x = 1, uid_w, uid_y, uid_bias };
+
+fe::DataType_t data_type(Type type) {
+  switch (type) {
+    case Type::bf16:
+      return fe::DataType_t::BFLOAT16;
+    case Type::f16:
+      return fe::DataType_t::HALF;
+    case Type::f32:
+    case Type::i32:  // which no convolution takes, nor
+    case Type::u8:
+      break;
+  }
+  return fe::DataType_t::FLOAT;
+}
+
+/// Throws DeviceFailed and OutOfMemory where that is why, else what the library says.
+[[noreturn]] void fail(const std::string& what) {
+  const cudaError_t status = cudaPeekAtLastError();
+  if (status != cudaSuccess) {
+    CROSSOVER_CUDA_CHECK(status);
+  }
+  throw std::runtime_error("cuDNN: " + what);
+}
+
+void check_frontend(fe::error_t status) {
+  if (status.is_bad()) {
+    fail(status.get_message());
+  }
+}
+
+void check_cudnn(cudnnStatus_t status) {
+  if (status == CUDNN_STATUS_ALLOC_FAILED) {
+    throw OutOfMemory(std::string("cuDNN: ") + cudnnGetErrorString(status));
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    fail(cudnnGetErrorString(status));
+  }
+}
+
+class Handle {
+ public:
+  Handle() { check_cudnn(cudnnCreate(&handle_)); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { static_cast<void>(cudnnDestroy(handle_)); }
+  [[nodiscard]] cudnnHandle_t get() const { return handle_; }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
+
+using Extents = std::vector<std::int64_t>;
+
+/// [n, c, h, w] as cuDNN says it, whatever the order in memory: that is [n, h, w, c].
+Extents channels_last(const Extents& of) {
+  return {of[1] * of[2] * of[3], 1, of[3] * of[1], of[1]};
+}
+
+graph::Tensor_attributes tensor(Uid uid, const Extents& extents, Type type,
+                                std::int64_t alignment) {
+  return graph::Tensor_attributes()
+      .set_uid(uid)
+      .set_dim(extents)
+      .set_stride(channels_last(extents))
+      .set_data_type(data_type(type))
+      .set_alignment(alignment);
+}
+
+void set_result(const Tensor& result, Uid uid, const Extents& extents, Type type,
+                std::int64_t alignment) {
+  result->set_output(true)
+      .set_uid(uid)
+      .set_dim(extents)
+      .set_stride(channels_last(extents))
+      .set_data_type(data_type(type))
+      .set_alignment(alignment);
+}
+
+template <class Attributes>
+Attributes with_window(const ConvolutionForm& form) {
+  return Attributes()
+      .set_padding({form.padding, form.padding})
+      .set_stride({form.stride, form.stride})
+      .set_dilation({1, 1});
+}
+
+void describe(graph::Graph& to, const ConvolutionForm& form) {
+  const Extents x{form.batch, form.in, form.height, form.width};
+  const Extents w{form.out, form.in, form.size, form.size};
+  const Extents y{form.batch, form.out, form.positions_down, form.positions_across};
+  const auto operand = [&](Uid uid, const Extents& extents) {
+    return to.tensor(tensor(uid, extents, form.type, form.alignment));
+  };
+  switch (form.pass) {
+    case ConvolutionPass::forward: {
+      Tensor result = to.conv_fprop(operand(uid_x, x), operand(uid_w, w),
+                                    with_window<graph::Conv_fprop_attributes>(form));
+      const auto pointwise = [](fe::PointwiseMode_t mode) {
+        return graph::Pointwise_attributes().set_mode(mode);
+      };
+      if (form.bias) {
+        const Tensor bias =
+            to.tensor(tensor(uid_bias, {1, form.out, 1, 1}, Type::f32, bytes(Type::f32)));
+        result = to.pointwise(result, bias, pointwise(fe::PointwiseMode_t::ADD));
+      }
+      if (form.relu) {
+        result = to.pointwise(result, pointwise(fe::PointwiseMode_t::RELU_FWD));
+      }
+      set_result(result, uid_y, y, form.result, form.alignment);
+      return;
+    }
+    case ConvolutionPass::dx:
+      set_result(to.conv_dgrad(operand(uid_y, y), operand(uid_w, w),
+                               with_window<graph::Conv_dgrad_attributes>(form)),
+                 uid_x, x, form.result, form.alignment);
+      return;
+    case ConvolutionPass::dw:
+      set_result(to.conv_wgrad(operand(uid_y, y), operand(uid_x, x),
+                               with_window<graph::Conv_wgrad_attributes>(form)),
+                 uid_w, w, form.result, form.alignment);
+      return;
+  }
+}
+
+/// What rounds more than the precision says, and what does not repeat to the bit. Winograd's
+/// smallest tiles round f32 as the plain sum does, so that both devices may take them.
+std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
+  std::vector<fe::NumericalNote_t> notes{
+      fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::FFT,
+      fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13,
+      fe::NumericalNote_t::NONDETERMINISTIC};
+  if (precision == Precision::f32) {  // tensor cores would take its factors as tf32
+    notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  } else {
+    notes.push_back(fe::NumericalNote_t::WINOGRAD);
+  }
+  if (precision == Precision::f32 || precision == Precision::tf32) {
+    notes.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  return notes;
+}
+
+class CudnnPlan : public ConvolutionPlan {
+ public:
+  CudnnPlan(cudnnHandle_t handle, std::shared_ptr<graph::Graph> of, int index)
+      : handle_(handle), graph_(std::move(of)), index_(index) {
+    check_frontend(graph_->build_plan_at_index(index_));
+  }
+
+  void execute(cudaStream_t stream, const ConvolutionOperands& operands) const override {
+    check_cudnn(cudnnSetStream(handle_, stream));
+    std::unordered_map<std::int64_t, void*> addresses{
+        {uid_x, operands.x}, {uid_w, operands.w}, {uid_y, operands.y}};
+    if (operands.bias != nullptr) {
+      addresses.emplace(uid_bias, const_cast<void*>(operands.bias));
+    }
+    check_frontend(graph_->execute_plan_at_index(handle_, addresses, operands.workspace, index_));
+  }
+
+ private:
+  cudnnHandle_t handle_;
+  std::shared_ptr<graph::Graph> graph_;
+  int index_;
+};
+
+class CudnnLibrary : public ConvolutionLibrary {
+ public:
+  explicit CudnnLibrary(Precision precision) : precision_(precision) {}
+
+  [[nodiscard]] int plans(const ConvolutionForm& form) override {
+    const std::shared_ptr<graph::Graph>& of = graph_for(form);
+    return of ? static_cast<int>(of->get_execution_plan_count()) : 0;
+  }
+
+  [[nodiscard]] std::unique_ptr<ConvolutionPlan> make(const ConvolutionForm& form,
+                                                      int plan) override {
+    return std::make_unique<CudnnPlan>(handle(), graph_for(form), plan);
+  }
+
+ private:
+  /// Made when it is first asked for: networks without convolutions need none.
+  [[nodiscard]] cudnnHandle_t handle() {
+    if (!handle_) {
+      handle_ = std::make_unique<Handle>();
+    }
+    return handle_->get();
+  }
+
+  /// Null where the library has no plan.
+  [[nodiscard]] const std::shared_ptr<graph::Graph>& graph_for(const ConvolutionForm& form) {
+    const auto [at, is_new] = graphs_.try_emplace(form);
+    if (!is_new) {
+      return at->second;
+    }
+    auto of = std::make_shared<graph::Graph>();
+    of->set_io_data_type(data_type(form.type))
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    describe(*of, form);
+    const auto is_good = [](const fe::error_t& status) { return status.is_good(); };
+    if (is_good(of->validate()) && is_good(of->build_operation_graph(handle())) &&
+        is_good(of->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}))) {
+      of->deselect_numeric_notes(unwanted(precision_))
+          .deselect_workspace_greater_than(workspace_for_convolutions);
+      if (is_good(of->check_support())) {
+        at->second = std::move(of);
+      }
+    }
+    return at->second;
+  }
+
+  Precision precision_;
+  std::unique_ptr<Handle> handle_;
+  std::map<ConvolutionForm, std::shared_ptr<graph::Graph>> graphs_;
+};
+
+}  // namespace
+
+std::string cudnn_version() {
+  constexpr std::size_t major = 10000;
+  constexpr std::size_t minor = 100;
+  const std::size_t version = cudnnGetVersion();
+  return std::to_string(version / major) + "." + std::to_string(version % major / minor) + "." +
+         std::to_string(version % minor);
+}
+
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision) {
+  return std::make_unique<CudnnLibrary>(precision);
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure_arithmetic.h"
+
+#include <cmath>
+
+#include "../backend/runtime.h"
+#include "products.h"
+
+namespace crossover::cuda {
+namespace {
+
+void fill(void* to, int byte, std::int64_t bytes, cudaStream_t stream) {
+  if (to != nullptr) {
+    CROSSOVER_CUDA_CHECK(cudaMemsetAsync(to, byte, static_cast<std::size_t>(bytes), stream));
+  }
+}
+
+template <class T>
+T read(const void* from, cudaStream_t stream) {
+  T value{};
+  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, stream));
+  CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  return value;
+}
+
+/// All operands zero, and every bit of a mask that the product reads set.
+void clear(const ProductForm& form, const ProductOperands& operands, cudaStream_t stream) {
+  const std::int64_t vector = form.epilogue == Epilogue::b_sum ? form.n : form.m;
+  fill(const_cast<void*>(operands.a), 0, form.m * form.k * bytes(form.factors), stream);
+  fill(const_cast<void*>(operands.b), 0, form.k * form.n * bytes(form.factors), stream);
+  fill(operands.d, 0, form.m * form.n * bytes(form.result), stream);
+  fill(operands.vector, 0, vector * bytes(form.result), stream);
+  fill(operands.mask, writes_mask(form.epilogue) ? 0 : 0xff, mask_bytes(form.m, form.n), stream);
+}
+
+/// Three quarters of the way to the next number of tf32, which is the other one.
+constexpr float factor_of_tf32 = 1 + 0.75F * 0x1p-10F;
+constexpr float rounded_to_tf32 = 1 + 0x1p-10F;
+
+void put_factor(void* at, cudaStream_t stream) {
+  CROSSOVER_CUDA_CHECK(
+      cudaMemcpyAsync(at, &factor_of_tf32, sizeof factor_of_tf32, cudaMemcpyHostToDevice, stream));
+}
+
+/// From what became of the square of that number.
+Tf32Factors factors_of(float square) {
+  constexpr float few_ulp = 0x1p-20F;
+  if (std::abs(square - factor_of_tf32 * factor_of_tf32) < few_ulp) {
+    return Tf32Factors::exact;
+  }
+  return std::abs(square - rounded_to_tf32 * rounded_to_tf32) < few_ulp ? Tf32Factors::rounded
+                                                                        : Tf32Factors::truncated;
+}
+
+}  // namespace
+
+Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
+                                 const ProductOperands& operands, cudaStream_t stream) {
+  // The only product of D's first element that is not zero.
+  clear(form, operands, stream);
+  for (const void* first : {operands.a, operands.b}) {
+    put_factor(const_cast<void*>(first), stream);
+  }
+  execute(product, operands, stream);
+  return factors_of(read<float>(operands.d, stream));
+}
+
+Tf32Factors measure_tf32_factors(const ConvolutionPlan& plan, const ConvolutionForm& form,
+                                 const ConvolutionOperands& operands, cudaStream_t stream) {
+  const auto clear = [&](void* to, std::int64_t count) {
+    fill(to, 0, count * bytes(Type::f32), stream);
+  };
+  clear(operands.x, form.batch * form.in * form.height * form.width);
+  clear(operands.w, form.out * form.in * form.size * form.size);
+  clear(operands.y, form.batch * form.out * form.positions_down * form.positions_across);
+  clear(const_cast<void*>(operands.bias), operands.bias != nullptr ? form.out : 0);
+  // The first elements of x and y meet by this weight, whichever of the three is made of the
+  // others.
+  auto* weight =
+      static_cast<float*>(operands.w) + (form.padding * form.size + form.padding) * form.in;
+  void* result = form.pass == ConvolutionPass::forward ? operands.y
+                 : form.pass == ConvolutionPass::dx    ? operands.x
+                                                       : weight;
+  for (void* at : {operands.x, static_cast<void*>(weight), operands.y}) {
+    if (at != result) {
+      put_factor(at, stream);
+    }
+  }
+  plan.execute(stream, operands);
+  return factors_of(read<float>(result, stream));
+}
+
+bool measure_mask_at_zero(const Product& product, const ProductForm& form,
+                          const ProductOperands& operands, cudaStream_t stream) {
+  clear(form, operands, stream);
+  execute(product, operands, stream);
+  return (read<unsigned char>(operands.mask, stream) & 1U) != 0;
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA backend does for a Workload, decided on the host without any call of CUDA: memory,
+// products with their epilogues, kernels and their order. program.h only carries it out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "../kernels/launch.h"
+#include "../kernels/persistent_plan.h"
+#include "../libraries/product_form.h"
+#include "crossover/backend.h"
+#include "crossover/step.h"
+#include "layouts.h"
+#include "order_loops.h"
+#include "run_mode.h"
+
+namespace crossover::cuda {
+
+struct TensorPlace {
+  std::int64_t offset = -1;       ///< in the device block; -1: view, unused, or on the host
+  std::int64_t host_offset = -1;  ///< in the host block; -1: not there
+  Layout layout = Layout::plain;
+};
+
+/// Rows of the data set that a step reads, as they come into a staging buffer.
+struct StagedInput {
+  Id source = none;
+  std::int64_t row_bytes = 0;  ///< of the source
+  std::int64_t bytes = 0;      ///< of the batch
+  std::int64_t staged = 0;     ///< place in the first staging buffer
+  std::int64_t unit = 1;       ///< bytes that a gather moves at once, in each of the step's runs
+};
+
+/// Two parts of a step's launches, [first, second) and [second, end), neither of which reads or
+/// overwrites what the other writes: they may run at once.
+struct SideBySide {
+  std::size_t first = 0, second = 0, end = 0;
+};
+
+struct StepPlan {
+  std::vector<Launch> launches;
+  std::vector<SideBySide> side_by_side;  ///< one after another; none where there is one stream
+  std::vector<StagedInput> inputs;       ///< none where no run of it is staged
+};
+
+/// Of a parameter in 16 bits: what products read. Written when the parameter is uploaded, and
+/// together with it by its optimizer.
+struct ParameterCopy {
+  Id parameter = none;
+  Id copy = none;            ///< the activation that Casts would make
+  std::int64_t offset = -1;  ///< in the device block
+};
+
+struct LaunchPlan {
+  RunMode mode;
+  std::vector<TensorPlace> tensors;
+  std::vector<ParameterCopy> copies;
+  std::int64_t host_bytes = 0;    ///< of the whole host block
+  std::int64_t buffer_bytes = 0;  ///< between staging buffers
+  std::int64_t row_losses = 0;    ///< place of f32 [rows of the largest loss]
+  std::int64_t factors = 0;       ///< place of the optimizer's factors
+  std::int64_t run = 0;           ///< place of the i64 counter of runs
+  std::int64_t runs = 0;          ///< of the order: behind the last one the counter is 0 again
+  std::int64_t order = 0;         ///< place of OrderedRun [runs], for kernels that read it
+  std::int64_t workspace = 0;     ///< place of the libraries', one behind another for each stream
+  std::int64_t workspace_bytes = 0;
+  std::int64_t bytes = 0;       ///< of the whole device block
+  Id loss = none;               ///< the tensor that loss_every_step reads
+  std::vector<StepPlan> steps;  ///< without launches where one kernel runs all of them:
+  std::optional<PersistentPlan> persistent;
+  std::vector<OrderLoop> loops;  ///< of the order's graph; none: it holds each run by itself
+
+  /// Whether anything in it runs side by side.
+  [[nodiscard]] bool forks() const {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const StepPlan& step) { return !step.side_by_side.empty(); });
+  }
+  const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
+};
+
+/// All of one kind, step after step.
+template <class L>
+std::vector<L> launches_of(const LaunchPlan& plan) {
+  std::vector<L> all;
+  for (const StepPlan& step : plan.steps) {
+    for (const Launch& launch : step.launches) {
+      if (const auto* found = std::get_if<L>(&launch)) {
+        all.push_back(*found);
+      }
+    }
+  }
+  return all;
+}
+
+/// Whether the library has an algorithm for a product.
+using Supports = std::function<bool(const ProductForm&)>;
+/// The same for a convolution. Throws Unsupported where there is no library for any.
+using SupportsConvolution = std::function<bool(const ConvolutionForm&)>;
+inline bool any_convolution(const ConvolutionForm& /*form*/) { return true; }
+
+constexpr std::int64_t workspace_for_products = std::int64_t{32} << 20;
+constexpr std::int64_t workspace_for_convolutions = std::int64_t{64} << 20;
+constexpr std::int64_t factors_bytes = 256;
+
+/// The Workload must have been check()ed. A product or a convolution that the library refuses with
+/// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
+/// refuses the plain one, and as plan_persistent() does, to which the device is `chip`. `loops`:
+/// whether driver and runtime have them in graphs.
+LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
+                     const Supports& supports,
+                     const SupportsConvolution& convolutions = any_convolution,
+                     const OnChip& chip = {}, bool loops = true);
+
+/// What the device starts one by one in a pass over the whole order: see Program::launches().
+std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
+
+/// Nodes of the graph of the whole order, or of the graphs that it repeats.
+std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan);
+
+/// See Program::reorders(): each Reshape between layouts.
+Reorders count_reorders(const Workload& workload, const LaunchPlan& plan);
+
+}  // namespace crossover::cuda
