@@ -69,7 +69,8 @@ PEER_COLUMNS = (
 def linked(page: Path, words: str) -> rows.File:
     """The result file that `page` links with these words."""
     text = page.read_text(encoding="utf-8")
-    found = re.search(rf"\[{words}\]\(([^)]*results/[^)]+\.json)\)", text)
+    pattern = words.replace(" ", r"\s+")
+    found = re.search(rf"\[{pattern}\]\(([^)]*results/[^)]+\.json)\)", text)
     assert found, f"{page.name}: no link from '{words}' to a file under results/"
     return loading.load_file((page.parent / found[1]).resolve())
 
@@ -245,6 +246,26 @@ PAGES = [
     *ROOT.glob("docs/**/*.md"),
     *(ROOT / f"{folder}/README.md" for folder in ("results", "tests", "plots/reference")),
 ]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name after its #, as GitHub makes it from the headings."""
+    headings = re.findall(
+        r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
+    )
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_sections_that_a_page_links_exist(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", prose)
+    gone = [
+        (path, anchor)
+        for path, anchor in links
+        if anchor not in anchors(page.parent / path if path else page)
+    ]
+    assert gone == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
