@@ -13,7 +13,6 @@ from types import ModuleType
 
 from plots.features.advise import command as advise
 from plots.features.compare import command as compare
-from plots.features.convert import command as convert
 from plots.features.crossover import command as crossover
 from plots.features.peers import command as peers
 from plots.features.predict import command as predict
@@ -24,7 +23,6 @@ from plots.features.why import command as why
 
 COMMANDS: tuple[ModuleType, ...] = (
     validate,
-    convert,
     report,
     crossover,
     why,

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from bench_runs import (
     DISC,
-    ROOT,
     SHORT,
     Document,
     bench,
@@ -21,9 +20,7 @@ from bench_runs import (
     samples,
     strict,
 )
-
-from plots.cli import main
-from plots.file.writing import text_of
+from written import text_of
 
 pytestmark = needs_bench
 
@@ -113,7 +110,7 @@ def test_context_of_the_command_line(tmp_path: Path) -> None:
     assert measure(tmp_path, *DISC, "--benchmark_context=where=lab")["context"]["where"] == "lab"
 
 
-def test_a_file_is_written_as_convert_writes_it(grid: Path) -> None:
+def test_a_file_has_a_line_for_each_row_and_repetition(grid: Path) -> None:
     # The JSON library's numbers (Grisu2) are not the shortest ones about once in a thousand times.
     shortest = re.sub(
         r"\d+\.\d+(e[-+]\d+)?", lambda number: repr(float(number[0])), grid.read_text("utf-8")
@@ -224,17 +221,6 @@ def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., st
         name = epoch_name("disc-2", 100, threads, "eager")
         assert any(line.startswith(f"{name} ") for line in lines)
     assert not any("disc-4" in line for line in lines)
-
-
-@pytest.mark.slow
-def test_compare_reads_a_converted_file(tmp_path: Path, compare: Callable[..., str]) -> None:
-    old = ROOT / "plots" / "tests" / "fixtures" / "schema_1.json"
-    assert main(["convert", str(old), "-o", str(tmp_path)]) == 0
-    lines = compare("benchmarks", old, tmp_path / old.name).splitlines()
-    epochs = [line.split() for line in lines if line.startswith("Epoch/model:heart/")]
-    # A line for each repetition and one for the test on all of them; times as they were.
-    assert [words[0].endswith("_pvalue") for words in epochs] == [False, False, False, True]
-    assert all(float(change) == 0 for words in epochs[:3] for change in words[1:3])
 
 
 @pytest.mark.slow

@@ -13,13 +13,13 @@ from plots.file.axes import Axes
 from plots.file.derived import OPERATIONS, PER_ITERATION, derived
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.refusal import bad, element_words, row_words, shown
-from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
+from plots.file.rows import Failure, MinimumWork, Row, Verification
 from plots.text import printable
 
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NOT_COUNTERS = frozenset({"repetitions", "iterations", "real_time", "cpu_time"})
 # `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
-SAME_TIME = 1e-3
+_SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
 _LEAST = tuple(MinimumWork.__dataclass_fields__)
 _MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
@@ -57,7 +57,7 @@ def rows_of(path: Path, document: dict[str, Any], axes: Axes) -> tuple[Row, ...]
     )
 
 
-def numbers(fields: Entry) -> dict[str, float]:
+def _numbers(fields: Entry) -> dict[str, float]:
     """The counters among `fields`: every number that is not one of the format's own."""
     return {
         key: float(value)
@@ -81,7 +81,7 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
             "them; measure the row again",
         )
     _check_verification(path, fields)
-    samples = [entry["real_time"] * SECONDS[entry["time_unit"]] for entry in entries]
+    samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
     checked, least = fields.get("verification"), fields.get("minimum_work")
     return Row(
         name=name,
@@ -94,7 +94,6 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}
         ),
-        bound=_bound(fields.get("bound")),
         failure=failure,
         workload=fields.get("workload"),
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
@@ -108,21 +107,13 @@ def _minimum_work(stated: dict[str, Any]) -> MinimumWork:
     return MinimumWork(**{field: stated[field] for field in _LEAST if field in stated})
 
 
-def _bound(stated: dict[str, Any] | None) -> Bound | None:
-    if stated is None:
-        return None
-    if "reason" in stated:
-        return Bound(None, None, None, stated["reason"])
-    return Bound(stated["name"], stated["seconds"], stated["percent"])
-
-
 def _counters(
     path: Path, fields: Entry, entries: list[Entry], samples: list[float]
 ) -> dict[str, float]:
     """Those of the row, the medians of those of its repetitions, and what follows from both."""
-    facts, name = numbers(fields), fields["name"]
+    facts, name = _numbers(fields), fields["name"]
     family = fields["configuration"]["family"]
-    own = [numbers(entry) for entry in entries]
+    own = [_numbers(entry) for entry in entries]
     stated = set().union(*own)
     if both := facts.keys() & stated:
         raise bad(
@@ -176,7 +167,7 @@ def _check_times(
         times = (("seconds", fields["count"], "operation"),)
     for field, count, what in times:
         stated = counters.get(field)
-        if stated is not None and abs(stated * count - seconds) > SAME_TIME * seconds:
+        if stated is not None and abs(stated * count - seconds) > _SAME_TIME * seconds:
             raise bad(
                 path,
                 row_words(fields["name"]),

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
-from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable
@@ -138,16 +136,9 @@ def _place_faults(file: File) -> Iterator[str]:
 
 
 def _form_faults(file: File) -> Iterator[str]:
-    """What the file itself, read anew, has as its size and the version of its form."""
     size = file.path.stat().st_size
     if size > MOST_BYTES:
         yield (
             f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
-            "rewrite it with python -m plots convert"
-        )
-    version = loading.version_of(json.loads(file.path.read_text(encoding="utf-8-sig")))
-    if version != loading.SCHEMA_VERSION:
-        yield (
-            f"it is of schema version {version}, and the newest is {loading.SCHEMA_VERSION}: "
-            "rewrite it with python -m plots convert"
+            "measure with fewer repetitions"
         )

@@ -19,16 +19,11 @@ from plots.file.entries import rows_of
 from plots.file.refinements import refinement_of
 from plots.file.refusal import BadFileError, bad, located, rule_words, shown
 from plots.file.rows import Cpu, File, Machine, Run, Software
-from plots.file.upgrade import upgraded
 from plots.parallel import Map, in_process
 from plots.text import printable
 
 SCHEMA_VERSION = 2
-# Of each version that is read. What an older one leaves out, the newest one's definitions say.
-SCHEMA_PATHS = {
-    1: Path(__file__).with_name("schema_1.json"),
-    SCHEMA_VERSION: Path(__file__).with_name("schema.json"),
-}
+SCHEMA_PATH = Path(__file__).with_name("schema.json")
 
 _LARGEST = 1e40  # of any number
 
@@ -76,29 +71,10 @@ def _file_or_fault(path: Path) -> File | str:
 
 def load_file(path: Path) -> File:
     """Reads and checks one result file; raises BadFileError with the first fault found."""
-    document = read(path)
-    newest = upgraded(path, document)
-    if newest is not document:
-        check_schema(path, newest)  # what an older form let pass, the newest may not
-    return file_of(path, newest)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The document in `path`, valid by the schema of its version; raises BadFileError."""
     document = _parse(path)
     _check_format(path, document)
     _check_finite(path, document, [])
-    check_schema(path, document)
-    return document
-
-
-def version_of(document: dict[str, Any]) -> int:
-    """The schema version that `document` states."""
-    return document["context"]["crossover"]["schema_version"]
-
-
-def file_of(path: Path, document: dict[str, Any]) -> File:
-    """What `document` of the newest version holds; raises BadFileError."""
+    _check_schema(path, document)
     context = document["context"]
     crossover = context["crossover"]
     _check_parts(path, document)
@@ -230,11 +206,11 @@ def _check_format(path: Path, document: Any) -> None:
             "give a file written by bench",
         )
     version = crossover.get("schema_version")
-    if type(version) is not int or version not in SCHEMA_PATHS:
+    if type(version) is not int or version != SCHEMA_VERSION:
         raise bad(
             path,
             'field "context.crossover.schema_version"',
-            f"is {shown(version)} but this program reads {' and '.join(map(str, SCHEMA_PATHS))}; "
+            f"is {shown(version)} but this program reads {SCHEMA_VERSION}; "
             "read the file with the Crossover version that wrote it, or measure again",
         )
 
@@ -260,24 +236,14 @@ def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
 
 
 @cache
-def schema_of(version: int) -> dict[str, Any]:
-    """The JSON Schema of one of SCHEMA_PATHS, complete."""
-    newest, own = (
-        json.loads(SCHEMA_PATHS[which].read_text(encoding="utf-8"))
-        for which in (SCHEMA_VERSION, version)
-    )
-    return {**own, "definitions": {**newest["definitions"], **own["definitions"]}}
+def _validator() -> Any:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return fastjsonschema.compile(schema, use_default=False)
 
 
-@cache
-def _validator(version: int) -> Any:
-    return fastjsonschema.compile(schema_of(version), use_default=False)
-
-
-def check_schema(path: Path, document: Any) -> None:
-    """Checks `document` by the schema of the version it states; raises BadFileError."""
+def _check_schema(path: Path, document: Any) -> None:
     try:
-        _validator(version_of(document))(document)
+        _validator()(document)
     except fastjsonschema.JsonSchemaValueException as error:
         place: list[str | int] = list(error.path[1:])
         if len(place) > 1 and place[0] in ("rows", "benchmarks"):

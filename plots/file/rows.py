@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a result file holds, as the analysis sees it; plots/file/loading.py reads it.
 
-The names of the JSON fields are known there and in plots/file/entries.py alone, those of older
-schema versions in plots/file/upgrade.py.
+The names of the JSON fields are known there and in plots/file/entries.py alone.
 """
 
 from __future__ import annotations
@@ -140,10 +139,9 @@ class Row:
     iteration, one for each repetition; a failed row may have none. `counters` hold the median over
     the repetitions, in the unit their names give; those of plots/file/derived.py are among them.
     `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
-    optimizer, rows and data, None in older files; those have a `bound` in place of a
-    `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file
-    does not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`.
-    `axes` are the file's.
+    optimizer, rows and data, None in older files. `optimizer` is that of a row that trains, in
+    words, empty where the file does not say. `chosen` is what a row of execution auto came to:
+    execution and `cpu_threads`. `axes` are the file's.
     """
 
     name: str
@@ -153,7 +151,6 @@ class Row:
     counters: dict[str, float]
     warnings: tuple[str, ...]
     verification: Verification | None
-    bound: Bound | None
     failure: Failure | None
     workload: str | None = None
     optimizer: str = ""

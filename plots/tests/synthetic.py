@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result files that nobody measured: every time in them comes from a formula below.
 
-They exist to test the readers, and are put together in the form of schema version 1, in which an
-entry has all of a repetition: upgraded() gives the newest form of a whole one. The machine is
+They exist to test the readers, and are put together from entries that have all of a repetition, the
+facts of its row included: write() makes a file of them, as_file() its content. The machine is
 called "synthetic machine" wherever it is named, and such a file never belongs under results/.
 
     python -m plots.tests.synthetic FILE      write one, to look at the report it gives
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 REPETITIONS = 9
+_TIMES = ("real_time", "cpu_time", "time_unit")
 # An axis that only a file knows.
 TILING = {"key": "tiling", "role": "how", "values": ["plain", "blocked"], "description": "of data"}
 ROWS = {"disc": 1000, "heart": 709, "fcn": 4096, "mlp": 1000}
@@ -95,16 +96,9 @@ def samples(
     name = row_name(configuration)
     common: dict[str, Any] = {
         "name": name,
-        "family_index": 0,
-        "per_family_instance_index": 0,
-        "run_name": name,
-        "run_type": "iteration",
-        "repetitions": len(seconds),
-        "threads": 1,
         "iterations": 12,
         "time_unit": "ms",
         "configuration": configuration,
-        "quality": [],
         "verification": {
             "reference": "float64 interpreter",
             "steps": steps,
@@ -125,45 +119,19 @@ def samples(
     return [
         {
             **common,
-            "repetition_index": repetition,
             "real_time": value * 1e3,
             "cpu_time": value * 1e3,
-            "seconds_per_epoch": value,
-            "samples_per_second": rows / value,
-            "flops_per_second": flops / value,
             **changes,
         }
-        for repetition, value in enumerate(seconds)
+        for value in seconds
     ]
-
-
-def aggregate(entries: list[dict[str, Any]], kind: str = "median") -> dict[str, Any]:
-    """An aggregate entry as Google Benchmark writes it beside the repetitions `entries`."""
-    first = entries[0]
-    return {
-        "name": f"{first['run_name']}_{kind}",
-        "run_name": first["run_name"],
-        "run_type": "aggregate",
-        "repetitions": first["repetitions"],
-        "threads": 1,
-        "aggregate_name": kind,
-        "aggregate_unit": "time",
-        "iterations": len(entries),
-        "real_time": float(np.median([entry["real_time"] for entry in entries])),
-        "cpu_time": float(np.median([entry["cpu_time"] for entry in entries])),
-        "time_unit": first["time_unit"],
-    }
 
 
 def failure(configuration: dict[str, str], message: str, outcome: str = "failed") -> dict[str, Any]:
     """The entry of a row that has no result, for the reason `message`."""
-    name = row_name(configuration)
     return {
-        "name": name,
-        "run_name": name,
-        "run_type": "iteration",
+        "name": row_name(configuration),
         "configuration": configuration,
-        "error_occurred": True,
         "error_message": message,
         "outcome": outcome,
     }
@@ -191,7 +159,7 @@ def document(
             "library_build_type": "release",
             "json_schema_version": 1,
             "crossover": {
-                "schema_version": 1,
+                "schema_version": 2,
                 "complete": complete,
                 "machine": {
                     "id": machine,
@@ -247,17 +215,49 @@ def sweep(threads: tuple[int, ...] = (1, 2), gpu: bool = True) -> dict[str, Any]
             if model == "fcn-r" and count == 1:
                 entries.append(failure(configuration, "too little memory: 9 GB needed", "skipped"))
                 continue
-            repetitions = samples(configuration, quality=flags)
-            entries += [*repetitions, aggregate(repetitions)]
+            entries += samples(configuration, warnings=flags)
         if gpu:
             entries += samples(gpu_configuration(model))
     return document(entries, gpu="synthetic GPU" if gpu else None)
 
 
+def as_file(content: dict[str, Any]) -> dict[str, Any]:
+    """`content` with its rows in `rows`, and what another run would measure in `benchmarks`."""
+    if "rows" in content or "benchmarks" not in content:
+        return content
+    repetitions: dict[str, list[dict[str, Any]]] = {}
+    for entry in content["benchmarks"]:
+        repetitions.setdefault(entry["name"], []).append(entry)
+    rows, benchmarks = [], []
+    for entries in repetitions.values():
+        own = [key for key in entries[0] if _is_measured(key, entries)]
+        facts = {key: value for key, value in entries[0].items() if key not in own}
+        rows.append(facts if "outcome" in facts else {**facts, "repetitions": len(entries)})
+        for place, entry in enumerate(() if "outcome" in facts else entries):
+            varying = {
+                key: entry[key]
+                for key in own
+                if key in entry and (place == 0 or key in _TIMES or _varies(key, entries))
+            }
+            benchmarks.append({"name": entry["name"], "run_type": "iteration", **varying})
+    plain = {**content, "rows": rows, "benchmarks": benchmarks}
+    return json.loads(json.dumps(plain, default=float))  # without numpy's numbers
+
+
+def _is_measured(key: str, entries: list[dict[str, Any]]) -> bool:
+    if isinstance(entries[0][key], str | list | dict):
+        return key in _TIMES
+    return "second" in key or key in (*_TIMES, "iterations") or _varies(key, entries)
+
+
+def _varies(key: str, entries: list[dict[str, Any]]) -> bool:
+    return any(entry.get(key) != entries[0][key] for entry in entries)
+
+
 def write(path: Path, content: dict[str, Any]) -> Path:
-    """Writes `content` as JSON to `path`, with the folders it needs; returns `path`."""
+    """Writes `content` as a file to `path`, with the folders it needs; returns `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    path.write_text(json.dumps(as_file(content), indent=1), encoding="utf-8")
     return path
 
 

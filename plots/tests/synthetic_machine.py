@@ -111,16 +111,14 @@ def epoch(
     centre = sum(parts.values()) * np.exp(noise * generator.standard_normal())
     spread = 0.1 * noise * generator.standard_normal(synthetic.REPETITIONS)
     seconds = (centre * np.exp(spread)).tolist()
-    threads = int(configuration.get("cpu_threads", "1"))
-    rate = CPU_FLOPS * threads if on_cpu else GPU_FLOPS
-    bound = what["flops"] / rate
-    entries = synthetic.samples(
+    return synthetic.samples(
         configuration,
         seconds,
         bytes=what["bytes"],
         products=what["products"],
         launches=what["cpu_launches" if on_cpu else "gpu_launches"],
         first_call_seconds=first_call_seconds,
+        minimum_work={"flops": what["flops"]},
         **{f"seconds_{part}": value for part, value in parts.items()},
         **(
             {}
@@ -128,10 +126,6 @@ def epoch(
             else {"bytes_to_device": what["bytes_to_device"]}
         ),
     )
-    for entry, value in zip(entries, seconds, strict=True):
-        entry["seconds_unexplained"] = value - sum(parts.values())
-        entry["bound"] = {"name": "compute", "seconds": bound, "percent": 100 * bound / value}
-    return entries
 
 
 def gpu_configuration(model: str, execution: str, data: str) -> dict[str, str]:
@@ -160,24 +154,16 @@ def _peak(configuration: dict[str, str], counter: str, rate: float) -> list[dict
     return [
         {
             "name": name,
-            "run_name": name,
-            "run_type": "iteration",
-            "repetitions": 3,
-            "repetition_index": repetition,
-            "threads": 1,
             "iterations": 10,
             "real_time": 1.0,
             "cpu_time": 1.0,
             "time_unit": "ms",
             "configuration": configuration,
-            "quality": [],
             "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
             "count": 1,
-            "seconds": 1e-3,
             counter: rate * 1e-3,
-            f"{counter}_per_second": rate,
         }
-        for repetition in range(3)
+        for _ in range(3)
     ]
 
 

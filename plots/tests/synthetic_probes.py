@@ -6,14 +6,12 @@ python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many m
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plots.file.upgrade import upgraded
 from plots.tests import synthetic
 
 GPU_MODES = [
@@ -40,21 +38,15 @@ def operation(
     name = synthetic.row_name(configuration)
     per = count if configuration["family"] in ("Peak", "Copy") else 1
     noise = np.random.default_rng(len(name)).gamma(2.0, 0.02, 3)
-    for repetition, factor in enumerate(1 + noise):
+    for factor in 1 + noise:
         entries.append(
             {
                 "name": name,
-                "run_name": name,
-                "run_type": "iteration",
-                "repetitions": 3,
-                "repetition_index": repetition,
-                "threads": 1,
                 "iterations": 5,
                 "real_time": seconds * factor * count * 1e9,
                 "cpu_time": seconds * factor * count * 1e9,
                 "time_unit": "ns",
                 "configuration": configuration,
-                "quality": [],
                 "verification": {
                     "reference": "sums in float64",
                     "tolerance": 1e-5 if per == 1 and count > 1 else 0,
@@ -63,13 +55,7 @@ def operation(
                     "entries_of": 1,
                 },
                 "count": count,
-                "seconds": seconds * factor,
                 **{key: value * per for key, value in counters.items()},
-                **{
-                    f"{key}_per_second": value / (seconds * factor)
-                    for key, value in counters.items()
-                    if key in ("flops", "bytes")
-                },
             }
         )
     return entries
@@ -167,7 +153,7 @@ def epochs(modes: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
             row = synthetic.samples({**synthetic.gpu_configuration(model), **mode})
             slow = 1 + 0.12 * place
             for entry in row:
-                for key in ("real_time", "cpu_time", "seconds_per_epoch"):
+                for key in ("real_time", "cpu_time"):
                     entry[key] *= slow
             entries += row
     return entries
@@ -194,10 +180,10 @@ def write_many(folder: Path, files: int, entries: int = 500) -> None:
         synthetic.failure(synthetic.cpu_configuration("disc-2", 3 + number), "synthetic", "skipped")
         for number in range(missing)
     ]
-    newest = upgraded(folder, json.loads(json.dumps(document)))  # without numpy's numbers
+    content = synthetic.as_file(document)
     for number in range(files):
-        newest["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
-        synthetic.write(folder / f"{number}" / "2020-01-01.json", newest)
+        content["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
+        synthetic.write(folder / f"{number}" / "2020-01-01.json", content)
 
 
 if __name__ == "__main__":

@@ -103,17 +103,11 @@ def operation(
     return [
         {
             "name": name,
-            "run_name": name,
-            "run_type": "iteration",
-            "repetitions": len(times),
-            "repetition_index": repetition,
-            "threads": 1,
             "iterations": 3,
             "real_time": time * count * 1e3,
             "cpu_time": time * count * 1e3,
             "time_unit": "ms",
             "configuration": configuration,
-            "quality": [],
             "verification": {
                 "reference": "float64 interpreter",
                 "entries": 64,
@@ -122,14 +116,11 @@ def operation(
                 "relative_error": 3e-8,
             },
             "count": count,
-            "seconds": time,
             "flops": 1e6,
-            "flops_per_second": 1e6 / time,
             "bytes": 1e4,
-            "bytes_per_second": 1e4 / time,
             "verified_entries": 64,
         }
-        for repetition, time in enumerate(times.tolist())
+        for time in times.tolist()
     ]
 
 

@@ -120,7 +120,7 @@ def test_the_band_is_that_of_networks_left_out(load, target):
     document = synthetic_machine.machine(**CPU_ONLY, noise=0.0)
     for entry in document["benchmarks"]:
         if entry["configuration"].get("model") == "disc-7":
-            for field in ("real_time", "cpu_time", "seconds_per_epoch"):
+            for field in ("real_time", "cpu_time"):
                 entry[field] *= 2
     path = synthetic.write(load().path, document)
     (item,) = fitted(loading.load_file(path), target)
@@ -141,7 +141,7 @@ def test_no_prediction_is_below_the_ceiling(load, cost_path):
     document = synthetic_machine.machine(**CPU_ONLY, noise=0.0)
     for entry in document["benchmarks"]:
         if entry["configuration"]["family"] == "Epoch":
-            for field in ("real_time", "cpu_time", "seconds_per_epoch"):
+            for field in ("real_time", "cpu_time"):
                 entry[field] /= 10
     path = synthetic.write(cost_path().with_name("file.json"), document)
     cost = load_cost(cost_path())
@@ -273,7 +273,7 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(write, target):
         configuration = entry["configuration"]
         if (configuration["family"], configuration["device"]) == ("Epoch", "cuda"):
             entry["configuration"] = {**configuration, "products": "autotuned"}
-            entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+            entry["name"] = synthetic.row_name(entry["configuration"])
     labels = [item.label for item in fitted(loading.load_file(write(content)), target)]
     assert labels[2:] == [
         "GPU, eager, resident, autotuned products",

@@ -197,7 +197,7 @@ def test_tables_of_products_say_a_new_axis(write):
     entries = products()
     for entry in entries:
         entry["configuration"]["ranks"] = "4"
-        entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+        entry["name"] = synthetic.row_name(entry["configuration"])
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
     page = report.build_report([loading.load_file(write(content))], [])[report.PAGE].decode()
     assert "ranks 4" in page  # in the title, as all rows have it
@@ -206,7 +206,7 @@ def test_tables_of_products_say_a_new_axis(write):
 def test_a_key_that_is_no_axis_is_refused(small, write):
     for entry in small["benchmarks"]:
         entry["configuration"]["ranks"] = "4"
-        entry["name"] = entry["run_name"] = synthetic.row_name(entry["configuration"])
+        entry["name"] = synthetic.row_name(entry["configuration"])
     with pytest.raises(loading.BadFileError) as caught:
         loading.load_file(write(small))
     sentence = str(caught.value)

@@ -126,10 +126,10 @@ def counted(**work: float | bool) -> dict[str, float | bool]:
 
 
 def document(**changes: float) -> dict:
-    """A CPU with ceilings, and its epochs with what they take at least in place of a bound."""
+    """A CPU with ceilings, and its epochs with what they take at least."""
     content = machine(threads=(1, 2), modes=())
     for entry in content["benchmarks"]:
-        if entry.pop("bound", None):
+        if "minimum_work" in entry:
             work = changes or {"flops": entry["flops"], "memory_bytes": 1e3}
             entry["minimum_work"] = counted(**work)
     return content
@@ -171,19 +171,6 @@ def test_memory_traffic_bounds_and_is_drawn(write):
     assert line["bound"] == "memory"
     assert line["bound_seconds"] == pytest.approx(1e3 / CPU_BYTES)
     assert b">bound<" in draw_why(file).svg
-
-
-def test_rows_of_older_files_keep_their_bound(write):
-    file = loading.load_file(write(machine(modes=())))
-    assert {row.index: row.bound for row in file.rows if row.bound} == bounds(file) != {}
-
-
-@pytest.mark.parametrize("missing", FIELDS)
-def test_the_minimum_work_is_all_there(small, write, missing):
-    small["benchmarks"][0]["minimum_work"] = counted()
-    del small["benchmarks"][0]["minimum_work"][missing]
-    with pytest.raises(loading.BadFileError, match=f'"minimum_work.{missing}": is missing'):
-        loading.load_file(write(small))
 
 
 def test_the_minimum_work_is_not_negative(small, write):

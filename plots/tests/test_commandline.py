@@ -53,7 +53,7 @@ def test_the_filter_matches_the_row_alone(small, write):
 def test_what_is_special_in_a_pattern_is_escaped(small, write):
     for entry in small["benchmarks"]:
         entry["configuration"]["model"] = "a.b+c"
-        entry["name"] = entry["run_name"] = NAME
+        entry["name"] = NAME
     (row,) = loading.load_file(write(small)).rows
     pattern = shlex.split(again(run_of(), row))[-1].removeprefix("--benchmark_filter=")
     assert re.search(pattern, NAME) and not re.search(pattern, NAME.replace("a.b", "aab"))

@@ -74,7 +74,7 @@ def test_the_winner_is_bold(wide):
 def test_flags_are_marked(write):
     entries = []
     for model in ("disc-3", "disc-12"):
-        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), quality=["crowded"])
+        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), warnings=["crowded"])
         entries += synthetic.samples(synthetic.gpu_configuration(model))
     file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
     for table in (
@@ -252,13 +252,8 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
             for batch in ("10", HOSTILE):
                 name = synthetic.row_name({**changed, "batch": batch})
                 entries += [
-                    {
-                        **entry,
-                        "name": name,
-                        "run_name": name,
-                        "configuration": {**changed, "batch": batch},
-                    }
-                    for entry in synthetic.samples(side, quality=[HOSTILE])
+                    {**entry, "name": name, "configuration": {**changed, "batch": batch}}
+                    for entry in synthetic.samples(side, warnings=[HOSTILE])
                 ]
     axes = ({**synthetic.TILING, "values": [HOSTILE], "description": HOSTILE},)
     document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)

@@ -131,7 +131,7 @@ def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
 def test_flags_come_along(write):
     entries = []
     for model in ("disc-3", "disc-4"):
-        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), quality=["crowded"])
+        entries += synthetic.samples(synthetic.cpu_configuration(model, 4), warnings=["crowded"])
         entries += synthetic.samples(synthetic.gpu_configuration(model))
     (first, best) = comparisons(loaded(write, entries))
     assert first.cpu.flags == best.cpu.flags == ("crowded",) and first.gpu.flags == ()

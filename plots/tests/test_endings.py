@@ -112,8 +112,6 @@ def test_a_file_that_vanishes_meanwhile_is_named(small, write, tmp_path):
         ["compare", "FILE", "FILE", "--charts="],
         ["compare", "--cpu-of=", "--gpu-of", "FILE"],
         ["advise", "FILE", "--cost="],
-        ["convert", "", "--in-place"],
-        ["convert", "FILE", "-o", ""],
     ],
 )
 def test_an_empty_name_is_refused(arguments, small, write, out, capsys):

@@ -11,7 +11,6 @@ import pytest
 
 from plots.cli import main
 from plots.file import fitness, loading
-from plots.file.upgrade import upgraded
 from plots.tests import synthetic
 from plots.tests.synthetic_pairs import pairs
 
@@ -28,17 +27,12 @@ def fit(**machine: Any) -> dict[str, Any]:
     return document
 
 
-def newest(document: dict[str, Any]) -> dict[str, Any]:
-    """`document` in the newest form, with whatever else it has."""
-    return document | upgraded(Path(), document)
-
-
 @pytest.fixture
 def strict(write, capsys):
     """Runs `validate --strict` on one document; returns exit code, output and errors."""
 
     def run(document: dict[str, Any], name: str = NAME) -> tuple[int, str, str]:
-        code = main(["validate", "--strict", str(write(newest(document), name))])
+        code = main(["validate", "--strict", str(write(document, name))])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
@@ -59,8 +53,6 @@ def of_crossover(part: str, **changes: Any):
 def few_epochs(document: dict[str, Any]) -> None:
     name = document["benchmarks"][0]["name"]
     own = [entry for entry in document["benchmarks"] if entry["name"] == name][:5]
-    for entry in own:
-        entry["repetitions"] = 5
     rest = [entry for entry in document["benchmarks"] if entry["name"] != name]
     document["benchmarks"] = own + rest
 
@@ -130,21 +122,15 @@ def test_rows_that_failed_are_named_and_need_a_reason(strict):
 
 
 def test_all_reasons_stand_in_one_sentence_and_good_files_beside_bad_ones(write, capsys):
-    good = write(newest(fit()), NAME)
+    good = write(fit(), NAME)
     document = fit()
     of_crossover("software", dirty=True)(document)
     of_crossover("configuration", sweep="quick")(document)
-    bad = write(newest(document), "results/a-cpu-2c/2020-01-02-0123456.json")
+    bad = write(document, "results/a-cpu-2c/2020-01-02-0123456.json")
     assert main(["validate", "--strict", str(good), str(bad)]) == 2
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{good}: fit") and printed.err.count("\n") == 1
     assert "uncommitted" in printed.err and "quick" in printed.err
-
-
-def test_an_older_schema_is_to_be_rewritten(write):
-    file = loading.load_file(write(fit(), NAME))
-    (said,) = fitness.faults(file)
-    assert "schema version" in said and "python -m plots convert" in said
 
 
 def test_without_strict_a_file_need_only_be_valid(write, capsys):

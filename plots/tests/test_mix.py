@@ -77,10 +77,8 @@ def test_a_slower_processor_moves_the_crossover(write):
     for entry in content["benchmarks"]:
         if entry.get("configuration", {}).get("device") == "cpu" and "real_time" in entry:
             entry["real_time"] *= 4
-            entry["seconds_per_epoch"] *= 4
         elif entry.get("configuration", {}).get("device") == "cuda":
             entry["real_time"] *= 1e3
-            entry["seconds_per_epoch"] *= 1e3
     slow = loading.load_file(write(content, "slow.json"))
 
     def sizes(file: rows.File) -> list[float]:

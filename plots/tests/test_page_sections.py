@@ -37,7 +37,7 @@ def machine(write):
         if entry["configuration"].get("data"):
             configuration = {**entry["configuration"], "precision": "tf32"}
             name = synthetic.row_name(configuration)
-            own = {"name": name, "run_name": name, "configuration": configuration}
+            own = {"name": name, "configuration": configuration}
             document["benchmarks"].append({**entry, **own})
     return loading.load_file(write(document, "in/machine.json"))
 

@@ -314,12 +314,12 @@ def filled_with(text: str) -> dict:
     """A file with `text` wherever a file may hold any text, and with text of 10,000 characters."""
     long = text[:1] * 10_000
     configuration = {**synthetic.cpu_configuration("heart", 2), "execution": text}
-    entries = synthetic.samples(configuration, quality=[text, long])
+    entries = synthetic.samples(configuration, warnings=[text, long])
     for model in (text, long):
         changed = {**configuration, "model": model}
         name = synthetic.row_name(changed)
         entries += [
-            {**entry, "name": name, "run_name": name, "configuration": changed}
+            {**entry, "name": name, "configuration": changed}
             for entry in entries[: synthetic.REPETITIONS]
         ]
     entries.append(synthetic.failure(synthetic.cpu_configuration("disc-2", 1), text))

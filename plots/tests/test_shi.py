@@ -259,7 +259,7 @@ def test_the_fastest_way_of_a_gpu_is_named(figures, write):
     file = loaded(
         write,
         synthetic.samples(graph, [0.8] * 5),
-        synthetic.samples(eager, [0.4] * 5, quality=["clock fell"]),
+        synthetic.samples(eager, [0.4] * 5, warnings=["clock fell"]),
         synthetic.samples(half, [0.1] * 5),
         gpu="synthetic GPU",
     )

@@ -35,7 +35,6 @@ from plots.features.why.counterfactuals import counterfactuals
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
-from plots.file.upgrade import upgraded
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
 MODES = (("eager", "pageable"), ("graph", "resident"))
@@ -70,10 +69,9 @@ def load(write):
     )
 
 
-def newest(entries) -> dict:
-    """A document with `entries` in the newest schema version."""
-    document = json.loads(json.dumps(synthetic.document(entries)))
-    return upgraded(None, document)
+def file_of(entries) -> dict:
+    """A file's content, with the rows of `entries`."""
+    return synthetic.as_file(synthetic.document(entries))
 
 
 # --- the file
@@ -94,7 +92,7 @@ def test_a_row_is_read_with_all_it_counts(load):
 
 def test_the_schema_asks_for_what_a_row_needs(write):
     configuration = synthetic_steps.cpu_configuration("lstm", 1)
-    document = newest(synthetic_steps.samples(configuration, [0.3] * 3))
+    document = file_of(synthetic_steps.samples(configuration, [0.3] * 3))
     assert loading.load_file(write(document)).rows
     needed = ("verification", "params", "batch", "flops", "loss_first_step", "cpu_threads")
     for key in needed:
@@ -114,17 +112,10 @@ def test_the_schema_asks_for_what_a_row_needs(write):
 
 def test_a_time_that_contradicts_the_clock_is_refused(write):
     configuration = synthetic_steps.cpu_configuration("lstm", 1)
-    document = newest(synthetic_steps.samples(configuration, [0.3] * 3))
+    document = file_of(synthetic_steps.samples(configuration, [0.3] * 3))
     document["benchmarks"][0]["seconds_per_step"] = 0.4
     with pytest.raises(loading.BadFileError, match="wall-clock time of one training step"):
         loading.load_file(write(document))
-
-
-def test_convert_keeps_every_row(path, tmp_path, capsys):
-    assert main(["convert", str(path), "-o", str(tmp_path)]) == 0
-    (converted,) = tmp_path.glob("**/*.json")
-    assert main(["validate", str(path), str(converted)]) == 0
-    assert capsys.readouterr().out.count("valid, 127 rows") == 2
 
 
 # --- crossovers over batch size

@@ -16,7 +16,7 @@ from plots.core.tables.formats import FORMATS, render
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.features.why.table import why_tables
-from plots.file import loading, rows
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machine
 from plots.tests.synthetic_answers import answer, comparison
 
@@ -69,7 +69,7 @@ def test_shares_are_of_the_epoch_beside_them(write):
     entries = synthetic.samples(configuration, [0.10, 0.10, 0.10])
     times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
     for entry, (product, loss) in zip(entries, times, strict=True):
-        entry |= {"seconds_product": product, "seconds_loss": loss, "seconds_unexplained": 0.006}
+        entry |= {"seconds_product": product, "seconds_loss": loss}
     file = loading.load_file(write(synthetic.document(entries)))
     (line,) = why_tables(file, [])[0].records()
     assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
@@ -83,21 +83,6 @@ def test_columns_are_those_that_the_file_has(load):
     assert "launch_percent" not in cpu and "update_percent" not in cpu
     gpu = why_tables(load(modes=(("eager", "pinned"),)), [])[0].records()
     assert {line["copy_to_device_percent"] is None for line in gpu} == {True, False}
-
-
-def test_the_bound_of_a_row(small, write):
-    for entry, percent in zip(small["benchmarks"], (20.0, 60.0, 30.0), strict=True):
-        entry["bound"] = {"name": "memory", "seconds": 0.006, "percent": percent}
-    (row,) = loading.load_file(write(small)).rows
-    assert row.bound == rows.Bound("memory", 0.006, 30.0)
-    for entry in small["benchmarks"]:
-        entry["bound"] = {"reason": "no ceilings in this file"}
-    file = loading.load_file(write(small))
-    assert file.rows[0].bound == rows.Bound(None, None, None, "no ceilings in this file")
-    assert "No bound: no ceilings in this file." in why_tables(file, [])[0].notes
-    for entry in small["benchmarks"]:
-        del entry["bound"]
-    assert loading.load_file(write(small)).rows[0].bound is None
 
 
 # --- threads

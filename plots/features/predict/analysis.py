@@ -188,6 +188,5 @@ def _predicted_row(row: Row, times: Times, way: Way, precision: str) -> Row:
         },
         warnings=(),
         verification=None,
-        bound=None,
         minimum_work=None,
     )
