@@ -158,22 +158,22 @@ std::string version_text(int version) {
 
 namespace {
 
-std::string none(const std::string& why) { return "none (" + why + ")"; }
+std::string no_gpu(const std::string& why) { return "none (" + why + ")"; }
 
 std::string reason_for(cudaError_t status, const std::string& device) {
   switch (status) {
     case cudaErrorNoDevice:
-      return none("no device");
+      return no_gpu("no device");
     case cudaErrorDevicesUnavailable:
-      return none(device + " is busy, or its compute mode lets nobody else use it");
+      return no_gpu(device + " is busy, or its compute mode lets nobody else use it");
     case cudaErrorMemoryAllocation:
-      return none(device + " has no memory left to start on");
+      return no_gpu(device + " has no memory left to start on");
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
-      return none("this program holds no code for " + device +
-                  ": build it with CMAKE_CUDA_ARCHITECTURES=native");
+      return no_gpu("this program holds no code for " + device +
+                    ": build it with CMAKE_CUDA_ARCHITECTURES=native");
     default:
-      return none(device + ": " + cudaGetErrorString(status));
+      return no_gpu(device + ": " + cudaGetErrorString(status));
   }
 }
 
@@ -183,10 +183,10 @@ std::string reason_for_no_driver() {
   static_cast<void>(cudaDriverGetVersion(&driver));
   static_cast<void>(cudaRuntimeGetVersion(&runtime));
   if (driver == 0) {
-    return none("no NVIDIA driver is loaded");
+    return no_gpu("no NVIDIA driver is loaded");
   }
-  return none("the driver supports CUDA " + version_text(driver) + ", this program needs " +
-              version_text(runtime) + ": update the driver or build with an older toolkit");
+  return no_gpu("the driver supports CUDA " + version_text(driver) + ", this program needs " +
+                version_text(runtime) + ": update the driver or build with an older toolkit");
 }
 
 }  // namespace
