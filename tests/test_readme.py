@@ -7,10 +7,11 @@ python tests/test_readme.py      draw its chart and write its tables again
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -273,6 +274,22 @@ def test_the_paths_that_a_page_names_exist(page: Path) -> None:
     named = paths_of(page)
     gone = [path for path in named if not path.startswith(MADE) and not list(ROOT.glob(path))]
     assert gone == []
+
+
+def fields(schema: object) -> Iterator[str]:
+    """The names of all properties in a JSON schema."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+    if isinstance(schema, dict | list):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            yield from fields(part)
+
+
+def test_every_field_of_the_schema_is_defined() -> None:
+    schema = json.loads((ROOT / "plots/file/schema.json").read_text(encoding="utf-8"))
+    text = FENCE.sub("", (ROOT / "results/README.md").read_text(encoding="utf-8"))
+    said = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
+    assert set(fields(schema)) - said == set()
 
 
 def write() -> None:
