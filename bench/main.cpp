@@ -14,7 +14,6 @@
 #include "rows/cost.h"
 #include "rows/device.h"
 #include "rows/families.h"
-#include "rows/planned_gpu.h"
 #include "rows/row.h"
 #include "run/budget.h"
 #include "run/say.h"

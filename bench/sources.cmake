@@ -29,7 +29,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/minimum_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/operation_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/peak.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/planned_gpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/profile_counters.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/require_memory.cpp

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crossover/catalogue.h"
 #include "crossover/start.h"
 #include "support.h"
 
@@ -99,6 +100,36 @@ TEST(Backend, RefusesWhatCanNotRun) {
   training.workload.order.push_back({.step = 0, .first_row = 9});
   EXPECT_THROW(static_cast<void>(backend->compile(training.workload, {.threads = 1})),
                std::invalid_argument);
+}
+
+TEST(Backend, SaysHowItCanExecuteANetwork) {
+  const auto cpu = make_cpu_backend();
+  const auto gpu = make_planned_gpu();
+  const auto on = [](const Backend& backend, const char* network, std::int64_t accumulate = 1) {
+    const Task task = find_model(network);
+    return backend.executions(
+        training_epoch(
+            task.model,
+            {.rows = 8, .batch = 4, .optimizer = task.optimizer, .accumulate = accumulate}),
+        Precision::f32);
+  };
+  using Executions = std::vector<Execution>;
+  const Execution eager = Execution::eager;
+  EXPECT_EQ(on(*cpu, "disc-4"), (Executions{eager, Execution::fused, Execution::automatic}));
+  EXPECT_EQ(on(*cpu, "disc-4", 2), Executions{eager});
+  EXPECT_EQ(on(*cpu, "resnet-56"), (Executions{eager, Execution::winograd, Execution::automatic}));
+  EXPECT_EQ(on(*cpu, "lstm"), Executions{eager});
+  const Executions graphs{eager, Execution::graph, Execution::graph_epoch};
+  Executions all = graphs;
+  all.push_back(Execution::persistent);
+  EXPECT_EQ(on(*gpu, "disc-4"), all);
+  EXPECT_EQ(on(*gpu, "disc-4", 2), graphs);
+  EXPECT_EQ(on(*gpu, "resnet-56"), graphs);
+}
+
+TEST(Backend, PlannedGpuRunsNothing) {
+  const Training training = small_training();
+  EXPECT_THROW(static_cast<void>(make_planned_gpu()->plan(training.workload, {})), Unsupported);
 }
 
 TEST(Backend, SaysWhatItIs) {

@@ -2,7 +2,7 @@
 // Who trains a network in one kernel, and how its jobs are shared out. Needs no CUDA.
 #include <gmock/gmock.h>
 
-#include "crossover/launches.h"
+#include "crossover/backend.h"
 #include "cuda_persistent_walk.h"
 
 namespace crossover::test {
@@ -80,14 +80,18 @@ TEST(PersistentPlan, GivesABlockOfAClusterItsRowsAndAllParameters) {
 }
 
 TEST(PersistentPlan, CountsItsMultiprocessors) {
-  const auto multiprocessors = [](const char* network) {
-    return cuda_multiprocessors(epoch_of(network), persistent);
+  const auto gpu = make_planned_gpu();
+  const auto estimate = [&](const char* network) {
+    return gpu->estimate(epoch_of(network), persistent);
+  };
+  const auto multiprocessors = [&](const char* network) {
+    return estimate(network).multiprocessors;
   };
   EXPECT_EQ(multiprocessors("disc-2"), 1);
   EXPECT_EQ(multiprocessors("disc-7"), 8);
   EXPECT_EQ(multiprocessors("disc-8"), 0) << "all";
-  EXPECT_EQ(cuda_launches(epoch_of("disc-7"), persistent), 1);
-  EXPECT_EQ(cuda_launches(epoch_of("disc-8"), persistent), 1);
+  EXPECT_EQ(estimate("disc-7").launches, 1);
+  EXPECT_EQ(estimate("disc-8").launches, 1);
   for (const char* network : {"disc-12", "fcn-r", "alexnet-r", "lstm"}) {
     EXPECT_THAT([&] { static_cast<void>(multiprocessors(network)); },
                 testing::Throws<Unsupported>())

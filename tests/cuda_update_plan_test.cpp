@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "../src/cuda/planning/plan.h"
-#include "crossover/launches.h"
+#include "crossover/backend.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -20,6 +20,10 @@ Workload of_a_large_layer(Precision precision = Precision::f32,
                                                                          .optimizer = optimizer,
                                                                          .accumulate = accumulate,
                                                                          .precision = precision});
+}
+
+Workload optimize_for_cuda(const Workload& workload, const CompileOptions& options) {
+  return make_planned_gpu()->optimize(workload, options);
 }
 
 /// Layers of the first step whose weights their gradient's product updates, from the last one on.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossover/launches.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -14,7 +12,8 @@ TEST(Launches, OfTheCpuAreThoseOfTheCompiledProgram) {
   const auto backend = make_cpu_backend();
   for (const Workload& workload : launches_cases()) {
     for (const Workload& arranged : {workload, fuse(workload), fuse_update(fuse(workload))}) {
-      EXPECT_EQ(cpu_launches(arranged), backend->compile(arranged, {})->launches());
+      EXPECT_EQ(backend->estimate(arranged, {}).launches,
+                backend->compile(arranged, {})->launches());
     }
   }
 }
@@ -24,15 +23,19 @@ TEST(Launches, OfASmallNetworkByHand) {
                                              {.rows = 13, .batch = 5, .optimizer = SgdOptions{}}));
   // Each of three steps: two products forward, the loss; backward dx and two dw, two sums for
   // biases, the derivative of ReLU; no update, which the products do.
-  EXPECT_EQ(cpu_launches(fuse_update(epoch)), 3 * 9);
+  EXPECT_EQ(make_cpu_backend()->estimate(fuse_update(epoch), {}).launches, 3 * 9);
+  const auto gpu = make_planned_gpu();
+  const auto on_gpu = [&](const CompileOptions& options) {
+    return gpu->estimate(epoch, options).launches;
+  };
   // Sums and derivative are epilogues; one update.
-  EXPECT_EQ(cuda_launches(epoch, {}), 3 * 7);
-  EXPECT_EQ(cuda_launches(epoch, {.placement = Placement::pinned}), 3 * (7 + 2));
+  EXPECT_EQ(on_gpu({}), 3 * 7);
+  EXPECT_EQ(on_gpu({.placement = Placement::pinned}), 3 * (7 + 2));
   // One more, which gathers rows and labels.
-  EXPECT_EQ(cuda_launches(epoch, {.execution = Execution::graph}), 3 * (7 + 1));
-  EXPECT_EQ(cuda_launches(epoch, {.execution = Execution::graph_epoch}), 3 * (7 + 1));
-  EXPECT_EQ(cuda_launches(epoch, {.execution = Execution::persistent}), 1);
-  EXPECT_EQ(cuda_launches(epoch, {.loss_every_step = true}), 3 * (7 + 1));
+  EXPECT_EQ(on_gpu({.execution = Execution::graph}), 3 * (7 + 1));
+  EXPECT_EQ(on_gpu({.execution = Execution::graph_epoch}), 3 * (7 + 1));
+  EXPECT_EQ(on_gpu({.execution = Execution::persistent}), 1);
+  EXPECT_EQ(on_gpu({.loss_every_step = true}), 3 * (7 + 1));
 }
 
 }  // namespace

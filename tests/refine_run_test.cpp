@@ -13,7 +13,6 @@
 #include "../bench/command_line/arguments.h"
 #include "../bench/command_line/flag.h"
 #include "../bench/rows/families.h"
-#include "../bench/rows/planned_gpu.h"
 #include "../bench/run/refine/earlier.h"
 #include "../bench/run/refine/refine.h"
 #include "crossover/disc.h"

@@ -8,7 +8,6 @@
 #include "command_line/networks.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
-#include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
 #include "rows/minimum_work.h"
@@ -53,6 +52,7 @@ Json step_json(const Workload& epoch) {
 /// By execution and placement.
 Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
+  const auto gpu = make_planned_gpu();
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
     if (!makes_sense(mode, arguments.loss_every_step)) {
       continue;
@@ -62,7 +62,7 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
     options.loss_every_step = arguments.loss_every_step;
     try {
       json[value_of(mode, "execution")][value_of(mode, "data")] =
-          cuda_launches(optimize_for_cuda(epoch, options), options);
+          gpu->estimate(gpu->optimize(epoch, options), options).launches;
     } catch (const Unsupported&) {
       if (options.execution != Execution::persistent) {  // which takes few networks
         throw;
@@ -77,7 +77,8 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
 Json device_launches(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
   try {
-    json["cpu"] = cpu_launches(make_cpu_backend()->optimize(epoch));
+    const auto cpu = make_cpu_backend();
+    json["cpu"] = cpu->estimate(cpu->optimize(epoch), {}).launches;
   } catch (const Unsupported&) {
     // nothing is left to say
   }

@@ -47,6 +47,12 @@ Devices find_devices(CudaUse use) {
   return devices;
 }
 
+Device planned_gpu() {
+  auto backend = make_planned_gpu();
+  const std::int64_t cache_bytes = backend->describe().cache_bytes;
+  return {.backend = std::move(backend), .cache_bytes = cache_bytes};
+}
+
 int usable_cores() {
   static const int cores = this_machine().cores;
   return cores;

@@ -34,6 +34,9 @@ struct Devices {
 /// Throws UsageError where the command line demands a GPU and there is none.
 Devices find_devices(CudaUse use);
 
+/// A GPU that is not here: for a plan of what would be measured on one.
+Device planned_gpu();
+
 /// Processor cores that one process may use.
 int usable_cores();
 

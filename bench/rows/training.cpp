@@ -5,16 +5,13 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <type_traits>
 
 #include "command_line/networks.h"
 #include "crossover/cost.h"
 #include "crossover/cpu_threads.h"
-#include "crossover/dense_training.h"
 #include "crossover/fingerprint.h"
-#include "crossover/launches.h"
 #include "crossover/product.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
@@ -104,35 +101,16 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
           .flops_of_operations = of_smaller(batch)};
 }
 
-/// The execution that the CPU has for networks of its kind, beside eager and auto.
-std::optional<Execution> own_execution(const TrainingPlan& plan) {
-  const Workload step =
-      fuse(training_epoch(plan.task.model, of_one_step(plan.options, plan.options.batch)));
-  if (cost(step).avoidable_flops > 0) {
-    return Execution::winograd;
-  }
-  try {
-    static_cast<void>(dense_training(step));
-    return plan.options.accumulate == 1 ? std::optional(Execution::fused) : std::nullopt;
-  } catch (const Unsupported&) {
-    return std::nullopt;
-  }
+/// How the device can execute the network. The list of all steps may be too long to make: two
+/// batches show whether their gradients are added up.
+std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan& plan) {
+  TrainingOptions options = of_one_step(plan.options, plan.options.batch);
+  options.rows *= std::min<std::int64_t>(2, options.accumulate);
+  return backend.executions(training_epoch(plan.task.model, options), options.precision);
 }
 
-/// Whether one kernel can train such a network, on a GPU that has as much as any: the row asks the
-/// device at hand.
-bool fits_one_kernel(const TrainingPlan& plan) {
-  const TrainingOptions step = of_one_step(plan.options, plan.options.batch);
-  try {
-    static_cast<void>(
-        cuda_launches(fuse(training_epoch(plan.task.model, step)),
-                      {.precision = plan.options.precision, .execution = Execution::persistent}));
-    return plan.options.accumulate == 1;
-  } catch (const Unsupported&) {
-    return false;
-  } catch (const std::overflow_error&) {
-    return false;
-  }
+bool has(const std::vector<Execution>& all, const Configuration& mode) {
+  return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
 }
 
 /// The same for programs that run as one of the row was chosen to; before one was, graphs take the
@@ -271,23 +249,25 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
-  return targets_of(devices, common, threads(), cpu_modes(plan), gpu_modes(plan));
+  const auto gpus = devices.gpus();
+  return targets_of(
+      devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
+      gpus.empty() ? std::vector<Configuration>{} : gpu_modes(plan, *gpus.front().backend));
 }
 
 /// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
 /// others; those that were asked for become rows that say so.
-std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
+std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const Backend& cpu) const {
   const std::vector<Configuration>& modes = arguments_.cpu_modes.of_training;
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
   if (asked_for) {
     return modes;
   }
-  const std::optional<Execution> own = own_execution(plan);
+  const std::vector<Execution> all = executions_on(cpu, plan);
   std::vector<Configuration> possible;
   for (Configuration mode : modes) {
-    const Execution execution = options_of(mode).execution;
-    if (!own || (execution != Execution::automatic && execution != *own)) {
+    if (!has(all, mode)) {
       std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
       mode = joined({{"execution", "eager"}}, mode);
     }
@@ -299,14 +279,13 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan) const {
 }
 
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
-std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan) const {
+std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const Backend& gpu) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
-  if (!asked_for && !fits_one_kernel(plan)) {
-    std::erase_if(modes, [](const Configuration& mode) {
-      return options_of(mode).execution == Execution::persistent;
-    });
+  if (!asked_for) {
+    const std::vector<Execution> all = executions_on(gpu, plan);
+    std::erase_if(modes, [&](const Configuration& mode) { return !has(all, mode); });
   }
   if (iteration_ == Iteration::step) {
     // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
@@ -339,12 +318,12 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   if (!target.device->is_host) {
     const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     try {
-      const Workload step =
-          optimize_for_cuda(training_epoch(plan.task.model, one_batch), target.options);
-      work.launches = static_cast<double>(cuda_launches(step, target.options));
-      if (target.options.execution == Execution::persistent) {
-        work.multiprocessors = cuda_multiprocessors(step, target.options);
-      } else {
+      const Backend& gpu = *target.device->backend;
+      const Estimate estimate = gpu.estimate(
+          gpu.optimize(training_epoch(plan.task.model, one_batch), target.options), target.options);
+      work.launches = static_cast<double>(estimate.launches);
+      work.multiprocessors = estimate.multiprocessors;
+      if (target.options.execution != Execution::persistent) {
         work.launches *= rows / static_cast<double>(one_batch.rows);
       }
     } catch (const std::overflow_error&) {

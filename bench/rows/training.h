@@ -84,8 +84,10 @@ class Training {
   void read_data();
   [[nodiscard]] std::vector<int> threads() const;
   /// Of the command line those that the network can have.
-  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan) const;
-  [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan) const;
+  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
+                                                     const Backend& cpu) const;
+  [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan,
+                                                     const Backend& gpu) const;
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;

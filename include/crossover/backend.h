@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "crossover/arithmetic.h"
 #include "crossover/gpu.h"
@@ -183,6 +184,13 @@ struct Description {
   std::map<std::string, std::string> libraries;  ///< name -> version
 };
 
+/// What one pass over a Workload's whole order asks of a device, told before it is compiled.
+struct Estimate {
+  std::int64_t launches = 0;  ///< what Program::launches() returns
+  int multiprocessors = 0;  ///< of a GPU with clusters that Execution::persistent keeps busy; else,
+                            ///< and where it is all of them, 0
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -202,6 +210,16 @@ class Backend {
   /// fuse_update() where it helps a Program with such options. Tensors keep their numbers.
   [[nodiscard]] virtual Workload optimize(Workload workload,
                                           const CompileOptions& options = {}) const = 0;
+
+  /// How a network can be executed here, eager first. The Workload need not be optimize()d, and any
+  /// of the network's will do that has a full batch and adds up gradients where the network does.
+  [[nodiscard]] virtual std::vector<Execution> executions(const Workload& workload,
+                                                          Precision precision) const = 0;
+
+  /// Takes the operations as given. Throws Unsupported where plan() does for any device of the
+  /// kind, and std::overflow_error as plan_memory() does.
+  [[nodiscard]] virtual Estimate estimate(const Workload& workload,
+                                          const CompileOptions& options) const = 0;
 
   /// Takes the operations as given. Throws Unsupported; std::invalid_argument on a Workload that
   /// does not check().
@@ -231,5 +249,9 @@ struct CudaBackend {
 /// cuBLASLt, cuDNN where it was found, and our own kernels, on the first device. A missing GPU is
 /// not an error.
 CudaBackend make_cuda_backend();
+
+/// A GPU that is not here, with every precision, and the memory and cache of one for data centres:
+/// tells what a row would be, and throws Unsupported where it would run.
+std::unique_ptr<Backend> make_planned_gpu();
 
 }  // namespace crossover

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "crossover/cost.h"
+#include "crossover/dense_training.h"
 #include "fused/plan.h"
 #include "plan.h"
 
@@ -158,10 +159,29 @@ std::unique_ptr<Program> AutomaticPlan::instantiate() {
   return std::make_unique<ChosenProgram>(chosen.plan->instantiate(), chosen.way.choice);
 }
 
+std::vector<Execution> executions_of(const Workload& workload) {
+  if (cost(workload).avoidable_flops > 0) {
+    return {Execution::eager, Execution::winograd, Execution::automatic};
+  }
+  try {
+    static_cast<void>(dense_training(workload));
+    return {Execution::eager, Execution::fused, Execution::automatic};
+  } catch (const Unsupported&) {
+    return {Execution::eager};
+  }
+}
+
 std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options) {
   const auto shared = std::make_shared<const Workload>(workload);
+  const std::vector<Execution> all = executions_of(workload);
+  const auto has = [&](Execution execution) {
+    return std::find(all.begin(), all.end(), execution) != all.end();
+  };
   std::vector<Way> ways;
   const auto add = [&](Execution execution, int threads) {
+    if (!has(execution)) {
+      return;
+    }
     CompileOptions own = options;
     own.execution = execution;
     own.threads = threads;
@@ -172,7 +192,7 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
                       return std::make_unique<CpuPlan>(*shared, own);
                     }});
   };
-  if (cost(workload).avoidable_flops > 0) {  // long steps, in which all threads pay
+  if (has(Execution::winograd)) {  // long steps, in which all threads pay
     add(Execution::eager, options.threads);
     add(Execution::winograd, options.threads);
   } else {

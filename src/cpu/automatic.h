@@ -45,8 +45,13 @@ class AutomaticPlan : public Plan {
   const Stopwatch now_;
 };
 
-/// Eager and fused, on one thread and on as many as the options have; where there are convolutions
-/// that Winograd's products may compute, eager and winograd, on as many as the options have.
+/// How a Workload that was optimize()d can be executed. Beside eager it is winograd where there are
+/// convolutions that its products may compute, or fused where all layers are Linear; auto where
+/// there is a choice.
+std::vector<Execution> executions_of(const Workload& workload);
+
+/// Eager and fused, on one thread and on as many as the options have; where
+/// executions_of() has it, eager and winograd, on as many as the options have.
 std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options);
 
 }  // namespace crossover::cpu

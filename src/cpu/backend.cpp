@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "automatic.h"
 #include "crossover/backend.h"
@@ -42,6 +43,20 @@ class CpuBackend : public Backend {
     return fuse_update(fuse(std::move(workload)));
   }
 
+  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
+                                                  Precision /*precision*/) const override {
+    return executions_of(fuse(workload));
+  }
+
+  /// Eager and winograd by their kernels; fused is one call for all, auto as it would be eager.
+  [[nodiscard]] Estimate estimate(const Workload& workload,
+                                  const CompileOptions& options) const override {
+    if (options.execution == Execution::fused) {
+      return {.launches = 1};
+    }
+    return {.launches = launches_of(workload, options.execution)};
+  }
+
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
                                            const CompileOptions& options) const override {
     if (options.threads < 1) {
@@ -60,14 +75,11 @@ class CpuBackend : public Backend {
         return plan_fused(workload, options);
       case Execution::automatic:
         return plan_automatic(workload, options);
-      case Execution::graph:
-      case Execution::graph_epoch:
-      case Execution::persistent:
-        break;
+      default:
+        throw Unsupported(
+            "graphs and persistent kernels are a GPU's; the CPU has eager, winograd, fused and "
+            "auto");
     }
-    throw Unsupported(
-        "graphs and persistent kernels are a GPU's; the CPU has eager, winograd, "
-        "fused and auto");
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {

@@ -5,13 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "crossover/launches.h"
 #include "denormals.h"
 #include "program.h"
 #include "threads.h"
 
-namespace crossover {
-namespace cpu {
+namespace crossover::cpu {
 namespace {
 
 /// What oneDNN throws, as what a Backend may throw.
@@ -92,13 +90,11 @@ std::unique_ptr<Program> CpuPlan::instantiate() {
   });
 }
 
-}  // namespace cpu
-
-std::int64_t cpu_launches(const Workload& workload) {
-  return cpu::translating_errors([&] {
+std::int64_t launches_of(const Workload& workload, Execution execution) {
+  return translating_errors([&] {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    return cpu::count_kernels(cpu::lower(workload, 1, engine), workload.order);
+    return count_kernels(lower(workload, 1, engine, {}, execution), workload.order);
   });
 }
 
-}  // namespace crossover
+}  // namespace crossover::cpu

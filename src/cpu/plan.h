@@ -39,4 +39,7 @@ class CpuPlan : public Plan {
   Scratch scratch_;
 };
 
+/// What launches() is of such a plan, without its primitives and memory.
+std::int64_t launches_of(const Workload& workload, Execution execution);
+
 }  // namespace crossover::cpu

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "crossover/catalogue.h"
-#include "crossover/launches.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
@@ -369,7 +368,7 @@ TEST(EmulatedProgram, LaunchesWhatIsToldBeforeItIsCompiled) {
       if (!mode.options.graph_form || (pair++ % 3 != 0 && !test_all())) {
         continue;  // which of the forms is the fastest nobody can tell before
       }
-      EXPECT_EQ(cuda_launches(fused, mode.options),
+      EXPECT_EQ(backend->estimate(fused, mode.options).launches,
                 backend->compile(fused, mode.options)->launches())
           << mode.name;
     }

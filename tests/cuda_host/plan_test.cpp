@@ -4,7 +4,6 @@
 
 #include "backend/runtime.h"
 #include "crossover/backend.h"
-#include "crossover/launches.h"
 #include "cuda_host.h"
 #include "emulated.h"
 #include "support.h"
@@ -45,7 +44,7 @@ TEST(EmulatedPlan, IsInstantiatedOnce) {
   EXPECT_THROW(static_cast<void>(plan->instantiate()), std::logic_error);
 }
 
-/// Launches, in the words of cuda_launches(), against what the device executes.
+/// Launches, in the words of Backend::estimate(), against what the device executes.
 TEST(EmulatedPlan, CountsWhatTheDeviceExecutes) {
   const Training training = accumulating();
   const auto steps = std::ssize(training.workload.order);

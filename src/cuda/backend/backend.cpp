@@ -11,9 +11,9 @@
 #include "../probes/probes.h"
 #include "backend.h"
 #include "crossover/backend.h"
-#include "crossover/launches.h"
 #include "gpu_plan.h"
 #include "nvml.h"
+#include "planned.h"
 #include "runtime.h"
 
 namespace crossover {
@@ -30,7 +30,7 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
   return text.data();
 }
 
-class GpuBackend : public Backend {
+class GpuBackend : public PlannedGpu {
  public:
   GpuBackend(const Device& device, MakeProductLibrary make_products,
              MakeConvolutionLibrary make_convolutions)
@@ -68,10 +68,6 @@ class GpuBackend : public Backend {
 
   [[nodiscard]] std::string missing_for(Precision precision) const override {
     return missing_for_products(device_.properties, precision);
-  }
-
-  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
-    return optimize_for_cuda(std::move(workload), options);
   }
 
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,

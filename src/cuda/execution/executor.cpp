@@ -35,19 +35,15 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
 
 std::unique_ptr<Executor> make_executor(const Running& running) {
   switch (running.plan.mode.execution) {
-    case Execution::eager:
-    case Execution::winograd:   // these are no RunMode's
-    case Execution::fused:      //
-    case Execution::automatic:  //
-      break;
     case Execution::graph:
       return std::make_unique<StepGraphs>(running);
     case Execution::graph_epoch:
       return std::make_unique<OrderGraph>(running);
     case Execution::persistent:
       return std::make_unique<Persistent>(running);
+    default:
+      return std::make_unique<Eager>(running);
   }
-  return std::make_unique<Eager>(running);
 }
 
 }  // namespace crossover::cuda

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_mode.h"
 
+#include <algorithm>
+
 namespace crossover::cuda {
 
 namespace {
 
 /// Throws Unsupported where no GPU runs so.
 void require_of_gpu(Execution execution) {
-  switch (execution) {
-    case Execution::eager:
-    case Execution::graph:
-    case Execution::graph_epoch:
-    case Execution::persistent:
-      return;
-    case Execution::winograd:
-    case Execution::fused:
-    case Execution::automatic:
-      break;
+  const auto all = {Execution::eager, Execution::graph, Execution::graph_epoch,
+                    Execution::persistent};
+  if (std::find(all.begin(), all.end(), execution) == all.end()) {
+    throw Unsupported(
+        "winograd, fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and "
+        "persistent");
   }
-  throw Unsupported(
-      "winograd, fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and persistent");
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planned.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+#include "../planning/plan.h"
+#include "crossover/training.h"
+
+namespace crossover {
+namespace cuda {
+namespace {
+
+/// A weight that is updated in the product saves 8 bytes of traffic: its gradient is neither stored
+/// nor read. Its layer loses the epilogue that sums the bias gradient, which becomes a launch: an
+/// estimate of 2 us, in which 4.8 TB/s (an H200's memory by its data sheet) move 9.6 MB.
+constexpr std::int64_t least_weights = std::int64_t{1} << 20;
+
+constexpr const char* not_here = "this GPU is planned, not here";
+
+}  // namespace
+
+Description PlannedGpu::describe() const {
+  return {.device = "cuda",
+          .cache_bytes = 60 << 20,
+          .memory_bytes = std::int64_t{80} << 30,
+          .libraries = {{"gpu", "planned"}}};
+}
+
+std::string PlannedGpu::missing_for(Precision /*precision*/) const { return ""; }
+
+Workload PlannedGpu::optimize(Workload workload, const CompileOptions& options) const {
+  workload = fuse(std::move(workload));
+  // In 16 bits the optimizer also writes what products read; and one kernel for the whole order
+  // takes all layers alike.
+  const bool in_products =
+      stored_precision(workload) == Precision::f32 && options.execution != Execution::persistent;
+  return in_products ? fuse_update(std::move(workload), least_weights) : workload;
+}
+
+/// One kernel has to fit a GPU that has as much as any: plan() asks the device at hand.
+std::vector<Execution> PlannedGpu::executions(const Workload& workload, Precision precision) const {
+  std::vector<Execution> all{Execution::eager, Execution::graph, Execution::graph_epoch};
+  const CompileOptions persistent{.precision = precision, .execution = Execution::persistent};
+  try {
+    static_cast<void>(PlannedGpu::estimate(fuse(workload), persistent));
+    all.push_back(Execution::persistent);
+  } catch (const Unsupported&) {
+  } catch (const std::overflow_error&) {  // no memory holds it
+  }
+  return all;
+}
+
+Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& options) const {
+  const LaunchPlan plan =
+      make_plan(workload, options, [](const ProductForm& /*form*/) { return true; });
+  const bool on_chip = plan.persistent && plan.persistent->is_on_chip();
+  return {.launches = count_launches(workload, plan),
+          .multiprocessors = on_chip ? plan.persistent->blocks : 0};
+}
+
+std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,
+                                       const CompileOptions& /*options*/) const {
+  throw Unsupported(not_here);
+}
+
+std::unique_ptr<Probe> PlannedGpu::make_probe(const ProbeSpec& /*spec*/) const {
+  throw Unsupported(not_here);
+}
+
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_planned_gpu() { return std::make_unique<cuda::PlannedGpu>(); }
+
+}  // namespace crossover
