@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from plots.cli import main
+from plots.core import crossover
+from plots.core.curves import pairings
 from plots.tests import synthetic
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +66,17 @@ def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
     assert "20.0 ms" in printed and "10.0 – 30.0 ms" in printed and "50,000" in printed
     assert printed.startswith("synthetic machine\n  No GPU's times yet")
     assert printed.index("20.0 ms") < printed.index("wrote ")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(
+        crossover, "pairings", lambda file, *rest: seen.append(file.path) or pairings(file, *rest)
+    )
+    assert main(["report", str(simple), "-o", str(tmp_path / "out"), "--summary"]) == 0
+    assert "the GPU wins from " in capsys.readouterr().out
+    assert seen == [simple]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from plots import units
+from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.published import load_published, same_as_ours
 from plots.core.series import series_labels, without_slower_executions
@@ -213,7 +214,7 @@ def test_tables_hold_the_medians_and_ranges(sweep):
 
 
 def test_the_best_of_each_device_and_its_speed_up(sweep):
-    text = report.summary(sweep)
+    text = report.summary(sweep, comparisons(sweep))
     for model in ("disc-2", "disc-12"):
         members = [row for row in epoch_rows(sweep) if row.configuration["model"] == model]
         cpu, gpu = (
@@ -279,7 +280,7 @@ def test_failures_flags_notes_and_record_are_told(write):
     document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
     file = loading.load_file(write(document))
     page = shown(page_of(build(file)).text)
-    for text in (page, " ".join(report.summary(file).split())):
+    for text in (page, " ".join(report.summary(file, comparisons(file)).split())):
         assert "too little memory: 9 GB needed" in text
         assert "oversubscribed: 4 threads on 2 cores" in text
         assert "interrupted" in text and "uncommitted" in text
@@ -377,7 +378,8 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(write):
     assert "{{ 7*7 }}" in hostile.text
     assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
     assert "x" * 1000 not in hostile.text
-    assert "\u202e" not in report.summary(file) and "\x1b" not in report.summary(file)
+    summary = report.summary(file, comparisons(file))
+    assert "\u202e" not in summary and "\x1b" not in summary
 
 
 @pytest.mark.slow

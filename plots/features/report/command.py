@@ -76,9 +76,13 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, str(error)])
         try:
             predicted = predictions(files, older, pool.map)
+            compared = report.compared_files(files, pool.map)
             if options.summary:
                 shown = gpus_first(files)[: options.detail]
-                texts = (report.summary(file, predicted.clause(file)) for file in shown)
+                texts = [
+                    report.summary(file, compared[file.path], predicted.clause(file))
+                    for file in shown
+                ]
                 print("\n\n".join(texts), end="\n\n")
             contents = report.build_report(
                 files,
@@ -88,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
                 pool.map,
                 sort=options.sort,
                 baseline=baseline,
+                compared=compared,
                 predicted=predicted,
             )
             page, *charts = report.write_report(contents, options.output)

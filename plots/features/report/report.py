@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plots.core.charts.files import stems
-from plots.core.crossover import comparisons
+from plots.core.crossover import Comparison, comparisons
 from plots.core.network import training_rows
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
@@ -39,19 +39,20 @@ def build_report(
     *,
     sort: str = SORTS[0],
     baseline: File | None = None,
+    compared: Mapping[Path, list[Comparison]] | None = None,
     predicted: Predictions | None = None,
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
-    `sort` and `baseline` are those of side_by_side(), `predicted` what GPUs would do on the
-    machines. The first `detailed` files (None: all) are
-    shown in full, the others as lines of a table; `older` files are only named. Names are made of
-    lower case letters, digits, hyphens and dots between them whatever the files hold, so nothing
-    lands outside the folder they are written to.
+    `sort` and `baseline` are those of side_by_side(), `compared` is what compared_files() gives,
+    where a caller has it, `predicted` what GPUs would do on the machines. The first `detailed`
+    files (None: all) are shown in full, the others as lines of a table; `older` files are only
+    named. Names are made of lower case letters, digits, hyphens and dots between them whatever the
+    files hold, so nothing lands outside the folder they are written to.
     """
-    compared = apply(comparisons, files)
-    side = side_by_side(files, compared=compared, older=older, baseline=baseline, sort=sort)
-    found = {file.path: own for file, own in zip(files, compared, strict=True)}
+    found = compared_files(files, apply) if compared is None else dict(compared)
+    own = [found[file.path] for file in files]
+    side = side_by_side(files, compared=own, older=older, baseline=baseline, sort=sort)
     files = [standing.file for standing in side.standings]
     context = Context(
         experiments=tuple(experiments),
@@ -69,6 +70,12 @@ def build_report(
     for section in sections:
         contents |= _charts(section)
     return contents
+
+
+def compared_files(files: Sequence[File], apply: Map = in_process) -> dict[Path, list[Comparison]]:
+    """The comparisons() of each of `files` by its path: the dearest part of a report."""
+    paths = [file.path for file in files]
+    return dict(zip(paths, apply(comparisons, files), strict=True))
 
 
 def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
@@ -95,11 +102,11 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
     return paths
 
 
-def summary(file: File, predicted: str = "") -> str:
+def summary(file: File, compared: Sequence[Comparison], predicted: str = "") -> str:
     """What `file` says, as plain text for a terminal: the answer, the times, what is missing;
-    `predicted` is that of sentences()."""
+    `compared` and `predicted` are those of sentences()."""
     parts = [
-        answer_text(file, comparisons(file), predicted),
+        answer_text(file, compared, predicted),
         f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
     ]
     for family in TRAINING:
