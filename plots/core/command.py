@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.features.machines.analysis import SORTS
+from plots.file.file_order import machine, newer_but_short, newest_per_machine
+from plots.file.rows import File
 from plots.text import printable
 
 EXIT_OK = 0
@@ -101,3 +103,20 @@ def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
         metavar="MACHINE",
         help=f"machine, or its file, that the ratios of machines are to (default: {default})",
     )
+
+
+def newest(
+    files: Iterable[File], key: Callable[[File], Hashable] = machine
+) -> tuple[list[File], list[File]]:
+    """newest_per_machine(), with a sentence on stderr for each newer file that does not count."""
+    shown, others = newest_per_machine(files, key)
+    tell_passed_over(shown, others, key)
+    return shown, others
+
+
+def tell_passed_over(
+    shown: Iterable[File], others: Iterable[File], key: Callable[[File], Hashable] = machine
+) -> None:
+    """Says which of `others` are newer than the file `shown` of their machine, but lack rows."""
+    for sentence in newer_but_short(shown, others, key):
+        print(sentence, file=sys.stderr)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from plots.core.network import epoch_rows, on_device
 from plots.file.rows import File
+from plots.text import printable
 
 
 def machine(file: File) -> tuple[str, str | None]:
@@ -19,14 +20,38 @@ def newest_first(files: Iterable[File]) -> list[File]:
     return sorted(files, key=lambda file: (file.date, str(file.path)), reverse=True)
 
 
-def newest_per_machine(files: Iterable[File]) -> tuple[list[File], list[File]]:
-    """Of each machine the file with the latest date, and all others; both latest first."""
-    newest: dict[tuple[str, str | None], File] = {}
-    older = []
-    for file in newest_first(files):
-        if newest.setdefault(machine(file), file) is not file:
-            older.append(file)
-    return list(newest.values()), older
+def by_id(file: File) -> str:
+    """What tells machines apart where their GPU does not matter."""
+    return file.machine.id
+
+
+def newest_per_machine(
+    files: Iterable[File], key: Callable[[File], Hashable] = machine
+) -> tuple[list[File], list[File]]:
+    """Of each machine the newest file that is complete, or the newest where none is, and all
+    others; both latest first. `key` tells machines apart."""
+    ordered = newest_first(files)
+    counts: dict[Hashable, File] = {}
+    for file in sorted(ordered, key=lambda file: not file.complete):
+        counts.setdefault(key(file), file)
+    newest = [file for file in ordered if counts[key(file)] is file]
+    return newest, [file for file in ordered if counts[key(file)] is not file]
+
+
+def newer_but_short(
+    shown: Iterable[File], others: Iterable[File], key: Callable[[File], Hashable] = machine
+) -> list[str]:
+    """A sentence for each of `others` that is newer than the file `shown` of its machine, but lacks
+    rows."""
+    counts = {key(file): file for file in shown}
+    return [
+        f"{printable(file.path.name)} of {printable(file.machine.id)} is newer than "
+        f"{printable(one.path.name)} but was {file.ended}, so it does not count; --resume goes on "
+        "with it."
+        for file in others
+        if (one := counts.get(key(file))) and one.complete and not file.complete
+        if newest_first((one, file))[0] is file
+    ]
 
 
 def has_gpu(file: File) -> bool:

@@ -16,6 +16,7 @@ import pytest
 from plots.core.charts import style
 from plots.core.crossover import Comparison, comparisons
 from plots.core.published import load_published
+from plots.features.predict import analysis as predict
 from plots.features.report import report
 from plots.file import loading
 from plots.file.rows import File
@@ -125,3 +126,9 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture(autouse=True)
 def _line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(autouse=True)
+def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not kept is not counted: ./test does not repeat these tests for a new bench."""
+    monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))

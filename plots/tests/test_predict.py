@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,7 +175,6 @@ def test_all_that_a_cpu_trained_is_predicted(file, fitted):
 
 
 def test_steps_are_predicted_one_by_one(write, fitted, monkeypatch):
-    monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))  # which would count what is not kept
     document = synthetic.document(synthetic_steps.steps(ways=()))
     file = loading.load_file(write(document))
     found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plots.core.cards import Card, load_cards
-from plots.core.command import add_format, add_paths, complain, named_path, print_tables
+from plots.core.command import add_format, add_paths, complain, named_path, newest, print_tables
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.tables.table import Table
 from plots.features.predict.command import add_gpu, chosen_cards, said
 from plots.file import loading, rows
+from plots.file.file_order import by_id
 from plots.text import printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ HELP = "predict times for a network that nobody measured, and where to train it"
 DESCRIPTION = (
     "Predicts how long a network's epoch takes on the CPU and on the GPU, with an error band, from "
     "its cost (bench --cost) and from the ceilings and rows in each file. If a machine has several "
-    "files, the newest counts."
+    "files, the newest complete one counts."
 )
 EXAMPLE = "advise --mlp 784,512,10 --batch 64 results"
 
@@ -72,10 +73,9 @@ def run(options: argparse.Namespace) -> int:
     except (CostError, OSError) as error:
         return complain([said(error)])
     files, problems = loading.load_files(options.paths)
-    newest = {file.machine.id: file for file in sorted(files, key=lambda file: file.date)}
     tables = []
     others = _Cards(cost, cards, files) if cards else None
-    for file in newest.values():
+    for file in reversed(newest(files, by_id)[0]):
         place = printable(str(file.path))
         found: list[Prediction] = []
         try:

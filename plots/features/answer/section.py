@@ -10,6 +10,7 @@ from plots.core.network import epoch_rows, on_device, step_rows
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
+from plots.file.file_order import newer_but_short
 from plots.file.rows import File
 
 _WITHOUT_GPU = (
@@ -56,10 +57,11 @@ def build(files: Sequence[File], context: Context) -> Section:
             f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
             "the order of this page; --detail=N shows the first N, --detail=all shows all."
         )
-    if context.older:
+    passed_over = newer_but_short(files, context.older)
+    notes += passed_over
+    if older := len(context.older) - len(passed_over):
         notes.append(
-            f"Left out: {_count(len(context.older), 'older file')} of the same machines; --all "
-            "shows each file."
+            f"Left out: {_count(older, 'older file')} of the same machines; --all shows each file."
         )
     return Section(
         title="The answer",

@@ -15,6 +15,7 @@ from plots.core.command import (
     charts_missing,
     complain,
     named_path,
+    newest,
     print_tables,
     tell_written,
 )
@@ -36,7 +37,6 @@ from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
 from plots.file.families import FAMILIES, TRAINING
-from plots.file.file_order import newest_per_machine
 from plots.file.rows import File
 from plots.text import printable
 
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--summary",
         action="store_true",
-        help="print one line for each machine's newest file instead: its crossover as one number",
+        help="print one line for each machine's newest complete file instead, with its crossover",
     )
     either.add_argument(
         "--published",
@@ -205,7 +205,7 @@ def _summarize(files: list[File], problems: list[str], options: argparse.Namespa
     if options.charts:
         return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
     if files:
-        shown, older = newest_per_machine(files)
+        shown, older = newest(files)
         side = side_by_side(shown, older=older, sort=options.sort)
         print_tables([summary_table(side.standings)], options)
     return complain(problems)

@@ -20,7 +20,7 @@ from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
 from plots.features.machines.hardware import short_gpu, short_processor
 from plots.file.axes import Items
-from plots.file.file_order import gpus_first, has_gpu, machine
+from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
 from plots.file.rows import File, Row
 from plots.parallel import Map, in_process
 from plots.text import printable
@@ -70,10 +70,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Machines in the order in which they are shown, and the one the ratios are to."""
+    """Machines in the order in which they are shown, and the one the ratios are to; `passed_over`
+    are the newer_but_short() files, a sentence each."""
 
     standings: tuple[Standing, ...]
     baseline: File
+    passed_over: tuple[str, ...] = ()
 
 
 class UnknownMachineError(Exception):
@@ -98,6 +100,7 @@ def side_by_side(
     """
     chosen = baseline or gpus_first(files)[0]
     reference = _works(chosen)
+    older = list(older)
     hidden = [machine(file) for file in older]
     found = apply(comparisons, files) if compared is None else compared
     standings = []
@@ -113,7 +116,8 @@ def side_by_side(
                 older=hidden.count(machine(file)),
             )
         )
-    return SideBySide(tuple(ordered(standings, sort)), chosen)
+    passed_over = tuple(newer_but_short(files, older))
+    return SideBySide(tuple(ordered(standings, sort)), chosen, passed_over)
 
 
 def named(files: Sequence[File], name: str) -> File:

@@ -165,7 +165,8 @@ def _about(side: SideBySide) -> list[str]:
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",
     ]
-    if older := sum(standing.older for standing in side.standings):
+    texts += side.passed_over
+    if older := sum(standing.older for standing in side.standings) - len(side.passed_over):
         files = "1 older file" if older == 1 else f"{older} older files"
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
     others = [standing for standing in side.standings if standing.file is not side.baseline]

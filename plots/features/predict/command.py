@@ -15,6 +15,7 @@ from plots.core.command import (
     charts_missing,
     complain,
     named_path,
+    newest,
     print_tables,
     tell_written,
 )
@@ -23,7 +24,6 @@ from plots.core.published import RESTORE
 from plots.core.tables.table import Table
 from plots.file import loading
 from plots.file.families import TRAINING
-from plots.file.file_order import newest_per_machine
 from plots.file.rows import File
 from plots.text import printable, whole
 
@@ -36,8 +36,8 @@ HELP = "predict from which size a GPU that you do not have would win"
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
     "measured, with a band that was earned on published times, and from which size the card would "
-    "overtake the file's measured CPU. Of several files from one machine the newest counts; the "
-    "GPU's rows of all files join the fit. docs/method/prediction.md says how. "
+    "overtake the file's measured CPU. Of several files from one machine the newest complete one "
+    "counts; the GPU's rows of all files join the fit. docs/method/prediction.md says how. "
     "Nothing predicted is written into a result file."
 )
 EXAMPLE = "predict results --gpu=rtx-4090,h200"
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
 
         print_tables(check_tables(fitted), options)
         return complain(problems)
-    return _predict(newest_per_machine(files)[0], fitted, wanted, problems, options)
+    return _predict(newest(files)[0], fitted, wanted, problems, options)
 
 
 def _predict(files, fitted, wanted, problems, options) -> int:

@@ -171,4 +171,4 @@ def _older(files: Sequence[File]) -> Table:
         )
         for file in files
     )
-    return Table("Older files of the same machines, not shown", columns, lines)
+    return Table("Other files of the same machines, not shown", columns, lines)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path
+from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path, newest
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.features.machines.analysis import UnknownMachineError, named
 from plots.file import loading
-from plots.file.file_order import gpus_first, newest_first, newest_per_machine
+from plots.file.file_order import gpus_first, newest_first
 from plots.parallel import Pool
 from plots.text import printable, whole
 
@@ -19,8 +19,8 @@ HELP = "write one HTML page with everything, and its charts"
 DESCRIPTION = (
     "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
     "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
-    "several files from one machine the newest is shown. Bad files are named and left out, and the "
-    "exit code is then 2."
+    "several files from one machine the newest complete one is shown. Bad files are named and left "
+    "out, and the exit code is then 2."
 )
 EXAMPLE = "report results -o report"
 _DETAILED = 4
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
     with Pool() as pool:
         files, problems = loading.load_files(options.paths, pool.map)
-        files, older = (newest_first(files), []) if options.all else newest_per_machine(files)
+        files, older = (newest_first(files), []) if options.all else newest(files)
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)

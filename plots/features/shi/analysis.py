@@ -20,6 +20,7 @@ from plots.core.curves import Curve
 from plots.core.published import PUBLISHED_PATH
 from plots.core.replicates import estimate, fewest_samples
 from plots.file.families import EPOCH, MINIBATCH
+from plots.file.file_order import by_id, newest_per_machine
 from plots.file.rows import File, Row, median_of
 
 SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
@@ -154,15 +155,15 @@ def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]
 
 
 def newest_with_rows(
-    figures: Sequence[Figure], files: Iterable[File]
+    figures: Sequence[Figure], files: Sequence[File]
 ) -> list[tuple[File, list[Row]]]:
-    """Of each machine's files the newest with such rows, or the newest, with its shi_rows()."""
-    chosen: dict[str, tuple[File, list[Row]]] = {}
-    for file in sorted(files, key=lambda file: (file.date, str(file.path))):
-        rows = shi_rows(file, figures)
-        if rows or file.machine.id not in chosen:
-            chosen[file.machine.id] = (file, rows)
-    return [chosen[machine] for machine in sorted(chosen)]
+    """Of each machine's files the newest with such rows, a complete one before others, or the
+    newest, with its shi_rows()."""
+    found = {file.path: shi_rows(file, figures) for file in files}
+    with_rows, _ = newest_per_machine([file for file in files if found[file.path]], by_id)
+    chosen = {file.machine.id: file for file in newest_per_machine(files, by_id)[0]}
+    chosen |= {file.machine.id: file for file in with_rows}
+    return [(chosen[machine], found[chosen[machine].path]) for machine in sorted(chosen)]
 
 
 def minibatches(row: Row) -> float:

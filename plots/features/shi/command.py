@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from plots.core.command import add_format, complain, named_path, print_tables
+from plots.core.command import add_format, complain, named_path, print_tables, tell_passed_over
 from plots.core.published import PUBLISHED_PATH, RESTORE
 from plots.core.tables.plain import wrapped
-from plots.features.shi.analysis import load_shi
+from plots.features.shi.analysis import load_shi, newest_with_rows
 from plots.features.shi.table import brought, ratio_table, shi_table
 from plots.file import loading
+from plots.file.file_order import by_id
 from plots.text import printable
 
 NAME = "shi"
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=named_path,
         metavar="PATH",
-        help="result file or folder; of each machine the newest file with such rows counts",
+        help="file or folder; of each machine the newest complete file with such rows counts",
     )
     add_format(parser)
 
@@ -42,9 +43,11 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()
-        tables = [shi_table(figures, files)]
-        ratios = ratio_table(figures, files)
-        sentences = brought(figures, files)
+        shown = [file for file, _ in newest_with_rows(figures, files)]
+        tell_passed_over(shown, files, by_id)
+        tables = [shi_table(figures, shown)]
+        ratios = ratio_table(figures, shown)
+        sentences = brought(figures, shown)
     except OSError as error:
         place = error.filename or PUBLISHED_PATH.parent
         return complain([*problems, f"{printable(str(place))}: {error.strerror}; {RESTORE}"])
