@@ -7,23 +7,11 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tools import environment, setup
-from tools.console import (
-    LOGS,
-    ROOT,
-    Failure,
-    Stopped,
-    cores,
-    friendly,
-    run_logged,
-    say,
-    stage,
-    stop,
-)
+from tools.console import LOGS, ROOT, Failure, cores, friendly, run_logged, say, stage
 from tools.passed import Passed, digest
 
 SOURCES = ROOT / "tests" / "fuzz"
@@ -34,20 +22,13 @@ PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 # Executions of each fuzzer within ./test, by what one of them takes.
 _SHORT_RUNS = {"arguments": 5_000}
 _SHORT_RUNS_OF_OTHERS = 20_000
-_LIMITS = [
-    "-max_len=1000",
-    "-timeout=20",  # seconds for one input, which takes far below a millisecond
-    "-rss_limit_mb=2048",
-]
+# Bytes and seconds of one input, which takes far below a millisecond.
+_LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 _PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }\n'
 _WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
 _LINES_OF_A_FINDING = 60
 _PROGRESS_SECONDS = 15.0
-_POLL_SECONDS = 0.1
-
-
-# ---- the command line
 
 
 def seconds_in(duration: str) -> int:
@@ -59,9 +40,6 @@ def seconds_in(duration: str) -> int:
     return seconds
 
 
-# ---- building
-
-
 class Obstacle(Failure):
     """Why there can be no fuzzers here."""
 
@@ -71,21 +49,12 @@ def _compiler() -> str:
     clang = shutil.which("clang++") or shutil.which("clang++-14")
     if clang is None:
         raise Obstacle("clang++ is not installed", 2)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [clang, "-x", "c++", "-", "-fsanitize=fuzzer,address,undefined"]
-        done = subprocess.run(
-            [*command, "-o", f"{folder}/probe"],
-            input=_PROBE,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    command = [clang, "-x", "c++", "-", "-fsanitize=fuzzer,address,undefined", "-o", "/dev/null"]
+    done = subprocess.run(command, input=_PROBE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise Obstacle(
-            f"clang++ cannot link -fsanitize=fuzzer, for which it needs libclang-rt-dev: {said[0]}",
-            2,
-        )
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
+        needs = "clang++ cannot link -fsanitize=fuzzer, for which it needs libclang-rt-dev"
+        raise Obstacle(f"{needs}: {said}", 2)
     return clang
 
 
@@ -100,29 +69,22 @@ def build() -> None:
 
 
 def names() -> list[str]:
-    """All of them but the one for plots, which needs no clang."""
+    """All of them but the one for plots."""
     return sorted(path.stem for path in SOURCES.glob("*.cpp"))
 
 
-def _own_words(name: str) -> Iterator[str]:
-    """The text literals of the sources that a fuzzer tries: flags, values, keys."""
+def dictionary(name: str) -> Path:
+    """Words for libFuzzer to put in: literals of the sources that it tries (flags, values, keys),
+    and those of tests/fuzz/NAME.dict."""
+    words: set[str] = set()
     for source in (BUILD / f"{name}.sources").read_text(encoding="utf-8").splitlines():
         for line in Path(source).read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#include"):
-                yield from _WORD.findall(line)
-
-
-def dictionary(name: str) -> Path:
-    """Words for libFuzzer to put in: the sources' own, and those of tests/fuzz/NAME.dict."""
+            words.update(() if line.startswith("#include") else _WORD.findall(line))
     extra = SOURCES / f"{name}.dict"
-    lines = [f'"{word}"' for word in sorted(set(_own_words(name)))]
-    lines += extra.read_text(encoding="utf-8").splitlines() if extra.exists() else []
+    text = "".join(f'"{word}"\n' for word in sorted(words))
     path = BUILD / f"{name}.dict"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text(text + (extra.read_text("utf-8") if extra.exists() else ""), encoding="utf-8")
     return path
-
-
-# ---- running
 
 
 def _corpora(name: str) -> list[Path]:
@@ -133,18 +95,10 @@ def _corpora(name: str) -> list[Path]:
     return folders
 
 
-def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
+def _command(name: str, new_inputs: Path, *options: str) -> list[str]:
     new_inputs.mkdir(parents=True, exist_ok=True)
-    return [
-        BUILD / name,
-        *options,
-        *_LIMITS,
-        "-print_final_stats=1",
-        f"-dict={dictionary(name)}",
-        f"-artifact_prefix={FINDINGS / name}/",
-        new_inputs,
-        *_corpora(name),
-    ]
+    places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/", new_inputs]
+    return [str(word) for word in (BUILD / name, *options, *_LIMITS, *places, *_corpora(name))]
 
 
 def executions(log: str) -> int:
@@ -152,17 +106,24 @@ def executions(log: str) -> int:
     return max(map(int, _EXECUTIONS.findall(log)), default=0)
 
 
-def _verdict(name: str, log: str, good: bool) -> str:
+def _verdict(name: str, log: str, good: bool) -> bool:
+    """Says what a run found, and hands `good` on."""
     count = f"{name}: {executions(log):,} executions"
     if good:
-        return f"{count}, nothing found"
-    found = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
+        print(f"{count}, nothing found", flush=True)
+        return good
     lines = "\n".join(f"    {line}" for line in log.splitlines()[-_LINES_OF_A_FINDING:])
-    if not found:
-        return f"{lines}\n{count}, FAILED without an input"
-    place = friendly(found[-1])
-    again = f"; again: {friendly(BUILD / name)} {place}" if name != PLOTS else ""
-    return f"{lines}\n{count}, FOUND {place}{again}"
+    found = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
+    said = "FAILED without an input"
+    if found:
+        again = f"; again: {friendly(BUILD / name)} {friendly(found[-1])}" if name != PLOTS else ""
+        said = f"FOUND {friendly(found[-1])}{again}"
+    print(f"{lines}\n{count}, {said}", flush=True)
+    return good
+
+
+def short_runs(name: str) -> int:
+    return _SHORT_RUNS.get(name, _SHORT_RUNS_OF_OTHERS)
 
 
 def _key(name: str) -> str:
@@ -170,10 +131,6 @@ def _key(name: str) -> str:
     files = [BUILD / name, dictionary(name)]
     files += sorted(path for folder in _corpora(name) for path in folder.iterdir())
     return digest([str(short_runs(name)).encode(), *(path.read_bytes() for path in files)])
-
-
-def short_runs(name: str) -> int:
-    return _SHORT_RUNS.get(name, _SHORT_RUNS_OF_OTHERS)
 
 
 def short() -> bool:
@@ -189,45 +146,10 @@ def short() -> bool:
             done = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False
             )
-        print(_verdict(name, done.stderr, done.returncode == 0), flush=True)
-        if done.returncode == 0:
+        if _verdict(name, done.stderr, done.returncode == 0):
             good.add(name)
     passed.record(keys, good)
     return good == keys.keys()
-
-
-# ---- for longer
-
-
-@dataclass
-class _Running:
-    name: str
-    process: "subprocess.Popen[str]"
-    log: Path
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-
-def _start(name: str, seconds: int) -> _Running:
-    if name == PLOTS:
-        # Where it keeps what it finds, as the others do.
-        (FINDINGS / name).mkdir(parents=True, exist_ok=True)
-        module = "plots.tests.test_fuzz"
-        command = [environment.PYTHON, "-m", module, str(seconds), FINDINGS / name]
-    else:
-        command = _command(name, BUILD / "corpus" / name, f"-max_total_time={seconds}")
-    log = LOGS / f"fuzz-{name}.log"
-    with log.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    return _Running(name, process, log)
 
 
 def share(seconds: int, targets: int, at_once: int) -> int:
@@ -240,27 +162,37 @@ def long(seconds: int) -> bool:
     targets = [*names(), PLOTS]
     each = share(seconds, len(targets), cores())
     say(f"Fuzzing {', '.join(targets)}: {each} s each, {min(cores(), len(targets))} at once")
-    waiting, running = list(targets), list[_Running]()
-    good = True
-    start = last = time.monotonic()
-    try:
-        while waiting or running:
-            while waiting and len(running) < cores():
-                running.append(_start(waiting.pop(0), each))
-            for one in list(running):
-                if one.process.poll() is not None:
-                    running.remove(one)
-                    ended_well = one.process.returncode == 0
-                    good = good and ended_well
-                    print(_verdict(one.name, one.text(), ended_well), flush=True)
-            if time.monotonic() - last >= _PROGRESS_SECONDS:
-                last = time.monotonic()
-                counts = [f"{one.name} {executions(one.text()):,}" for one in running]
-                say(f"  {last - start:.0f} s: {', '.join(counts)} executions")
-            time.sleep(_POLL_SECONDS)
-    except Stopped:
-        for one in running:
-            stop(one.process)
-            print(_verdict(one.name, one.text(), True), flush=True)
-        raise
-    return good
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    (FINDINGS / PLOTS).mkdir(parents=True, exist_ok=True)
+
+    def log(name: str) -> str:
+        return (LOGS / f"fuzz-{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def run(name: str) -> bool:
+        module = [str(environment.PYTHON), "-m", "plots.tests.test_fuzz"]
+        with (LOGS / f"fuzz-{name}.log").open("w", encoding="utf-8") as file:
+            command = (
+                [*module, str(each), str(FINDINGS / name)]
+                if name == PLOTS
+                else _command(name, BUILD / "corpus" / name, f"-max_total_time={each}")
+            )
+            running[name] = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
+            )
+            code = running[name].wait()
+        del running[name]
+        return _verdict(name, log(name), code == 0)
+
+    start = time.monotonic()
+    with ThreadPoolExecutor(cores()) as pool:
+        jobs = [pool.submit(run, name) for name in targets]
+        try:
+            while wait(jobs, _PROGRESS_SECONDS).not_done:
+                counts = [f"{name} {executions(log(name)):,}" for name in list(running)]
+                say(f"  {time.monotonic() - start:.0f} s: {', '.join(counts)} executions")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running.values()):
+                process.terminate()
+            raise
+    return all(job.result() for job in jobs)

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from tools.console import LOGS, ROOT, Stopped, stop
 from tools.passed import in_ci
@@ -19,7 +19,6 @@ SKIPPED = 77
 # compilation or test left.
 _AT_ONCE = 2
 _HEARTBEAT_SECONDS = 15.0
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,10 @@ class Stage:
     description: str
     run: Callable[[], bool]
     needs: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        return LOGS / f"stage-{self.name}.log"
 
 
 @dataclass
@@ -48,52 +51,24 @@ class Result:
 HEAD = f"{'stage':<12}{'wall':>7}   {'processor':>9}"
 
 
-class _Running:
-    def __init__(self, stage: Stage, command: Sequence[str | Path]) -> None:
-        self.stage = stage
-        self.start = time.monotonic()
-        self.log = LOGS / f"stage-{stage.name}.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[str] = self.log.open("w", encoding="utf-8")
-        self.process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=self._file,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def last_line(self) -> str:
-        with self.log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 400))
-            lines = file.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-    def result(self) -> Result | None:
-        """None as long as it runs."""
-        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
-        if pid == 0:
-            return None
-        self._file.close()
-        code = self.process.returncode = os.waitstatus_to_exitcode(status)
-        verdict = "passed" if code == 0 else "skipped" if code == SKIPPED else "FAILED"
-        if verdict == "skipped" and in_ci():
-            verdict = "FAILED"  # continuous integration must not pass by leaving things out
-        seconds = time.monotonic() - self.start
-        return Result(verdict, seconds, usage.ru_utime + usage.ru_stime)
+def _result(process: "subprocess.Popen[str]", start: float) -> Result:
+    _, status, usage = os.wait4(process.pid, 0)
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    verdict = "passed" if code == 0 else "skipped" if code == SKIPPED else "FAILED"
+    if verdict == "skipped" and in_ci():
+        verdict = "FAILED"  # continuous integration must not pass by leaving things out
+    return Result(verdict, time.monotonic() - start, usage.ru_utime + usage.ru_stime)
 
 
-def _ready(stage: Stage, waiting: Sequence[Stage], running: Sequence[_Running]) -> bool:
-    unfinished = {other.name for other in waiting} | {other.stage.name for other in running}
-    return not unfinished & set(stage.needs)
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace")[-400:].split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _tell_end(one: _Running, result: Result) -> None:
-    text = one.log.read_text(encoding="utf-8", errors="replace").rstrip()
-    seconds = f"{result.wall_seconds:.1f} s"
-    print(f"\n== {one.stage.name}: {one.stage.description}\n{text}", flush=True)
-    print(f"== {one.stage.name}: {result.verdict} after {seconds}", flush=True)
+def _tell_end(stage: Stage, result: Result) -> None:
+    text = stage.log.read_text(encoding="utf-8", errors="replace").rstrip()
+    print(f"\n== {stage.name}: {stage.description}\n{text}")
+    print(f"== {stage.name}: {result.verdict} after {result.wall_seconds:.1f} s", flush=True)
 
 
 def run_all(
@@ -103,34 +78,48 @@ def run_all(
 
     Prints a stage's output when it has ended, and now and then what the running ones do.
     """
-    waiting, running = list(stages), list[_Running]()
+    waiting = list(stages)
+    running: dict[Future[Result], tuple[Stage, subprocess.Popen[str]]] = {}
     results: dict[str, Result] = {}
-    start = last_heartbeat = time.monotonic()
-    try:
-        while waiting or running:
-            for stage in [stage for stage in waiting if _ready(stage, waiting, running)]:
-                failed = [name for name in stage.needs if results[name].verdict != "passed"]
-                if failed:
-                    waiting.remove(stage)
-                    print(f"\n== {stage.name}: not run: {failed[0]} did not pass", flush=True)
-                    results[stage.name] = Result("FAILED")
-                elif len(running) < _AT_ONCE:
-                    waiting.remove(stage)
-                    running.append(_Running(stage, command(stage)))
-            for one in list(running):
-                result = one.result()
-                if result is not None:
-                    running.remove(one)
-                    results[one.stage.name] = result
-                    _tell_end(one, result)
-            if time.monotonic() - last_heartbeat >= _HEARTBEAT_SECONDS:
-                last_heartbeat = time.monotonic()
-                for one in running:
-                    seconds = f"{last_heartbeat - start:.0f} s"
-                    print(f"  {seconds} {one.stage.name}: {one.last_line()[:90]}", file=sys.stderr)
-            time.sleep(_POLL_SECONDS)
-    except Stopped:
-        for one in running:
-            stop(one.process)
-        raise
+    begin = time.monotonic()
+    LOGS.mkdir(parents=True, exist_ok=True)
+
+    def start(stage: Stage) -> None:
+        with stage.log.open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                command(stage),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        running[pool.submit(_result, process, time.monotonic())] = stage, process
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            while waiting or running:
+                for stage in [s for s in waiting if results.keys() >= {*s.needs}]:
+                    failed = [name for name in stage.needs if results[name].verdict != "passed"]
+                    if failed:
+                        waiting.remove(stage)
+                        print(f"\n== {stage.name}: not run: {failed[0]} did not pass", flush=True)
+                        results[stage.name] = Result("FAILED")
+                    elif len(running) < _AT_ONCE:
+                        waiting.remove(stage)
+                        start(stage)
+                ended = wait(running, _HEARTBEAT_SECONDS, FIRST_COMPLETED).done
+                for job in ended:
+                    stage, _ = running.pop(job)
+                    results[stage.name] = job.result()
+                    _tell_end(stage, job.result())
+                for stage, _ in running.values() if not ended else ():
+                    seconds = f"{time.monotonic() - begin:.0f} s"
+                    print(
+                        f"  {seconds} {stage.name}: {_last_line(stage.log)[:90]}", file=sys.stderr
+                    )
+        except Stopped:
+            for _, process in running.values():
+                stop(process)
+            raise
     return {stage.name: results[stage.name] for stage in stages}
