@@ -12,6 +12,10 @@ from scripts import script
 from tools import console, environment
 
 
+def answering(version: str, folder: Path) -> str:
+    return f"print({json.dumps(json.dumps({'python': version, 'prefix': str(folder)}))})"
+
+
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A repository of its own whose commands are only written down, in the list returned."""
@@ -29,8 +33,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if what == "Creating .venv":
             assert not folder.exists()
             (folder / "bin").mkdir(parents=True)
-            text = f"print('3.11\\n{folder}')"
-            script(folder / "bin" / "python", text)
+            script(folder / "bin" / "python", answering("3.11", folder))
         return []
 
     monkeypatch.setattr(environment, "run_logged", run_logged)
@@ -76,7 +79,7 @@ def _lose_interpreter() -> None:
 
 
 def _change_interpreter() -> None:
-    script(environment.MAIN.python, f"print('3.12\\n{environment.MAIN.folder}')")
+    script(environment.MAIN.python, answering("3.12", environment.MAIN.folder))
 
 
 def _move_repository() -> None:

@@ -24,7 +24,10 @@ FOR_CUDA = (
     *FOR_TOOLKIT,
 )
 
-_SHOW = "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix, sep='\\n')"
+_SHOW = """
+import json, sys
+print(json.dumps({"python": "%d.%d" % sys.version_info[:2], "prefix": sys.prefix}))
+"""
 
 
 def hashes(requirements: Sequence[Path]) -> dict[str, str]:
@@ -59,15 +62,11 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        stamp = self._stamp()
-        answers = self._answers() if stamp else None
-        sound = answers is not None and answers == (stamp.get("python"), stamp.get("prefix"))
-        # Not so after the repository moved.
-        sound = sound and stamp.get("prefix") == str(self.folder)
+        stamp, answer = self._stamp(), self._answer()
+        sound = bool(answer) and stamp | answer == stamp  # not so after the repository moved
+        have = stamp.get("requirements", {}) if sound else {}
         wanted = hashes(requirements)
-        have = stamp.get("requirements")
-        have = have if sound and isinstance(have, dict) else {}
-        if sound and wanted.items() <= have.items():
+        if wanted.items() <= have.items():
             return
         name = self.folder.name
         if not sound:
@@ -82,55 +81,45 @@ class Environment:
                 self._pip_install(requirements)
             except CommandFailed:
                 kept = {name: have[name] for name in have if name not in wanted}
-                if sound and kept:
-                    self._write_stamp(kept, stamp["python"], stamp["prefix"])
+                if kept:
+                    self._write_stamp(kept)
                 raise
-        fresh = self._answers()
-        if fresh is None:
-            raise Failure(f"{self.python} does not run; remove {self.folder} and start this again")
-        self._write_stamp({**have, **wanted}, *fresh)
+        self._write_stamp({**have, **wanted})
 
     def remove(self) -> None:
-        if self.folder.is_symlink() or self.folder.is_file():
-            self.folder.unlink()
-        elif self.folder.exists():
+        if self.folder.is_symlink() or not self.folder.is_dir():
+            self.folder.unlink(missing_ok=True)
+        else:
             self.stamp.unlink(missing_ok=True)
             shutil.rmtree(self.folder)
 
-    def _answers(self) -> tuple[str, str] | None:
-        """Version and prefix as its interpreter tells them; None where it does not run."""
+    def _answer(self) -> dict[str, str]:
+        """Version and prefix as its interpreter tells them; nothing where it does not run."""
         try:
-            shown = subprocess.run(
-                [self.python, "-I", "-c", _SHOW],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=True,
-            ).stdout
-        except (OSError, subprocess.SubprocessError):
-            return None
-        version, prefix = shown.splitlines()
-        return version, prefix
+            command = [self.python, "-I", "-c", _SHOW]
+            return json.loads(subprocess.check_output(command, stderr=subprocess.PIPE, timeout=60))
+        except (OSError, subprocess.SubprocessError, ValueError):
+            return {}
 
     def _stamp(self) -> dict[str, Any]:
         try:
-            content = json.loads(self.stamp.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return dict(json.loads(self.stamp.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
             return {}
-        return content if isinstance(content, dict) else {}
 
     def _pip_install(self, requirements: Sequence[Path]) -> None:
         # --only-binary: a source build would need more than is there, and fail much later.
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-        command: list[str | Path] = [self.python, "-m", "pip", "install", *options]
-        command.append("--only-binary=:all:")
-        for path in requirements:
-            command += ["-r", path]
-        run_logged("pip install", command, LOGS / "pip.log", {"PIP_USER": "0"})
+        files = [word for path in requirements for word in ("-r", path)]
+        pip = [self.python, "-m", "pip", "install", *options, "--only-binary=:all:"]
+        run_logged("pip install", [*pip, *files], LOGS / "pip.log", {"PIP_USER": "0"})
 
-    def _write_stamp(self, requirements: dict[str, str], python: str, prefix: str) -> None:
-        content = {"requirements": requirements, "python": python, "prefix": prefix}
-        self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    def _write_stamp(self, requirements: dict[str, str]) -> None:
+        answer = self._answer()
+        if not answer:
+            raise Failure(f"{self.python} does not run; remove {self.folder} and start this again")
+        content = json.dumps({"requirements": requirements, **answer}, indent=2)
+        self.stamp.write_text(content + "\n", encoding="utf-8")
 
 
 MAIN = Environment(ROOT / ".venv")
