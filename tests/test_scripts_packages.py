@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which system packages ./run asks for, and how."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def test_optional_packages_that_a_release_lacks_are_not_asked_for(
 ) -> None:
     with_apt(monkeypatch)
     monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
-    monkeypatch.setattr(packages, "_output", lambda *_: POLICY)
+    told = subprocess.CompletedProcess([], 0, POLICY)
+    monkeypatch.setattr(packages, "_run", lambda *_: told)
     needs = [need(name, optional=True) for name in ("clang-tidy-14", "libomp-14-dev", "unheard-of")]
     assert packages.missing(needs) == needs  # apt has not been asked for its lists yet
     (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()

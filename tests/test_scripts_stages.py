@@ -136,8 +136,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_database(tree: Path, flags: str) -> None:
-    other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": "c++"}
-    ours = {"directory": str(tree), "file": "src/a.cpp", "command": f"c++ {flags} -o a.o"}
+    command = f"ccache c++ {flags} -o a.o -c a"
+    other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": command}
+    ours = {"directory": str(tree), "file": "src/a.cpp", "command": command}
     path = tree / "build" / "compile_commands.json"
     path.write_text(json.dumps([other, ours]), encoding="utf-8")
 
@@ -148,11 +149,13 @@ def looked_at(tree: Path, tidy: str = "true") -> list[str]:
     ran.write_text("", encoding="utf-8")
     program = script(
         tree / "build" / "tidy",
-        f"import sys, subprocess\nprint(sys.argv[-1], file=open({str(ran)!r}, 'a'))\n"
+        f"import sys, subprocess\nprint(*sys.argv[-3:], file=open({str(ran)!r}, 'a'))\n"
         f"sys.exit(subprocess.run([{tidy!r}]).returncode)",
     )
     assert sources.check_tidy(str(program), tree / "build") == (tidy == "true")
-    return sorted(Path(line).name for line in ran.read_text(encoding="utf-8").splitlines())
+    lines = ran.read_text(encoding="utf-8").splitlines()
+    assert all(line.split()[1] == "--" for line in lines)
+    return sorted(Path(line.split()[0]).name for line in lines)
 
 
 def append(path: Path, text: str = "// more\n") -> None:
@@ -200,9 +203,7 @@ def test_sources_that_are_compiled_together_are_looked_at_one_by_one(tree: Path)
     database = tree / "build" / "compile_commands.json"
     database.write_text(json.dumps([entry]), encoding="utf-8")
     assert looked_at(tree) == ["a.cpp"]
-    [command] = json.loads((tree / "build/clang-tidy/compile_commands.json").read_text("utf-8"))
-    source = str(tree / "src" / "a.cpp")
-    assert (command["file"], command["command"]) == (source, f"c++ -O2 -c {source}")
+    assert (tree / "build" / "ran").read_text("utf-8") == f"{tree / 'src' / 'a.cpp'} -- -O2\n"
 
 
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:

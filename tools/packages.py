@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,22 +32,30 @@ class Need:
     optional: bool = False
 
 
-def compiler() -> str:
-    return os.environ.get("CXX") or "c++"
+def _compiler() -> list[str]:
+    return (os.environ.get("CXX") or "c++").split()
 
 
-def _output(*command: str) -> str:
+def _run(*command: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """What a command prints and how it ends; one that cannot be run ends with 127."""
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=60, check=True
-        ).stdout
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return subprocess.CompletedProcess(command, 127, "", "")
 
 
 def version_of(*command: str) -> tuple[int, ...]:
     """The first dotted number that a command prints, e.g. (3, 25, 1); () where there is none."""
-    match = re.search(r"\d+(?:\.\d+)*", _output(*command))
+    done = _run(*command)
+    match = re.search(r"\d+(?:\.\d+)*", done.stdout) if done.returncode == 0 else None
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
@@ -58,7 +65,7 @@ def _has_program(*names: str) -> Callable[[], bool]:
 
 def _has_compiler() -> bool:
     # clang counts its versions differently from gcc; both have C++20 from 11 on.
-    return version_of(*compiler().split(), "-dumpversion") >= (11,)
+    return version_of(*_compiler(), "-dumpversion") >= (11,)
 
 
 def _has_header(header: str) -> Callable[[], bool]:
@@ -66,21 +73,14 @@ def _has_header(header: str) -> Callable[[], bool]:
         prefixes = os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
         prefixes.append(os.environ.get("CONDA_PREFIX", ""))
         includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
-        with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder, "probe.cpp")
-            source.write_text(f"#include <{header}>\n", encoding="utf-8")
-            command = [*compiler().split(), "-std=c++20", "-E", *includes, str(source)]
-            try:
-                done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-                return done.returncode == 0
-            except (OSError, subprocess.SubprocessError):
-                return False
+        command = [*_compiler(), "-std=c++20", *includes, "-x", "c++", "-E", "-"]
+        return _run(*command, text=f"#include <{header}>\n").returncode == 0
 
     return present
 
 
 def _has_fuzzer() -> bool:
-    folder = _output("clang++", "-print-runtime-dir").strip()
+    folder = _run("clang++", "-print-runtime-dir").stdout.strip()
     return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
 
 
@@ -130,21 +130,15 @@ def has_apt() -> bool:
 def installed(packages: Sequence[str]) -> set[str]:
     """Those of `packages` that dpkg has, whole. One call: this runs at every start."""
     # dpkg-query's exit code is 1 when it lacks any of them, which is an answer, not a fault.
-    listing = subprocess.run(
-        ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    pairs = (line.split() for line in listing.splitlines())
-    return {pair[0] for pair in pairs if pair[1:] == ["installed"]}
+    listing = _run("dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages).stdout
+    return set(re.findall(r"^(\S+) installed$", listing, re.MULTILINE))
 
 
 def offered(packages: Sequence[str]) -> set[str]:
     """Those of `packages` that this release has; all, while apt has no lists to look in."""
     if not any(_APT_LISTS.glob("*_Packages*")):
         return set(packages)
-    shown = _output("apt-cache", "policy", *packages)
+    shown = _run("apt-cache", "policy", *packages).stdout
     return set(re.findall(r"^(\S+):\n.*\n +Candidate: \d", shown, re.MULTILINE))
 
 
@@ -170,7 +164,7 @@ def _privilege() -> list[str] | None:
         return []
     if shutil.which("sudo") is None:
         return None
-    if subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+    if _run("sudo", "-n", "true").returncode == 0:
         return ["sudo"]
     if not sys.stdin.isatty():
         return None
@@ -210,8 +204,7 @@ def _install(packages: Sequence[str], privilege: Sequence[str], refreshed: bool)
                     raise
                 say("  an earlier installation was interrupted; finishing that first")
                 repair = [*privilege, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg"]
-                log = LOGS / "dpkg.log"
-                run_logged("dpkg --configure -a", [*repair, "--configure", "-a"], log)
+                run_logged("dpkg --configure -a", [*repair, "--configure", "-a"], LOGS / "dpkg.log")
                 _apt(privilege, *arguments)
     except CommandFailed as failure:
         remedy = "Check the network and apt's sources (apt-get update must work), then try again"

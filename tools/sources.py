@@ -74,49 +74,38 @@ def _quoted(path: Path) -> list[str]:
     return _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
 
 
-def _commands(build: Path) -> Iterator[tuple[Path, str]]:
-    """Each source with the command that compiles it, also where it is compiled with others."""
+def _options(build: Path) -> dict[Path, list[str]]:
+    """What each source that clang-tidy can read is compiled with, alone or with others."""
+    wanted = {p for p in every_file() if p.suffix in _SOURCES and _TIDIED_FOLDERS & {*p.parents}}
+    options: dict[Path, list[str]] = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = Path(entry["directory"], entry["file"]).resolve()
-        command = re.sub(r" -o \S+", "", entry.get("command") or shlex.join(entry["arguments"]))
-        together = _quoted(path) if _UNITY.search(str(path)) else [entry["file"]]
-        for name in together:
-            source = Path(entry["directory"], name).resolve()
-            yield source, command.replace(entry["file"], str(name))
-
-
-def _to_look_at(build: Path, folder: Path) -> dict[Path, str]:
-    """The sources that clang-tidy can read, with the command of each, which `folder` gets."""
-    wanted = {p for p in every_file() if p.suffix in _SOURCES and _TIDIED_FOLDERS & {*p.parents}}
-    commands: dict[Path, str] = {}
-    for path, command in _commands(build):
-        # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
-        if path in wanted and path.suffix != ".cu" and str(_EMULATION) not in command:
-            commands.setdefault(path, command)
-    entries = [
-        {"directory": str(build), "file": str(path), "command": command}
-        for path, command in commands.items()
-    ]
-    folder.mkdir(exist_ok=True)
-    (folder / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
-    left_out = sorted(str(path.relative_to(ROOT)) for path in wanted - commands.keys())
+        words = shlex.split(entry["command"])
+        own = [word.startswith("-") for word in words].index(True)  # the compiler comes before
+        words = words[own : words.index("-o")]
+        for source in map(Path, _quoted(path)) if _UNITY.search(str(path)) else (path,):
+            # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
+            if source in wanted and source.suffix != ".cu" and f"-I{_EMULATION}" not in words:
+                options.setdefault(source, words)
+    left_out = sorted(str(path.relative_to(ROOT)) for path in wanted - options.keys())
     if left_out:
         print(f"clang-tidy: not looked at: {', '.join(left_out)}")
-    return commands
+    return options
 
 
-def _reached(source: Path, command: str) -> set[Path]:
+def _reached(source: Path, options: list[str]) -> set[Path]:
     """The project's files that a source includes, itself among them; those left out by #if too."""
-    folders = [Path(name) for name in re.findall(r" -I(\S+)", command)]
+    folders = [Path(word[2:]) for word in options if word.startswith("-I")]
     reached, open_ = {source}, [source]
     while open_:
         path = open_.pop()
         for name in _quoted(path):
             places = ((folder / name).resolve() for folder in (path.parent, *folders))
             found = next((place for place in places if place.is_file()), None)
-            if found and ROOT in found.parents and found not in reached:
+            # What the build writes (the commit) changes with every commit, and says nothing new.
+            if found and ROOT in found.parents and ROOT / "build" not in found.parents:
+                open_ += [] if found in reached else [found]
                 reached.add(found)
-                open_.append(found)
     return reached
 
 
@@ -154,28 +143,26 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     `everything`: at all, and with clang's analyzer too, which takes a third of the time and follows
     paths, not style.
     """
-    database = build / "clang-tidy"
-    commands = _to_look_at(build, database)
-    arguments = [clang_tidy, "-p", str(database), *_TIDY_ARGUMENTS]
+    options = _options(build)
+    arguments = [clang_tidy, *_TIDY_ARGUMENTS]
     arguments += [] if everything else ["--checks=-clang-analyzer-*"]
     checks = {path for path in every_file() if path.name == ".clang-tidy"}
-    reached = {path: checks | _reached(path, command) for path, command in commands.items()}
+    reached = {path: checks | _reached(path, options[path]) for path in options}
     chosen = sorted(reached) if everything else _chosen(reached)
     keys = {
-        str(path): digest([str((arguments, commands[path], of_files(reached[path]))).encode()])
+        str(path): digest([str((arguments, options[path], of_files(reached[path]))).encode()])
         for path in chosen
     }
     passed = Passed(build / "tidy-passed.json")
     unchanged = passed.unchanged(keys)
     waiting = [path for path in chosen if str(path) not in unchanged]
-    print(f"clang-tidy: {len(chosen)} of {len(commands)} sources differ from main", flush=True)
+    print(f"clang-tidy: {len(chosen)} of {len(options)} sources differ from main", flush=True)
     print(f"clang-tidy: {len(unchanged)} of these unchanged since clean", flush=True)
 
     def look_at(path: Path) -> tuple[bool, str, float]:
         start = time.monotonic()
-        done = subprocess.run(
-            [*arguments, path], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        command = [*arguments, path, "--", *options[path]]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         # stderr only counts what was suppressed, except when the tool itself fell over.
         text = done.stdout if done.stdout.strip() else done.stderr
         return done.returncode == 0, text, time.monotonic() - start
