@@ -83,11 +83,16 @@ class Ceilings:
 
 
 def bounds(file: File) -> dict[int, Bound]:
-    """Row.index → bound, of each row of `file` that says what it takes at least."""
+    """Row.index → bound, of each row of `file` that has one.
+
+    Rows of older files, which do not say what they take at least, keep the bound that they have.
+    """
     ceilings = Ceilings(file.rows)
     found = {}
     for row in file.rows:
         if row.minimum_work is None or row.failure is not None:
+            if row.bound is not None:
+                found[row.index] = row.bound
             continue
         bound = ceilings.bound(row.minimum_work, row.configuration)
         if bound is None:

@@ -13,7 +13,7 @@ from plots.file.axes import Axes
 from plots.file.derived import OPERATIONS, PER_ITERATION, derived
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.refusal import bad, element_words, row_words, shown
-from plots.file.rows import Failure, MinimumWork, Row, Verification
+from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
 from plots.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -94,6 +94,7 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}
         ),
+        bound=_bound(fields.get("bound")),
         failure=failure,
         workload=fields.get("workload"),
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
@@ -105,6 +106,14 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
 
 def _minimum_work(stated: dict[str, Any]) -> MinimumWork:
     return MinimumWork(**{field: stated[field] for field in _LEAST if field in stated})
+
+
+def _bound(stated: dict[str, Any] | None) -> Bound | None:
+    if stated is None:
+        return None
+    if "reason" in stated:
+        return Bound(None, None, None, stated["reason"])
+    return Bound(stated["name"], stated["seconds"], stated["percent"])
 
 
 def _counters(

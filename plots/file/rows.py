@@ -139,9 +139,10 @@ class Row:
     iteration, one for each repetition; a failed row may have none. `counters` hold the median over
     the repetitions, in the unit their names give; those of plots/file/derived.py are among them.
     `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
-    optimizer, rows and data, None in older files. `optimizer` is that of a row that trains, in
-    words, empty where the file does not say. `chosen` is what a row of execution auto came to:
-    execution and `cpu_threads`. `axes` are the file's.
+    optimizer, rows and data, None in older files; those may have a `bound` in place of a
+    `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
+    not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`. `axes`
+    are the file's.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Row:
     warnings: tuple[str, ...]
     verification: Verification | None
     failure: Failure | None
+    bound: Bound | None = None
     workload: str | None = None
     optimizer: str = ""
     minimum_work: MinimumWork | None = None

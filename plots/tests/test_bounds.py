@@ -173,6 +173,18 @@ def test_memory_traffic_bounds_and_is_drawn(write):
     assert b">bound<" in draw_why(file).svg
 
 
+def test_rows_of_older_files_keep_their_bound(small, write):
+    for entry in small["benchmarks"]:
+        entry["bound"] = {"name": "memory", "seconds": 0.006, "percent": 30.0}
+    (row,) = loading.load_file(write(small)).rows
+    assert row.bound == Bound("memory", 0.006, 30.0)
+    for entry in small["benchmarks"]:
+        entry["bound"] = {"reason": "no ceilings in this file"}
+    file = loading.load_file(write(small))
+    assert bounds(file) == {0: Bound(None, None, None, "no ceilings in this file")}
+    assert "No bound: no ceilings in this file." in split_table(file, epoch_rows(file)).notes
+
+
 def test_the_minimum_work_is_not_negative(small, write):
     small["benchmarks"][0]["minimum_work"] = counted(flops=-1)
     with pytest.raises(loading.BadFileError, match="must be at least 0"):
