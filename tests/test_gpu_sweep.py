@@ -55,7 +55,7 @@ def test_a_plan_that_is_too_long_says_how_long_it_takes(
     built.touch()
     monkeypatch.setattr(gpu, "BENCH", built)
     monkeypatch.setattr(gpu, "planned", lambda *_: [f"together {needed} s of 540 s"])
-    assert gpu.plan(gpu.Arguments()) == code
+    assert gpu.plan(gpu.parse([])) == code
     said = capsys.readouterr().err
     assert ("7 s too long" in said and "--minutes=10 " in said) == bool(code)
 
@@ -302,7 +302,7 @@ def swept(
     monkeypatch.setattr(gpu.Sweep, "note", lambda *_: None)
     monkeypatch.setattr(gpu, "gpu_of", lambda _: found)
     monkeypatch.setattr(gpu, "compute_sanitizer", lambda: "/bin/compute-sanitizer")
-    code = gpu.sweep_all(gpu.Arguments(brought=tmp_path / "b", out=tmp_path), said)
+    code = gpu.sweep_all(gpu.parse([f"--brought={tmp_path / 'b'}", f"--out={tmp_path}"]), said)
     return code, said.getvalue()
 
 

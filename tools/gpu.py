@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/gpu_sweep: build, test and measure on a GPU machine without a network, within minutes."""
 
+import argparse
 import json
 import math
 import os
@@ -11,9 +12,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from tools import pack, results
 from tools.console import ROOT, Failure, cores, friendly, say
@@ -73,60 +74,38 @@ _MEMCHECK_FILTER = "Gpu/GpuOperation*"
 _MEMCHECK = ("--tool=memcheck", "--kernel-regex", "kns=crossover", "--error-exitcode=1")
 
 
-@dataclass
-class Arguments:
-    brought: Path = Path("brought")
-    out: Path = field(default_factory=lambda: Path(os.environ.get("OUT") or "gpu-results"))
-    minutes: float = MINUTES
-    sweep: str = "gpu"
-    tests: bool = True
-    plan: bool = False
-    cores: int | None = None
-    pack: Path | None = None
-    help: bool = False
+def _number(least: float, most: float) -> Callable[[str], float]:
+    def number(word: str) -> float:
+        if not least <= float(word) <= most:
+            raise argparse.ArgumentTypeError(f"give a number from {least:g} to {most:g}")
+        return float(word)
 
-
-def _number(word: str, value: str, least: float, most: float) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not least <= number <= most:
-        raise Failure(f"{word}: give a number from {least:g} to {most:g}", 2)
     return number
 
 
-def parse(arguments: Sequence[str]) -> Arguments:
-    parsed = Arguments()
-    words = list(arguments)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.partition("=")
-        if word in ("-h", "--help"):
-            parsed.help = True
-        elif word == "--no-tests":
-            parsed.tests = False
-        elif word == "--plan":
-            parsed.plan = True
-        else:
-            if name == "--pack" and not equals and words:
-                value = words.pop(0)
-            known = ("--brought", "--out", "--minutes", "--sweep", "--cores", "--pack")
-            if name not in known or not value:
-                raise Failure(
-                    f"unknown or incomplete argument {word}; see tools/gpu_sweep --help", 2
-                )
-            if name == "--minutes":
-                parsed.minutes = _number(word, value, 0.1, 600)
-            elif name == "--cores":
-                parsed.cores = int(_number(word, value, 1, 4096))
-            elif name == "--sweep":
-                parsed.sweep = value
-            else:
-                setattr(parsed, name.removeprefix("--"), Path(value).absolute())
-    parsed.brought = parsed.brought.absolute()
-    parsed.out = parsed.out.absolute()
-    return parsed
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Failure(f"{message}; see tools/gpu_sweep --help", 2)
+
+
+def _place(word: str) -> Path:
+    if not word:
+        raise argparse.ArgumentTypeError("name a folder")
+    return Path(word).absolute()
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--brought", type=_place, default=Path("brought").absolute())
+    parser.add_argument("--out", type=_place, default=os.environ.get("OUT") or "gpu-results")
+    parser.add_argument("--minutes", type=_number(0.1, 600), default=MINUTES)
+    parser.add_argument("--sweep", default="gpu")
+    parser.add_argument("--no-tests", dest="tests", action="store_false")
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--cores", type=_number(1, 4096))
+    parser.add_argument("--pack", type=_place)
+    parser.add_argument("-h", "--help", action="store_true")
+    return parser.parse_args(words)
 
 
 def run_limited(command: Sequence[str | Path], log: TextIO, seconds: float) -> tuple[str, str]:
@@ -231,29 +210,29 @@ class Sweep:
         self.say(f"{stage.name:<16}      -    skipped: {reason}")
 
 
+def _said(*command: str | Path) -> str:
+    """What a command prints; nothing where it fails."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
 def gpu_of(bench: Path) -> tuple[bool, str]:
     """Whether bench finds a GPU, and its name or the reason why there is none."""
     try:
-        said = subprocess.run(
-            [bench, "--machine"], capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-        machine = json.loads(said)
-        gpu, reason = machine.get("gpu"), machine.get("gpu_reason")
-    except (OSError, subprocess.SubprocessError, ValueError, AttributeError):
+        machine = json.loads(_said(bench, "--machine"))
+        if machine.get("gpu"):
+            return True, str(machine["gpu"].get("name", "unnamed"))
+        return False, str(machine.get("gpu_reason") or "none")
+    except (ValueError, AttributeError):
         return False, "bench --machine does not tell"
-    if isinstance(gpu, dict):
-        return True, str(gpu.get("name", "unnamed"))
-    return False, str(reason or "none")
 
 
 def driver_lists_a_gpu() -> bool:
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0 and "GPU 0" in done.stdout
+    return "GPU 0" in _said("nvidia-smi", "-L")
 
 
 def compute_sanitizer() -> str | None:
@@ -342,7 +321,7 @@ def _memcheck(sweep: Sweep, sanitizer: str) -> None:
     sweep.stage(MEMCHECK, command, errors, required=False)
 
 
-def sweep_all(arguments: Arguments, log: TextIO) -> int:
+def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
     sweep = Sweep(log, arguments.minutes * 60)
     sweep.note("nvidia-smi", "-q")
     if not _configure(sweep, arguments.brought, arguments.tests):
@@ -377,11 +356,11 @@ def sweep_all(arguments: Arguments, log: TextIO) -> int:
     return 1 if sweep.bad else 0
 
 
-def planned(bench: Path, arguments: Arguments) -> Iterator[str]:
+def planned(bench: Path, arguments: argparse.Namespace) -> Iterator[str]:
     """Lines of the plan; the last is the sum."""
     command: list[str | Path] = [bench, "--plan", f"--sweep={arguments.sweep}"]
     if arguments.cores is not None:
-        command.append(f"--threads={','.join(map(str, sorted({1, arguments.cores})))}")
+        command.append(f"--threads={','.join(map(str, sorted({1, int(arguments.cores)})))}")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failure(done.stderr.strip() or f"{friendly(bench)} --plan: {done.returncode}")
@@ -401,7 +380,7 @@ def planned(bench: Path, arguments: Arguments) -> Iterator[str]:
     yield f"{'together':<16}{total:7.1f} s of {arguments.minutes * 60:.0f} s"
 
 
-def plan(arguments: Arguments) -> int:
+def plan(arguments: argparse.Namespace) -> int:
     built = [path for path in (BENCH, ROOT / "build" / "bench") if path.is_file()]
     if not built:
         raise Failure("--plan needs bench, which is not built yet; run ./run --setup-only", 2)
