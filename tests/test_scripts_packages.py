@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which system packages ./run asks for, and how."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,8 +52,7 @@ def test_optional_packages_that_a_release_lacks_are_not_asked_for(
 ) -> None:
     with_apt(monkeypatch)
     monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
-    told = subprocess.CompletedProcess([], 0, POLICY)
-    monkeypatch.setattr(packages, "_run", lambda *_: told)
+    monkeypatch.setattr(packages, "said", lambda *_: POLICY)
     needs = [need(name, optional=True) for name in ("clang-tidy-14", "libomp-14-dev", "unheard-of")]
     assert packages.missing(needs) == needs  # apt has not been asked for its lists yet
     (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()
@@ -133,3 +131,11 @@ def test_versions_are_read_from_what_a_program_prints(tmp_path: Path) -> None:
     tool = script(tmp_path / "cmake", "print('cmake version 3.25.1\\n\\nCMake suite')")
     assert packages.version_of(str(tool), "--version") == (3, 25, 1)
     assert packages.version_of(str(tmp_path / "absent"), "--version") == ()
+
+
+def test_headers_are_looked_for_with_the_compiler_if_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert packages._has_header("vector")() and not packages._has_header("no/such.h")()
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert not packages._has_header("vector")() and not packages._has_compiler()

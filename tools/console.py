@@ -64,6 +64,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def said(*command: str | Path) -> str:
+    """What a command prints, however it ends; nothing where it cannot run."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
 @contextmanager
 def stage(title: str) -> Iterator[None]:
     """Announce what begins, and say how long it took."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools import environment
-from tools.console import ROOT, CommandFailed, Failure, say
+from tools.console import ROOT, CommandFailed, Failure, said, say
 from tools.packages import BY_HAND
 
 MODES = ("auto", "on", "off")
@@ -69,13 +69,7 @@ def driver_version() -> tuple[int, int] | None:
             return number.value // 1000, number.value % 1000 // 10
     except (OSError, AttributeError):
         pass  # not where the loader looks; the driver's own program may know better
-    try:
-        said = subprocess.run(
-            ["nvidia-smi"], capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r"CUDA Version: (\d+)\.(\d+)", said)
+    match = re.search(r"CUDA Version: (\d+)\.(\d+)", said("nvidia-smi"))
     return (int(match[1]), int(match[2])) if match else None
 
 
@@ -109,10 +103,10 @@ def _from_driver(no_toolkit: str) -> Choice:
         return _wheels()
     except CommandFailed as failure:
         last = next((line.strip() for line in reversed(failure.lines) if line.strip()), "")
-        said = f" (pip: {last})" if last else ""
+        why = f" (pip: {last})" if last else ""
     except Failure as failure:
-        said = f" ({failure})"
-    return Choice(reason=f"{no_toolkit}, and its Python wheels could not be installed{said}")
+        why = f" ({failure})"
+    return Choice(reason=f"{no_toolkit}, and its Python wheels could not be installed{why}")
 
 
 def choose(mode: str) -> Choice:

@@ -4,14 +4,13 @@
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, stage
+from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, said, stage
 
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
@@ -96,9 +95,8 @@ class Environment:
     def _answer(self) -> dict[str, str]:
         """Version and prefix as its interpreter tells them; nothing where it does not run."""
         try:
-            command = [self.python, "-I", "-c", _SHOW]
-            return json.loads(subprocess.check_output(command, stderr=subprocess.PIPE, timeout=60))
-        except (OSError, subprocess.SubprocessError, ValueError):
+            return json.loads(said(self.python, "-I", "-c", _SHOW))
+        except ValueError:
             return {}
 
     def _stamp(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from tools import pack, results
-from tools.console import ROOT, Failure, cores, friendly, say
+from tools.console import ROOT, Failure, cores, friendly, said, say
 from tools.environment import VENV
 from tools.table import table
 
@@ -210,20 +210,10 @@ class Sweep:
         self.say(f"{stage.name:<16}      -    skipped: {reason}")
 
 
-def _said(*command: str | Path) -> str:
-    """What a command prints; nothing where it fails."""
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
 def gpu_of(bench: Path) -> tuple[bool, str]:
     """Whether bench finds a GPU, and its name or the reason why there is none."""
     try:
-        machine = json.loads(_said(bench, "--machine"))
+        machine = json.loads(said(bench, "--machine"))
         if machine.get("gpu"):
             return True, str(machine["gpu"].get("name", "unnamed"))
         return False, str(machine.get("gpu_reason") or "none")
@@ -232,7 +222,7 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
 
 
 def driver_lists_a_gpu() -> bool:
-    return "GPU 0" in _said("nvidia-smi", "-L")
+    return "GPU 0" in said("nvidia-smi", "-L")
 
 
 def compute_sanitizer() -> str | None:

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import LOGS, CommandFailed, Failure, run_logged, say, stage
+from tools.console import LOGS, CommandFailed, Failure, run_logged, said, say, stage
 
 _APT_LISTS = Path("/var/lib/apt/lists")
 BY_HAND = "docs/building.md"
@@ -36,26 +37,9 @@ def _compiler() -> list[str]:
     return (os.environ.get("CXX") or "c++").split()
 
 
-def _run(*command: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    """What a command prints and how it ends; one that cannot be run ends with 127."""
-    try:
-        return subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return subprocess.CompletedProcess(command, 127, "", "")
-
-
 def version_of(*command: str) -> tuple[int, ...]:
     """The first dotted number that a command prints, e.g. (3, 25, 1); () where there is none."""
-    done = _run(*command)
-    match = re.search(r"\d+(?:\.\d+)*", done.stdout) if done.returncode == 0 else None
+    match = re.search(r"\d+(?:\.\d+)*", said(*command))
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
@@ -74,13 +58,17 @@ def _has_header(header: str) -> Callable[[], bool]:
         prefixes.append(os.environ.get("CONDA_PREFIX", ""))
         includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
         command = [*_compiler(), "-std=c++20", *includes, "-x", "c++", "-E", "-"]
-        return _run(*command, text=f"#include <{header}>\n").returncode == 0
+        text = f"#include <{header}>\n".encode()
+        with suppress(OSError):  # there may be no compiler yet
+            done = subprocess.run(command, input=text, capture_output=True, check=False)
+            return done.returncode == 0
+        return False
 
     return present
 
 
 def _has_fuzzer() -> bool:
-    folder = _run("clang++", "-print-runtime-dir").stdout.strip()
+    folder = said("clang++", "-print-runtime-dir").strip()
     return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
 
 
@@ -130,7 +118,7 @@ def has_apt() -> bool:
 def installed(packages: Sequence[str]) -> set[str]:
     """Those of `packages` that dpkg has, whole. One call: this runs at every start."""
     # dpkg-query's exit code is 1 when it lacks any of them, which is an answer, not a fault.
-    listing = _run("dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages).stdout
+    listing = said("dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages)
     return set(re.findall(r"^(\S+) installed$", listing, re.MULTILINE))
 
 
@@ -138,7 +126,7 @@ def offered(packages: Sequence[str]) -> set[str]:
     """Those of `packages` that this release has; all, while apt has no lists to look in."""
     if not any(_APT_LISTS.glob("*_Packages*")):
         return set(packages)
-    shown = _run("apt-cache", "policy", *packages).stdout
+    shown = said("apt-cache", "policy", *packages)
     return set(re.findall(r"^(\S+):\n.*\n +Candidate: \d", shown, re.MULTILINE))
 
 
@@ -164,7 +152,7 @@ def _privilege() -> list[str] | None:
         return []
     if shutil.which("sudo") is None:
         return None
-    if _run("sudo", "-n", "true").returncode == 0:
+    if subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
         return ["sudo"]
     if not sys.stdin.isatty():
         return None
