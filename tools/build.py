@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import LOGS, ROOT, Failure, cores, run_logged, say, stage
+from tools.console import LOGS, ROOT, Failure, cores, run_logged, say, stage, stored
 from tools.cuda import Choice
 from tools.packages import BY_HAND, version_of
 
 BENCH = ROOT / "build" / "bench"
 _CMAKE_NEEDED = (3, 25)
-_STAMP_NAME = "configured.json"
+_STAMP_NAME = "configured.json"  # what the folder was last configured from, whole
 _NO_CUDA = "-- No GPU backend: "
 
 
@@ -52,20 +52,11 @@ def _is_other_toolkit(build: Path, before: dict[str, object], cuda: Choice) -> b
     return cached != cuda.nvcc or (before.get("toolkit") or cuda.version) != cuda.version
 
 
-def _stamp(build: Path) -> dict[str, object]:
-    """What the folder was last configured from, whole."""
-    try:
-        content = json.loads((build / _STAMP_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) -> None:
     """Configure once; later changes to CMake's own files are noticed by the build itself."""
     build = folder(preset)
     presets = (ROOT / "CMakePresets.json").read_bytes()
-    before = _stamp(build)
+    before = stored(build / _STAMP_NAME)
     key = {
         "presets": hashlib.sha256(presets).hexdigest(),
         "requirements": environment.hashes(environment.FOR_RUN),

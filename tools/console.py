@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Talking to the user: sentences instead of tracebacks, stages with times, commands with logs."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
@@ -72,6 +74,14 @@ def said(*command: str | Path) -> str:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds; {} where there is none."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 @contextmanager
@@ -153,7 +163,6 @@ def run_logged(
     what: str,
     command: Sequence[str | Path],
     log: Path,
-    environment: Mapping[str, str] | None = None,
     *,
     wait_if_stopped: bool = False,
 ) -> list[str]:
@@ -168,7 +177,6 @@ def run_logged(
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=os.environ | dict(environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

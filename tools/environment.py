@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, said, stage
+from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, said, stage, stored
 
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
@@ -61,7 +60,7 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        stamp, answer = self._stamp(), self._answer()
+        stamp, answer = stored(self.stamp), self._answer()
         sound = bool(answer) and stamp | answer == stamp  # not so after the repository moved
         have = stamp.get("requirements", {}) if sound else {}
         wanted = hashes(requirements)
@@ -99,18 +98,12 @@ class Environment:
         except ValueError:
             return {}
 
-    def _stamp(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self.stamp.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return {}
-
     def _pip_install(self, requirements: Sequence[Path]) -> None:
         # --only-binary: a source build would need more than is there, and fail much later.
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
         files = [word for path in requirements for word in ("-r", path)]
-        pip = [self.python, "-m", "pip", "install", *options, "--only-binary=:all:"]
-        run_logged("pip install", [*pip, *files], LOGS / "pip.log", {"PIP_USER": "0"})
+        pip = ["env", "PIP_USER=0", self.python, "-m", "pip", "install", *options]
+        run_logged("pip install", [*pip, "--only-binary=:all:", *files], LOGS / "pip.log")
 
     def _write_stamp(self, requirements: dict[str, str]) -> None:
         answer = self._answer()

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tools.console import stored
+
 ALL = "CROSSOVER_TEST_ALL"  # set by ./test --all; tests in C++ ask for it as well
 # bench/file/built_from.h: what a program says of its commit, which changes no result of its tests.
 _TREE = re.compile(rb"[0-9a-f]{40}-(?:clean|dirty)\0")
@@ -27,11 +29,7 @@ class Passed:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            self._keys: dict[str, str] = content if isinstance(content, dict) else {}
-        except (OSError, ValueError):
-            self._keys = {}
+        self._keys = stored(file)
 
     def unchanged(self, keys: Mapping[str, str]) -> set[str]:
         """Those that need no repetition; none in continuous integration and with --all."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import ROOT, Failure, friendly
+from tools.console import ROOT, Failure, friendly, stored
 
 RESULTS = ROOT / "results"
 _CLOCK_SECONDS = 2.0
@@ -81,7 +81,7 @@ def unfinished(machine: str, commit: str, results: Path = RESULTS) -> list[Unfin
 
 def _unfinished(path: Path, commit: str) -> Unfinished | None:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = stored(path)
         crossover = document["context"]["crossover"]
         software = crossover["software"]
         known, dirty = software["commit"][:7], software["dirty"]
@@ -94,7 +94,7 @@ def _unfinished(path: Path, commit: str) -> Unfinished | None:
             rows=len(document["rows"]),
             flags=tuple(word for word in words if not word.startswith(_OF_ONE_RUN)),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None
 
 
@@ -125,10 +125,7 @@ def written_since(asked: Path, started: float) -> Path | None:
 
 def finished_rows(path: Path) -> int:
     """How many rows a result file holds, measured or not; 0 where there is no file."""
-    try:
-        return len(json.loads(path.read_text(encoding="utf-8"))["rows"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+    return len(stored(path).get("rows", []))
 
 
 def remove_if_empty(path: Path) -> None:
