@@ -145,8 +145,8 @@ def test_without_clang_the_stage_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TEST.Skip, match=r"clang\+\+ is not installed"):
+    with pytest.raises(console.Missing, match=r"clang\+\+ is not installed"):
         TEST._fuzz()
     script(tmp_path / "clang++", f"import sys\nsys.exit('no {sys.platform} runtime')")
-    with pytest.raises(TEST.Skip, match=r"libclang-rt-dev: no .* runtime"):
+    with pytest.raises(console.Missing, match=r"libclang-rt-dev: no .* runtime"):
         TEST._fuzz()

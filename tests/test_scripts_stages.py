@@ -110,7 +110,7 @@ def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixtur
         raise console.Failure("a sentence")
 
     def skip() -> bool:
-        raise TEST.Skip("not here")
+        raise console.Missing("not here")
 
     assert TEST.perform(Stage("c", "", fall_over)) == 1
     assert TEST.perform(Stage("d", "", skip)) == stages.SKIPPED

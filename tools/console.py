@@ -41,6 +41,10 @@ class CommandFailed(Failure):
         self.lines = lines
 
 
+class Missing(Failure):
+    """Why a stage of ./test cannot run here, which is then skipped."""
+
+
 class Stopped(BaseException):
     """A signal asked us to stop. Not an Exception, so that nothing but `guarded` swallows it."""
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tools import environment, setup
-from tools.console import LOGS, ROOT, Failure, cores, friendly, run_logged, say, stage
+from tools.console import LOGS, ROOT, Failure, Missing, cores, friendly, run_logged, say, stage
 from tools.passed import Passed, digest
 
 SOURCES = ROOT / "tests" / "fuzz"
@@ -40,26 +40,22 @@ def seconds_in(duration: str) -> int:
     return seconds
 
 
-class Obstacle(Failure):
-    """Why there can be no fuzzers here."""
-
-
 def _compiler() -> str:
-    """A clang that can link a fuzzer; raises Obstacle where there is none."""
+    """A clang that can link a fuzzer; raises Missing where there is none."""
     clang = shutil.which("clang++") or shutil.which("clang++-14")
     if clang is None:
-        raise Obstacle("clang++ is not installed", 2)
+        raise Missing("clang++ is not installed", 2)
     command = [clang, "-x", "c++", "-", "-fsanitize=fuzzer,address,undefined", "-o", "/dev/null"]
     done = subprocess.run(command, input=_PROBE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
         needs = "clang++ cannot link -fsanitize=fuzzer, for which it needs libclang-rt-dev"
-        raise Obstacle(f"{needs}: {said}", 2)
+        raise Missing(f"{needs}: {said}", 2)
     return clang
 
 
 def build() -> None:
-    """Bring the fuzzers up to date; raises Obstacle where there can be none."""
+    """Bring the fuzzers up to date; raises Missing where there can be none."""
     switch = f"-DCMAKE_CXX_COMPILER={_compiler()}"
     configure = ["cmake", "-S", SOURCES, "-B", BUILD, "-G", "Ninja", switch]
     with setup.alone("fuzz"), stage("Building (fuzz)"):
