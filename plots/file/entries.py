@@ -17,7 +17,7 @@ from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
 from plots.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_NOT_COUNTERS = frozenset({"repetitions", "iterations", "real_time", "cpu_time"})
+_NOT_COUNTERS = frozenset({"repetitions", "instance", "iterations", "real_time", "cpu_time"})
 # `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm

@@ -102,6 +102,23 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, w
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
 
 
+def test_repetitions_may_be_of_several_instances(small, write):
+    for instance, entry in enumerate(small["benchmarks"]):
+        entry["instance"] = instance
+    (row,) = loading.load_file(write(small)).rows
+    assert "instance" not in row.counters
+    small["benchmarks"][1]["instance"] = -1
+    assert 'field "instance": is -1 but must be at least 0' in fault(write(small))
+
+
+def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write):
+    described = {"unit": "J", "kind": "repetition", "description": "energy"}
+    small["context"]["crossover"]["counters"] = {"joules": described}
+    assert loading.load_file(write(small)).rows
+    del described["unit"]
+    assert 'counters.joules.unit": is missing' in fault(write(small))
+
+
 def probe_file(small, name):
     """The file `small`, its row turned into a probe's."""
     family, *rest = name.split("/")
