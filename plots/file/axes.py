@@ -17,7 +17,8 @@ Role = Literal["what", "alike", "how"]
 Configuration = Mapping[str, str]
 Items = tuple[tuple[str, str], ...]  # of a configuration, sorted: what groups of rows share
 
-_DEVICE = "device"
+OWN = "bench"  # the program of a row that names none
+_WHERE = ("program", "device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +135,22 @@ class Axes:
         the `others`: a precision that all of them have, and on the CPU the plainest value that all
         of the CPU have.
         """
-        device = configuration.get(_DEVICE, "")
-        same_device = [other for other in others if other.get(_DEVICE, "") == device]
-        words = [self[_DEVICE].word(device)] if device else []
+        program, device = (configuration.get(key, "") for key in _WHERE)
+        same_device = [
+            other
+            for other in others
+            if (other.get("program", ""), other.get("device", "")) == (program, device)
+        ]
+        words = [self["device"].word(device)] if device else []
+        if program:
+            words = [" on the ".join([self["program"].word(program), *words])]
         for axis, value in self.of(configuration):
-            if axis.key == _DEVICE or axis.key in without or axis.said == "elsewhere":
+            if axis.key in (*_WHERE, *without) or axis.said == "elsewhere":
                 continue
             beside = others if axis.said == "varies" else same_device
             varies = any(other.get(axis.key) != value for other in beside)
-            silent = axis.said == "varies" or (device == "cpu" and value == axis.plainest)
+            is_plain = (device, program) == ("cpu", "") and value == axis.plainest
+            silent = axis.said == "varies" or is_plain
             if varies or not silent:
                 words.append(axis.word(value))
         return ", ".join(words)
@@ -165,14 +173,6 @@ class Axes:
                 if self[key].role in roles and key not in without
             )
         )
-
-
-PEERS = {"torch-cpu": "cpu", "torch-cuda": "cuda"}  # device → where it computes
-
-
-def is_of_peer(configuration: Configuration) -> bool:
-    """Whether another framework than bench measured that row."""
-    return configuration.get(_DEVICE, "") in PEERS
 
 
 # The order is that of labels. Keys, roles and values are bench's; a test holds them equal.
@@ -201,17 +201,22 @@ BUILT_IN = Axes(
         Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), "of a copy", phrase=BARE),
         Axis("bytes", "what", (), "bytes copied"),
         Axis(
+            "program",
+            "how",
+            (OWN, "pytorch"),
+            "program that computes",
+            BARE,
+            {"pytorch": "PyTorch"},
+            is_common=True,
+            ladder=(),
+        ),
+        Axis(
             "device",
             "how",
-            ("cpu", "cuda", "torch-cpu", "torch-cuda"),
+            ("cpu", "cuda"),
             "device that computes",
             BARE,
-            {
-                "cpu": "CPU",
-                "cuda": "GPU",
-                "torch-cpu": "PyTorch on the CPU",
-                "torch-cuda": "PyTorch on the GPU",
-            },
+            {"cpu": "CPU", "cuda": "GPU"},
             is_common=True,
             ladder=(),
         ),

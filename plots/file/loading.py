@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Any
 # jsonschema says the same but needs 25 times as long: 150 s for 200 files of 500 samples.
 import fastjsonschema
 
-from plots.file.axes import BUILT_IN, is_of_peer
+from plots.file.axes import BUILT_IN, OWN
 from plots.file.entries import rows_of
 from plots.file.refinements import refinement_of
 from plots.file.refusal import BadFileError, bad, located, rule_words, shown
@@ -86,9 +87,9 @@ def load_file(path: Path) -> File:
         machine=_machine(crossover["machine"]),
         software=_software(crossover["software"]),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
-        rows=tuple(row for row in rows if not is_of_peer(row.configuration)),
+        rows=tuple(row for row in rows if row.program == OWN),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
-        peers=tuple(row for row in rows if is_of_peer(row.configuration)),
+        peers=tuple(row for row in rows if row.program != OWN),
     )
 
 
@@ -162,6 +163,9 @@ def _parse(path: Path) -> Any:
         raise bad(path, "", f"cannot be read ({reason}); check path and permissions") from None
     if not text.strip():
         raise bad(path, "", "the file is empty; delete it, or measure again")
+    # Files from before the axis `program` say it in the device: torch-cpu, torch-cuda.
+    text = re.sub(r"/device:torch-(?=cpu|cuda)", "/program:pytorch/device:", text)
+    text = re.sub(r'"device":\s*"torch-(?=cpu|cuda)', '"program":"pytorch","device":"', text)
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:

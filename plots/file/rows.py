@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from plots.file.axes import BUILT_IN, Axes
+from plots.file.axes import BUILT_IN, OWN, Axes
 
 
 def median_of(samples: np.ndarray) -> float:
@@ -164,6 +164,16 @@ class Row:
     def family(self) -> str:
         """What kind of row this is, such as Epoch; it decides which counters there are."""
         return self.configuration["family"]
+
+    @property
+    def program(self) -> str:
+        """What computes: bench, or another framework such as pytorch."""
+        return self.configuration.get("program", OWN)
+
+    @property
+    def device(self) -> str:
+        """Where it computes: cpu or cuda; empty where the row does not say."""
+        return self.configuration.get("device", "")
 
     @property
     def median(self) -> float:

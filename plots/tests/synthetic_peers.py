@@ -17,7 +17,15 @@ CROSSOVER = 50_000.0  # parameters, with ours
 
 def theirs(configuration: dict[str, str], **changes: str) -> dict[str, str]:
     """The configuration of PyTorch's row of the same work."""
-    return {**configuration, "device": f"torch-{configuration['device']}", **changes}
+    where = {"program": "pytorch", "device": configuration["device"]}
+    place = list(configuration).index("device")
+    items = list(configuration.items())
+    return {**dict(items[:place]), **where, **dict(items[place:]), **changes}
+
+
+def is_theirs(entry: dict[str, Any]) -> bool:
+    """Whether it is PyTorch's."""
+    return "program" in entry["configuration"]
 
 
 def on_cpu(
@@ -38,9 +46,9 @@ def on_both() -> list[dict[str, Any]]:
     """Epochs on both devices: ours cross at CROSSOVER, PyTorch's at twice that."""
 
     def seconds(configuration: dict[str, str], params: float) -> float:
-        if configuration["device"] in ("cuda", "torch-cuda"):
+        if configuration["device"] == "cuda":
             return 1e-3
-        crossover = CROSSOVER * (2 if configuration["device"] == "torch-cpu" else 1)
+        crossover = CROSSOVER * (2 if "program" in configuration else 1)
         return 1e-3 * float((params / crossover) ** 0.8)
 
     own = pairs(DISC_MODELS)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +20,10 @@ from plots.features.peers.table import missing_table, peer_tables
 from plots.features.record.commandline import command
 from plots.features.report import report
 from plots.file import loading
-from plots.file.axes import BUILT_IN, PEERS, is_of_peer
+from plots.file.axes import BUILT_IN
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers, synthetic_probes
-from plots.tests.synthetic_peers import CROSSOVER, RATIO, on_both, on_cpu, theirs
+from plots.tests.synthetic_peers import CROSSOVER, RATIO, is_theirs, on_both, on_cpu, theirs
 from plots.tests.synthetic_sweep import DISC_MODELS, operation
 
 
@@ -156,14 +156,15 @@ def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
 
 def test_ours_are_as_if_there_were_no_peer(load, write):
     entries = on_both()
-    alone = [entry for entry in entries if not is_of_peer(entry["configuration"])]
+    alone = [entry for entry in entries if not is_theirs(entry)]
     plain = loading.load_file(write(synthetic.document(alone, gpu="synthetic GPU"), "plain.json"))
     both = load(entries, gpu=True)
     assert [row.name for row in both.rows] == [row.name for row in plain.rows]
     assert [one.crossover for one in comparisons(both)] == [
         one.crossover for one in comparisons(plain)
     ]
-    assert {row.configuration["device"] for row in both.peers} == set(PEERS)
+    assert {row.device for row in both.peers} == {"cpu", "cuda"}
+    assert {row.program for row in both.peers} == {"pytorch"}
 
 
 def test_the_page_has_a_section_where_there_are_rows(load, undrawn, write):
@@ -172,7 +173,7 @@ def test_the_page_has_a_section_where_there_are_rows(load, undrawn, write):
     assert built is not None and built.title == "What you would get from PyTorch"
     page = report.build_report([file], [])[report.PAGE].decode()
     assert "What you would get from PyTorch" in page and "0.0+synthetic" in page
-    small = [row for row in on_both() if not is_of_peer(row["configuration"])]
+    small = [row for row in on_both() if not is_theirs(row)]
     alone = loading.load_file(write(synthetic.document(small, gpu="synthetic GPU"), "alone.json"))
     assert section.build([alone], Context()) is None
 
@@ -203,7 +204,7 @@ def test_a_row_without_a_result_is_listed(load):
     ]
     file = load(entries)
     ((name, outcome, reason),) = missing_table(file).lines
-    assert name.text.count("torch-cpu") == 1
+    assert name.text.count("/program:pytorch/device:cpu") == 1
     assert (outcome.text, reason.text) == ("failed", "the loss of step 2 is off")
     built = section.build([file], Context())
     assert built is not None
@@ -228,7 +229,7 @@ def test_a_file_without_peers_is_said_so(write, capsys):
 
 
 def test_a_file_of_pytorch_alone_is_said_so(write, capsys):
-    alone = [entry for entry in on_cpu() if is_of_peer(entry["configuration"])]
+    alone = [entry for entry in on_cpu() if is_theirs(entry)]
     path = write(synthetic_peers.document(alone))
     assert len(loading.load_file(path).peers) == len(DISC_MODELS)
     assert main(["peers", str(path)]) == 2
@@ -249,7 +250,19 @@ def test_commands_to_measure_again_are_bench_alone(load):
 
 
 def test_a_devices_words_say_whose_it_is():
-    assert BUILT_IN.label({"device": "torch-cpu", "cpu_threads": "2"}) == (
+    assert BUILT_IN.label({"program": "pytorch", "device": "cpu", "cpu_threads": "2"}) == (
         "PyTorch on the CPU, 2 threads"
     )
-    assert Path(section.__file__).exists() and not is_of_peer({"family": "Peak"})
+
+
+def test_older_files_name_the_program_in_the_device(write):
+    path = write(synthetic_peers.document(on_cpu()))
+    newest = loading.load_file(path)
+    text = path.read_text(encoding="utf-8").replace("/program:pytorch/device:", "/device:torch-")
+    path.write_text(
+        re.sub(r'"program": "pytorch",\s*"device": "', '"device": "torch-', text), encoding="utf-8"
+    )
+    assert "program" not in path.read_text(encoding="utf-8")
+    older = loading.load_file(path)
+    assert [row.name for row in older.peers] == [row.name for row in newest.peers] != []
+    assert [row.configuration for row in older.peers] == [r.configuration for r in newest.peers]

@@ -17,8 +17,10 @@ from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.statistics import CONFIDENCE
 from plots.core.work import difference
-from plots.file.axes import PEERS, Items
+from plots.file.axes import Items
 from plots.file.rows import Bound, File, Row
+
+_ALIKE = ("device", "precision", "cpu_threads", "memory", "mode", "loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,8 @@ def order_statistics(count: int) -> int | None:
 
 def crossovers_of(file: File) -> tuple[Comparison | None, Comparison | None]:
     """From which size the GPU wins: by our two curves, and by the peer's."""
-    theirs = [
-        replace(row, configuration={**row.configuration, "device": PEERS[_device(row)]})
-        for row in file.peers
-        if row.failure is None
-    ]
-    return (
-        foremost(comparisons(file)),
-        foremost(comparisons(replace(file, rows=tuple(theirs), refinements=()))),
-    )
+    theirs = replace(file, rows=file.peers, refinements=())
+    return foremost(comparisons(file)), foremost(comparisons(theirs))
 
 
 def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
@@ -90,17 +85,9 @@ def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
 def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
     groups: dict[Items, list[Row]] = {}
     for row in rows:
-        device = _device(row)
-        if row.failure is None and device:
-            threads = row.configuration.get("cpu_threads", "")
-            precision = row.configuration.get("precision", "")
-            key = (
-                *row.axes.what(row.configuration),
-                ("device", PEERS.get(device, device)),
-                ("precision", precision),
-                ("cpu_threads", threads),
-                *((name, row.configuration.get(name, "")) for name in ("memory", "mode", "loss")),
-            )
+        if row.failure is None and row.device:
+            alike = ((name, row.configuration.get(name, "")) for name in _ALIKE)
+            key = (*row.axes.what(row.configuration), *alike)
             groups.setdefault(key, []).append(row)
     return groups
 
@@ -116,7 +103,3 @@ def _pair(ours: Row, theirs: Row, bound: Bound | None) -> Pair:
     k = order_statistics(len(ratios))
     low, high = (float(ratios[k - 1]), float(ratios[-k])) if k else (None, None)
     return Pair(ours, theirs, float(np.median(ratios)), low, high, True, most)
-
-
-def _device(row: Row) -> str:
-    return row.configuration.get("device", "")

@@ -146,7 +146,7 @@ _PLACE = ("device", "cpu_threads")
 def _how(row: Row) -> str:
     if chosen := chosen_words(row):
         return chosen
-    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=_PLACE))
+    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=("program", *_PLACE)))
 
 
 def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
