@@ -18,9 +18,10 @@ _with_programs = True  # whether the test that runs may read what programs are m
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if _with_programs or event not in ("open", "subprocess.Popen"):
         return
-    if isinstance(arguments[0], str | os.PathLike) and is_of_programs(Path(arguments[0])):
+    name = arguments[0]
+    if isinstance(name, str | os.PathLike) and is_of_programs(Path(os.path.abspath(name))):
         raise AssertionError(
-            f"{arguments[0]}: ./test does not repeat this test when that changes; move it to tests/"
+            f"{name}: ./test does not repeat this test when that changes; move it to tests/"
         )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tools.console import ROOT, Failure, friendly, say
 from tools.environment import FOR_TOOLKIT, PYTHON, VENV
+from tools.sources import every_file
 
 _PACKAGES = (
     "libbenchmark-dev",
@@ -123,12 +124,6 @@ def _commit(folder: Path) -> None:
     (folder / COMMIT).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _bytes_of_sources() -> int:
-    listed = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    paths = (ROOT / name for name in listed.rstrip("\0").split("\0"))
-    return sum(path.lstat().st_size for path in paths if path.is_file())
-
-
 def collect(folder: Path) -> int:
     if folder.exists() and any(folder.iterdir()):
         if not (folder / COMMIT).is_file():
@@ -140,7 +135,7 @@ def collect(folder: Path) -> int:
     _onednn(folder)
     _cudnn_frontend(folder)
     size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
-    total = size + _bytes_of_sources()
+    total = size + sum(path.lstat().st_size for path in every_file() if path.is_file())
     if total >= MOST_BYTES:
         raise Failure(
             f"--pack: the sources and {friendly(folder)} hold {total} bytes, more than the "
