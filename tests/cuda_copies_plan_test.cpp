@@ -18,7 +18,8 @@ using cuda::CastLaunch;
 using cuda::choose_parameter_copies;
 using cuda::LaunchPlan;
 using cuda::ParameterCopy;
-using cuda::Span;
+using PlannedCast = cuda::CastSpan<cuda::Planned>;
+using Span = cuda::UpdateSpan<cuda::Planned>;
 
 Workload bf16_epoch(const Optimizer& optimizer, std::int64_t accumulate = 1) {
   return fuse(
@@ -34,8 +35,8 @@ LaunchPlan copies_plan(const Workload& workload, CompileOptions options = {}) {
   return cuda::make_plan(workload, options, [](const cuda::ProductForm& /*form*/) { return true; });
 }
 
-std::vector<CastLaunch::One> casts_of(const LaunchPlan& plan) {
-  std::vector<CastLaunch::One> all;
+std::vector<PlannedCast> casts_of(const LaunchPlan& plan) {
+  std::vector<PlannedCast> all;
   for (const auto& launch : launches_of<CastLaunch>(plan)) {
     all.insert(all.end(), launch.casts.begin(), launch.casts.end());
   }
@@ -56,7 +57,7 @@ std::vector<Span> spans_of(const LaunchPlan& plan) {
 /// The copy's place as the spans have it; -1: no span writes it.
 std::int64_t written_at(const std::vector<Span>& spans, std::int64_t parameter) {
   for (const Span& span : spans) {
-    const std::int64_t bytes = parameter - span.offsets[0];
+    const std::int64_t bytes = parameter - span.w.offset;
     if (bytes >= 0 && bytes < 4 * span.count && span.copy.exists()) {
       return span.copy.offset + bytes / 2;
     }
@@ -68,7 +69,7 @@ TEST(CudaCopies, AreWrittenByTheOptimizerInOneLaunch) {
   const Workload workload = bf16_epoch(SgdOptions{});
   const LaunchPlan plan = copies_plan(workload);
   EXPECT_EQ(plan.copies.size(), 5);  // the last bias is added in f32
-  const std::vector<CastLaunch::One> casts = casts_of(plan);
+  const std::vector<PlannedCast> casts = casts_of(plan);
   ASSERT_EQ(casts.size(), 1);
   EXPECT_TRUE(casts[0].x.is_view());  // the batch is all that is left to cast
   const std::vector<Span> spans = spans_of(plan);
@@ -124,7 +125,7 @@ TEST(CudaCopies, StayFromStepToStep) {
 TEST(CudaCopies, AreKeptAsTheyWereInTheStep) {
   const LaunchPlan plan = copies_plan(bf16_epoch(SgdOptions{}), {.keep_activations = true});
   std::size_t copied = 0;
-  for (const CastLaunch::One& one : casts_of(plan)) {
+  for (const PlannedCast& one : casts_of(plan)) {
     if (one.x.is_view()) {
       continue;
     }

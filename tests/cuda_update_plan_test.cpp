@@ -83,7 +83,7 @@ TEST(CudaUpdate, ReadsAndWritesTheWeightsAlone) {
   // The optimizer is left with the other layers.
   std::int64_t updated = 0;
   for (const auto& launch : cuda::launches_of<cuda::SgdLaunch>(plan)) {
-    for (const cuda::Span& span : launch.spans) {
+    for (const cuda::UpdateSpan<cuda::Planned>& span : launch.spans) {
       updated += span.count;
     }
   }

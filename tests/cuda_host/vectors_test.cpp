@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "crossover/float16.h"
-#include "kernels/cast.cuh"
-#include "kernels/elementwise.cuh"
-#include "kernels/reduction.cuh"
+#include "kernels/elementwise.h"
+#include "kernels/reduction.h"
+#include "kernels/site.h"
 #include "owners.h"
 
 namespace cuda_host::test {
@@ -22,6 +22,8 @@ using crossover::F16;
 using crossover::narrowed;
 using crossover::Type;
 using crossover::widened;
+using crossover::cuda::call;
+using crossover::cuda::Called;
 
 /// Whole numbers from -8 to 8, which every type holds, in some order of their own.
 float whole(std::int64_t i, int salt) {
@@ -51,7 +53,7 @@ struct Within {
     }
     return values;
   }
-  [[nodiscard]] T* at() const { return memory.data + offset; }
+  [[nodiscard]] crossover::cuda::Address at() const { return {memory.data + offset, type_of<T>()}; }
   /// As it was made, element by element.
   [[nodiscard]] float operator[](std::int64_t i) const {
     return widened(before[static_cast<std::size_t>(offset + i)]);
@@ -83,22 +85,22 @@ const std::vector<std::int64_t> offsets{0, 1, 4, 8};
 
 TYPED_TEST(EmulatedVectors, OfElementwisePasses) {
   using T = TypeParam;
-  constexpr Type type = type_of<T>();
   for (const std::int64_t size : sizes) {
     for (const std::int64_t offset : offsets) {
       const Within<T> a(0, size, 1);
       const Within<T> b(offset, size, 2);
       const Within<T> sum(0, size, 3);
-      crossover::cuda::add(nullptr, type, a.at(), b.at(), sum.at(), size);
+      call(crossover::cuda::AddArguments<Called>{a.at(), b.at(), sum.at(), size}, {});
       sum.expect([&](std::int64_t i) { return a[i] + b[i]; });
 
       const Within<T> y(offset, size, 4);
-      crossover::cuda::activate(nullptr, Activation::relu, type, a.at(), y.at(), size);
+      call(crossover::cuda::ActivateArguments<Called>{a.at(), y.at(), size, Activation::relu}, {});
       y.expect([&](std::int64_t i) { return std::max(0.0F, a[i]); });
 
       const Within<T> dx(offset, size, 5);  // in place
-      crossover::cuda::activate_grad(nullptr, Activation::relu, type, b.at(), dx.at(), dx.at(),
-                                     size);
+      call(crossover::cuda::ActivateGradArguments<Called>{b.at(), dx.at(), dx.at(), size,
+                                                          Activation::relu},
+           {});
       dx.expect([&](std::int64_t i) { return b[i] > 0 ? dx[i] : 0.0F; });
     }
   }
@@ -112,14 +114,16 @@ TYPED_TEST(EmulatedVectors, OfBiases) {
       const Within<float> x(offset, rows * columns, 1);
       const Within<T> bias(0, columns, 2);
       const Within<T> y(offset, rows * columns, 3);
-      crossover::cuda::bias_activate(nullptr, Activation::relu, type_of<T>(), x.at(), bias.at(),
-                                     y.at(), rows, columns);
+      call(crossover::cuda::BiasActivateArguments<Called>{x.at(), bias.at(), y.at(), rows, columns,
+                                                          Activation::relu},
+           {});
       y.expect([&](std::int64_t i) { return std::max(0.0F, x[i] + bias[i % columns]); });
 
       const Within<float> of_channels(offset, columns, 4);
       const Within<T> image(0, rows * columns, 5);  // in place
-      crossover::cuda::channel_bias(nullptr, Activation::identity, type_of<T>(), of_channels.at(),
-                                    image.at(), rows, columns);
+      call(crossover::cuda::ChannelBiasArguments<Called>{image.at(), of_channels.at(), rows,
+                                                         columns},
+           {});
       image.expect([&](std::int64_t i) { return image[i] + of_channels[i % columns]; });
     }
   }
@@ -140,15 +144,17 @@ TYPED_TEST(EmulatedVectors, OfSumsOfColumns) {
         };
         for (const bool accumulate : {false, true}) {
           const Within<float> sums(0, columns, 2);
-          crossover::cuda::column_sums(nullptr, type_of<T>(), matrix.at(), rows, columns, 1,
-                                       accumulate, sums.at());
+          call(crossover::cuda::ColumnSumsArguments<Called>{matrix.at(), sums.at(), rows, columns,
+                                                            accumulate},
+               {});
           sums.expect(
               [&](std::int64_t i) { return (accumulate ? sums[i] : 0.0F) + sum_of(i, 0, rows); });
         }
         const std::int64_t of_a_part = (rows + 1) / 2;
         const Within<float> parts(0, 2 * columns, 3);
-        crossover::cuda::column_sums(nullptr, type_of<T>(), matrix.at(), rows, columns, 2, false,
-                                     parts.at());
+        call(crossover::cuda::ColumnSumsArguments<Called>{matrix.at(), parts.at(), rows, columns,
+                                                          false, 2},
+             {});
         parts.expect([&](std::int64_t i) {
           const std::int64_t part = i / columns;
           return sum_of(i % columns, part * of_a_part, (part + 1) * of_a_part);
@@ -160,19 +166,18 @@ TYPED_TEST(EmulatedVectors, OfSumsOfColumns) {
 
 TYPED_TEST(EmulatedVectors, OfCasts) {
   using T = TypeParam;
-  constexpr Type type = type_of<T>();
   for (const std::int64_t size : sizes) {
     for (const std::int64_t offset : offsets) {
       const Within<float> x(offset, size, 1);
       const Within<T> narrow(0, size, 2);
-      crossover::cuda::CastSpans spans;
-      spans.span[spans.count++] = {x.at(), narrow.at(), size};
-      crossover::cuda::cast(nullptr, Type::f32, type, spans);
+      crossover::cuda::CastArguments<Called> cast;
+      cast.casts.span[cast.casts.count++] = {x.at(), narrow.at(), size};
+      call(cast, {});
       narrow.expect([&](std::int64_t i) { return x[i]; });
 
       const Within<T> same(offset, size, 3);
-      spans.span[0] = {narrow.at(), same.at(), size};
-      crossover::cuda::cast(nullptr, type, type, spans);
+      cast.casts.span[0] = {narrow.at(), same.at(), size};
+      call(cast, {});
       same.expect([&](std::int64_t i) { return x[i]; });
     }
   }

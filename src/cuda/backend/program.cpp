@@ -51,8 +51,7 @@ void CudaProgram::upload(Id id, std::span<const std::byte> from) {
   }
   const Operand parameter{.offset = plan_[id].offset, .type = workload_[id].type};
   const Operand in_16_bits{.offset = copy->offset, .type = workload_[copy->copy].type};
-  bind(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, running_.binding)
-      .call(somewhere);
+  call(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, running_.binding);
   running_.wait();
 }
 

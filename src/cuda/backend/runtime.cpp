@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "../kernels/elementwise.cuh"
+#include "../kernels/site.h"
 #include "crossover/backend.h"
 
 namespace crossover::cuda {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "running.h"
 
-#include "../kernels/loss.cuh"
-#include "../kernels/ordered_run.h"
+#include "../kernels/loss.h"
 
 namespace crossover::cuda {
 
@@ -18,7 +17,7 @@ void LossReader::copy(const Binding& binding, std::int64_t run) const {
 }
 
 void Running::set_run(std::int64_t index) const {
-  cuda::set_run(stream(), binding.run_counter(), index);
+  cuda::set_run(index, binding.site());
   next_run = index;
 }
 
@@ -52,7 +51,7 @@ void Running::issue(int step, const Position& position) const {
     call(at, parts.first, &BoundLaunch::call);
     second.fork_from(stream());
     call(parts.first, parts.second, &BoundLaunch::call);
-    call(parts.second, parts.end, &BoundLaunch::beside);
+    call(parts.second, parts.end, &BoundLaunch::in_second_stream);
     second.join(stream());
     at = parts.end;
   }

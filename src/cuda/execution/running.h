@@ -8,7 +8,6 @@
 #include "../backend/device_tensors.h"
 #include "../backend/runtime.h"
 #include "../kernels/bind.h"
-#include "../kernels/gather.h"
 
 namespace crossover::cuda {
 

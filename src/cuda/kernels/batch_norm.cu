@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch_norm.cuh"
+#include "batch_norm.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "convert.cuh"
 #include "grid.cuh"
+#include "site.h"
 
 namespace crossover::cuda {
 namespace {
@@ -122,13 +123,13 @@ __device__ Pair summed_by_block(const Pair& own, const Share& share) {
 }
 
 template <class T>
-__global__ void statistics_kernel(BatchNormArguments of, Tiles tiles) {
-  const Share share = share_of(tiles, of.rows);
-  const T* x = static_cast<const T*>(of.x);
+__global__ void statistics_kernel(BatchNormStatisticsArguments<Called> of, Tiles tiles) {
+  const Share share = share_of(tiles, of.sums.rows);
+  const T* x = of.x;
   Moments own{0, 0, 0};
-  if (share.channel < of.channels) {
+  if (share.channel < of.sums.channels) {
     for (std::int64_t row = share.begin + share.turn; row < share.end; row += share.turns) {
-      const float value = widen(x[row * of.channels + share.channel]);
+      const float value = widen(x[row * of.sums.channels + share.channel]);
       const float before = value - own.mean;
       own.count += 1;
       own.mean += before / own.count;
@@ -136,24 +137,24 @@ __global__ void statistics_kernel(BatchNormArguments of, Tiles tiles) {
     }
   }
   const Moments all = joined_by_block(own, share);
-  if (share.turn == 0 && share.channel < of.channels) {
-    float* partial = of.partial + share.part * 2 * of.channels + share.channel;
+  if (share.turn == 0 && share.channel < of.sums.channels) {
+    float* partial = of.sums.partial + share.part * 2 * of.sums.channels + share.channel;
     partial[0] = all.mean;
-    partial[of.channels] = all.squares;
+    partial[of.sums.channels] = all.squares;
   }
 }
 
 template <class T>
-__global__ void normalize_kernel(BatchNormArguments of, Tiles tiles) {
-  const Share share = share_of(tiles, of.rows);
-  const bool is_channel = share.channel < of.channels;
+__global__ void normalize_kernel(BatchNormArguments<Called> of, Tiles tiles) {
+  const Share share = share_of(tiles, of.sums.rows);
+  const bool is_channel = share.channel < of.sums.channels;
   Moments own{0, 0, 0};
   if (is_channel) {
-    for (std::int64_t chunk = share.turn; chunk < of.chunks; chunk += share.turns) {
-      const float* partial = of.partial + chunk * 2 * of.channels + share.channel;
-      const std::int64_t rows =
-          part_begin(chunk + 1, of.chunks, of.rows) - part_begin(chunk, of.chunks, of.rows);
-      own = joined(own, {static_cast<float>(rows), partial[0], partial[of.channels]});
+    for (std::int64_t chunk = share.turn; chunk < of.sums.chunks; chunk += share.turns) {
+      const float* partial = of.sums.partial + chunk * 2 * of.sums.channels + share.channel;
+      const std::int64_t rows = part_begin(chunk + 1, of.sums.chunks, of.sums.rows) -
+                                part_begin(chunk, of.sums.chunks, of.sums.rows);
+      own = joined(own, {static_cast<float>(rows), partial[0], partial[of.sums.channels]});
     }
   }
   const Moments all = joined_by_block(own, share);
@@ -161,18 +162,18 @@ __global__ void normalize_kernel(BatchNormArguments of, Tiles tiles) {
     return;
   }
   const float inverse_deviation =
-      1 / std::sqrt(all.squares / static_cast<float>(of.rows) + of.epsilon);
+      1 / std::sqrt(all.squares / static_cast<float>(of.sums.rows) + of.epsilon);
   if (share.part == 0 && share.turn == 0) {
     of.mean[share.channel] = all.mean;
     of.inverse_deviation[share.channel] = inverse_deviation;
   }
   const float factor = of.scale[share.channel] * inverse_deviation;
   const float shift = of.shift[share.channel];
-  const T* x = static_cast<const T*>(of.x);
-  const T* addend = static_cast<const T*>(of.addend);
-  T* y = static_cast<T*>(of.y);
+  const T* x = of.x;
+  const T* addend = of.addend;
+  T* y = of.y;
   for (std::int64_t row = share.begin + share.turn; row < share.end; row += share.turns) {
-    const std::int64_t i = row * of.channels + share.channel;
+    const std::int64_t i = row * of.sums.channels + share.channel;
     float value = (widen(x[i]) - all.mean) * factor + shift;
     if (addend != nullptr) {
       value += widen(addend[i]);
@@ -183,28 +184,28 @@ __global__ void normalize_kernel(BatchNormArguments of, Tiles tiles) {
 
 /// The gradient behind the activation.
 template <class T>
-__device__ float dz_at(const BatchNormGradArguments& of, std::int64_t i) {
-  float dz = widen(static_cast<const T*>(of.dy)[i]);
-  if (of.dy_more != nullptr) {
-    dz += widen(static_cast<const T*>(of.dy_more)[i]);
+__device__ float dz_at(const BatchNormGradSumsArguments<Called>& of, std::int64_t i) {
+  float dz = widen(static_cast<const T*>(of.dy.at)[i]);
+  if (of.dy_more.at != nullptr) {
+    dz += widen(static_cast<const T*>(of.dy_more.at)[i]);
   }
   if (of.activation != Activation::identity) {
-    dz *= derivative_from_result(of.activation, widen(static_cast<const T*>(of.y)[i]));
+    dz *= derivative_from_result(of.activation, widen(static_cast<const T*>(of.y.at)[i]));
   }
   return dz;
 }
 
 template <class T>
-__global__ void grad_sums_kernel(BatchNormGradArguments of, Tiles tiles) {
-  const Share share = share_of(tiles, of.rows);
-  const bool is_channel = share.channel < of.channels;
-  const T* x = static_cast<const T*>(of.x);
+__global__ void grad_sums_kernel(BatchNormGradSumsArguments<Called> of, Tiles tiles) {
+  const Share share = share_of(tiles, of.sums.rows);
+  const bool is_channel = share.channel < of.sums.channels;
+  const T* x = of.x;
   Pair own{0, 0};
   if (is_channel) {
     const float mean = of.mean[share.channel];
     const float inverse_deviation = of.inverse_deviation[share.channel];
     for (std::int64_t row = share.begin + share.turn; row < share.end; row += share.turns) {
-      const std::int64_t i = row * of.channels + share.channel;
+      const std::int64_t i = row * of.sums.channels + share.channel;
       const float dz = dz_at<T>(of, i);
       own.first += dz;
       own.second += dz * ((widen(x[i]) - mean) * inverse_deviation);
@@ -212,22 +213,23 @@ __global__ void grad_sums_kernel(BatchNormGradArguments of, Tiles tiles) {
   }
   const Pair all = summed_by_block(own, share);
   if (share.turn == 0 && is_channel) {
-    float* partial = of.partial + share.part * 2 * of.channels + share.channel;
+    float* partial = of.sums.partial + share.part * 2 * of.sums.channels + share.channel;
     partial[0] = all.first;
-    partial[of.channels] = all.second;
+    partial[of.sums.channels] = all.second;
   }
 }
 
 template <class T>
-__global__ void grad_kernel(BatchNormGradArguments of, Tiles tiles) {
-  const Share share = share_of(tiles, of.rows);
-  const bool is_channel = share.channel < of.channels;
+__global__ void grad_kernel(BatchNormGradArguments<Called> to, Tiles tiles) {
+  const BatchNormGradSumsArguments<Called>& of = to.of;
+  const Share share = share_of(tiles, of.sums.rows);
+  const bool is_channel = share.channel < of.sums.channels;
   Pair own{0, 0};
   if (is_channel) {
-    for (std::int64_t chunk = share.turn; chunk < of.chunks; chunk += share.turns) {
-      const float* partial = of.partial + chunk * 2 * of.channels + share.channel;
+    for (std::int64_t chunk = share.turn; chunk < of.sums.chunks; chunk += share.turns) {
+      const float* partial = of.sums.partial + chunk * 2 * of.sums.channels + share.channel;
       own.first += partial[0];
-      own.second += partial[of.channels];
+      own.second += partial[of.sums.channels];
     }
   }
   const Pair all = summed_by_block(own, share);
@@ -235,19 +237,19 @@ __global__ void grad_kernel(BatchNormGradArguments of, Tiles tiles) {
     return;
   }
   if (share.part == 0 && share.turn == 0) {
-    of.dshift[share.channel] = all.first;
-    of.dscale[share.channel] = all.second;
+    to.dshift[share.channel] = all.first;
+    to.dscale[share.channel] = all.second;
   }
   const float mean = of.mean[share.channel];
   const float inverse_deviation = of.inverse_deviation[share.channel];
-  const float factor = of.scale[share.channel] * inverse_deviation;
-  const float mean_dz = all.first / static_cast<float>(of.rows);
-  const float mean_product = all.second / static_cast<float>(of.rows);
-  const T* x = static_cast<const T*>(of.x);
-  T* dx = static_cast<T*>(of.dx);
-  T* daddend = static_cast<T*>(of.daddend);
+  const float factor = to.scale[share.channel] * inverse_deviation;
+  const float mean_dz = all.first / static_cast<float>(of.sums.rows);
+  const float mean_product = all.second / static_cast<float>(of.sums.rows);
+  const T* x = of.x;
+  T* dx = to.dx;
+  T* daddend = to.daddend;
   for (std::int64_t row = share.begin + share.turn; row < share.end; row += share.turns) {
-    const std::int64_t i = row * of.channels + share.channel;
+    const std::int64_t i = row * of.sums.channels + share.channel;
     const float dz = dz_at<T>(of, i);
     const float normalized = (widen(x[i]) - mean) * inverse_deviation;
     dx[i] = narrow<T>(factor * (dz - (mean_dz + normalized * mean_product)));
@@ -257,35 +259,41 @@ __global__ void grad_kernel(BatchNormGradArguments of, Tiles tiles) {
   }
 }
 
+Tiles tiles_for(const ChannelSums<Called>& sums) { return tiles_for(sums.channels, sums.chunks); }
+
+Tiles tiles_that_write(const ChannelSums<Called>& sums) {
+  return tiles_for(sums.channels, parts_that_write(sums.rows, sums.channels));
+}
+
+template <class Arguments>
+void launch_on(const Tiles& tiles, void (*kernel)(Arguments, Tiles), const Arguments& of,
+               const Site& site) {
+  launch(kernel, grid_of(tiles), site.stream, of, tiles);
+}
+
 }  // namespace
 
-void batch_norm_statistics(cudaStream_t stream, Type type, const BatchNormArguments& arguments) {
-  const Tiles tiles = tiles_for(arguments.channels, arguments.chunks);
-  with_float(type, [&](auto zero) {
-    launch(statistics_kernel<decltype(zero)>, grid_of(tiles), stream, arguments, tiles);
+void call(const BatchNormStatisticsArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    launch_on(tiles_for(of.sums), statistics_kernel<decltype(zero)>, of, site);
   });
 }
 
-void batch_norm(cudaStream_t stream, Type type, const BatchNormArguments& arguments) {
-  const Tiles tiles =
-      tiles_for(arguments.channels, parts_that_write(arguments.rows, arguments.channels));
-  with_float(type, [&](auto zero) {
-    launch(normalize_kernel<decltype(zero)>, grid_of(tiles), stream, arguments, tiles);
+void call(const BatchNormArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    launch_on(tiles_that_write(of.sums), normalize_kernel<decltype(zero)>, of, site);
   });
 }
 
-void batch_norm_grad_sums(cudaStream_t stream, Type type, const BatchNormGradArguments& arguments) {
-  const Tiles tiles = tiles_for(arguments.channels, arguments.chunks);
-  with_float(type, [&](auto zero) {
-    launch(grad_sums_kernel<decltype(zero)>, grid_of(tiles), stream, arguments, tiles);
+void call(const BatchNormGradSumsArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    launch_on(tiles_for(of.sums), grad_sums_kernel<decltype(zero)>, of, site);
   });
 }
 
-void batch_norm_grad(cudaStream_t stream, Type type, const BatchNormGradArguments& arguments) {
-  const Tiles tiles =
-      tiles_for(arguments.channels, parts_that_write(arguments.rows, arguments.channels));
-  with_float(type, [&](auto zero) {
-    launch(grad_kernel<decltype(zero)>, grid_of(tiles), stream, arguments, tiles);
+void call(const BatchNormGradArguments<Called>& to, const Site& site) {
+  with_float(to.of.x.type, [&](auto zero) {
+    launch_on(tiles_that_write(to.of.sums), grad_kernel<decltype(zero)>, to, site);
   });
 }
 

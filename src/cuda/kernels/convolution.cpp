@@ -13,7 +13,7 @@ ConvolutionOperands operands(const ConvolutionLaunch& launch, const Binding& bin
   return {.x = binding.address(launch.x, now),
           .w = binding.address(launch.w, now),
           .y = binding.address(launch.y, now),
-          .bias = binding.maybe(launch.bias, now),
+          .bias = binding.address(launch.bias, now),
           .workspace = binding.address(binding.workspace),
           .workspace_bytes = binding.plan->workspace_bytes};
 }
@@ -29,8 +29,8 @@ BoundLaunch bind(const ConvolutionLaunch& launch, const Binding& binding) {
 
 void choose_convolutions(const Binding& binding, ConvolutionChoice choice) {
   for (const ConvolutionLaunch& launch : launches_of<ConvolutionLaunch>(*binding.plan)) {
-    binding.convolutions->choose(launch.form, operands(launch, binding, somewhere), binding.stream,
-                                 choice);
+    binding.convolutions->choose(launch.form, operands(launch, binding, first_buffer),
+                                 binding.stream, choice);
   }
 }
 
@@ -39,9 +39,10 @@ Arithmetic measure_convolutions(const Binding& binding, Precision precision) {
   std::set<ConvolutionForm> measured;
   for (const ConvolutionLaunch& launch : launches_of<ConvolutionLaunch>(*binding.plan)) {
     if (precision == Precision::tf32 && measured.insert(launch.form).second) {
-      found.tf32 = std::max(
-          found.tf32, measure_tf32_factors(*binding.convolutions->chosen(launch.form), launch.form,
-                                           operands(launch, binding, somewhere), binding.stream));
+      found.tf32 =
+          std::max(found.tf32,
+                   measure_tf32_factors(*binding.convolutions->chosen(launch.form), launch.form,
+                                        operands(launch, binding, first_buffer), binding.stream));
     }
   }
   return found;

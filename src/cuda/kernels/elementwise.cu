@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "elementwise.cuh"
+#include "elementwise.h"
 
 #include <type_traits>
 
+#include "crossover/random.h"
+#include "site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
@@ -78,8 +80,8 @@ void with_activation(Activation activation, const Work& work) {
 
 /// T: the narrowest of the three types.
 template <class T, class X, class Bias>
-void launch_bias(cudaStream_t stream, Activation activation, const X* x, const Bias* bias, T* y,
-                 std::int64_t rows, std::int64_t columns) {
+void launch_bias(Activation activation, const X* x, const Bias* bias, T* y, std::int64_t rows,
+                 std::int64_t columns, cudaStream_t stream) {
   const bool aligned = columns % neighbours<T> == 0 && are_aligned({x, bias, y});
   with_activation(activation, [&](auto chosen) {
     with_neighbours<neighbours<T>>(aligned, [&](auto some) {
@@ -90,64 +92,162 @@ void launch_bias(cudaStream_t stream, Activation activation, const X* x, const B
   });
 }
 
+/// `n` neighbours at once.
+template <int n, class From, class To>
+__global__ void cast_kernel(CalledSpans<CastSpan<Called>> spans) {
+  for (int s = 0; s < spans.count; ++s) {
+    const From* x = spans.span[s].x;
+    To* y = spans.span[s].y;
+    for_neighbours<n>(spans.span[s].count, [&](auto some, std::int64_t i) {
+      store(load<decltype(some)::value>(x + i), y + i);
+    });
+  }
+}
+
+template <class From, class To>
+void launch_cast(const CalledSpans<CastSpan<Called>>& spans, cudaStream_t stream) {
+  constexpr int at_once = neighbours<std::conditional_t<sizeof(From) < sizeof(To), From, To>>;
+  bool aligned = true;
+  for (int s = 0; s < spans.count; ++s) {
+    aligned = aligned && are_aligned({spans.span[s].x, spans.span[s].y});
+  }
+  with_neighbours<at_once>(aligned, [&](auto some) {
+    constexpr int n = decltype(some)::value;
+    launch(cast_kernel<n, From, To>, grid_for_largest(spans, n), stream, spans);
+  });
+}
+
+/// Of two dimensions that a thread swaps; 1 and 1 leaves them as they are.
+struct Swap {
+  std::int64_t outer = 1, inner = 1;
+};
+
+__device__ std::int64_t through(std::int64_t i, const Swap& swap) {
+  return swap.outer == 1 || swap.inner == 1 ? i : swapped(i, swap.outer, swap.inner);
+}
+
+/// Neighbouring threads write neighbours, and read apart.
+template <class T>
+__global__ void reshape_kernel(const T* x, T* y, std::int64_t count, Swap to_plain,
+                               Swap from_plain) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    y[i] = x[through(through(i, to_plain), from_plain)];
+  }
+}
+
+__global__ void zero_kernel(float* to, std::int64_t count) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    to[i] = 0;
+  }
+}
+
+__global__ void count_up_kernel(std::int32_t* counter) { *counter += 1; }
+
+template <class T>
+__global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement arrangement,
+                               double probability, float factor, std::int64_t seed,
+                               const std::int32_t* step) {
+  const std::int32_t time = *step;
+  const bool is_plain = arrangement.channels == 1 || arrangement.pixels == 1;
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const std::int64_t element =
+        is_plain ? i : swapped(i, arrangement.pixels, arrangement.channels);
+    const bool keeps =
+        dropout_uniform(seed, time, static_cast<std::uint64_t>(element)) >= probability;
+    y[i] = narrow<T>(keeps ? widen(x[i]) * factor : 0.0F);
+  }
+}
+
 }  // namespace
 
-void activate(cudaStream_t stream, Activation activation, Type type, const void* x, void* y,
-              std::int64_t count) {
-  with_float(type, [&](auto zero) {
+void call(const ActivateArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
     using T = decltype(zero);
-    with_activation(activation, [&](auto chosen) {
-      with_neighbours<neighbours<T>>(are_aligned({x, y}), [&](auto some) {
+    with_activation(of.activation, [&](auto chosen) {
+      with_neighbours<neighbours<T>>(are_aligned({of.x, of.y}), [&](auto some) {
         constexpr int n = decltype(some)::value;
-        launch(activate_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), stream,
-               static_cast<const T*>(x), static_cast<T*>(y), count);
+        launch(activate_kernel<decltype(chosen)::value, n, T>, grid_for(of.count / n), site.stream,
+               of.x, of.y, of.count);
       });
     });
   });
 }
 
-void bias_activate(cudaStream_t stream, Activation activation, Type type, const float* x,
-                   const void* bias, void* y, std::int64_t rows, std::int64_t columns) {
-  with_float(type, [&](auto zero) {
+void call(const BiasActivateArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias<T>(stream, activation, x, static_cast<const T*>(bias), static_cast<T*>(y), rows,
-                   columns);
+    launch_bias<T, float, T>(of.activation, of.x, of.bias, of.y, of.rows, of.columns, site.stream);
   });
 }
 
-void channel_bias(cudaStream_t stream, Activation activation, Type type, const float* bias, void* y,
-                  std::int64_t rows, std::int64_t channels) {
-  with_float(type, [&](auto zero) {
+void call(const ChannelBiasArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias<T>(stream, activation, static_cast<const T*>(y), bias, static_cast<T*>(y), rows,
-                   channels);
+    launch_bias<T, T, float>(of.activation, of.y, of.bias, of.y, of.rows, of.channels, site.stream);
   });
 }
 
-void activate_grad(cudaStream_t stream, Activation activation, Type type, const void* y,
-                   const void* dy, void* dx, std::int64_t count) {
-  with_float(type, [&](auto zero) {
+void call(const ActivateGradArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    with_activation(activation, [&](auto chosen) {
-      with_neighbours<neighbours<T>>(are_aligned({y, dy, dx}), [&](auto some) {
+    with_activation(of.activation, [&](auto chosen) {
+      with_neighbours<neighbours<T>>(are_aligned({of.y, of.dy, of.dx}), [&](auto some) {
         constexpr int n = decltype(some)::value;
-        launch(activate_grad_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), stream,
-               static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), count);
+        launch(activate_grad_kernel<decltype(chosen)::value, n, T>, grid_for(of.count / n),
+               site.stream, of.y, of.dy, of.dx, of.count);
       });
     });
   });
 }
 
-void add(cudaStream_t stream, Type type, const void* a, const void* b, void* y,
-         std::int64_t count) {
-  with_float(type, [&](auto zero) {
+void call(const AddArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
     constexpr int at_once = neighbours<T>;
-    with_neighbours<at_once>(are_aligned({a, b, y}), [&](auto some) {
+    with_neighbours<at_once>(are_aligned({of.a, of.b, of.y}), [&](auto some) {
       constexpr int n = decltype(some)::value;
-      launch(add_kernel<n, T>, grid_for(count / n), stream, static_cast<const T*>(a),
-             static_cast<const T*>(b), static_cast<T*>(y), count);
+      launch(add_kernel<n, T>, grid_for(of.count / n), site.stream, of.a, of.b, of.y, of.count);
     });
+  });
+}
+
+void call(const CastArguments<Called>& of, const Site& site) {
+  const Type from = of.casts.span[0].x.type;
+  const Type to = of.casts.span[0].y.type;
+  with_float(from == Type::f32 ? to : from, [&](auto zero) {
+    using T = decltype(zero);
+    if (from == to) {
+      launch_cast<T, T>(of.casts, site.stream);
+    } else if (from == Type::f32) {
+      launch_cast<float, T>(of.casts, site.stream);
+    } else {
+      launch_cast<T, float>(of.casts, site.stream);
+    }
+  });
+}
+
+void call(const ReshapeArguments<Called>& of, const Site& site) {
+  const auto reshape = [&](auto* kernel) {
+    launch(kernel, grid_for(of.count), site.stream, of.x, of.y, of.count,
+           Swap{of.to.pixels, of.to.channels}, Swap{of.from.channels, of.from.pixels});
+  };
+  bytes(of.x.type) == sizeof(std::uint16_t) ? reshape(reshape_kernel<std::uint16_t>)
+                                            : reshape(reshape_kernel<std::uint32_t>);
+}
+
+void call(const ZeroArguments<Called>& of, const Site& site) {
+  launch(zero_kernel, grid_for(of.count), site.stream, of.to, of.count);
+}
+
+void call(const CountArguments<Called>& of, const Site& site) {
+  launch(count_up_kernel, {1, 1}, site.stream, of.counter);
+}
+
+void call(const DropoutArguments<Called>& of, const Site& site) {
+  const auto factor = static_cast<float>(1 / (1 - of.probability));
+  with_float(of.x.type, [&](auto zero) {
+    launch(dropout_kernel<decltype(zero)>, grid_for(of.count), site.stream, of.x, of.y, of.count,
+           of.arrangement, of.probability, factor, of.seed, of.step);
   });
 }
 

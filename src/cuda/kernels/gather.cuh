@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "launch.h"
-#include "ordered_run.h"
+#include "operand.h"
+#include "site.h"
 
 namespace crossover::cuda {
 

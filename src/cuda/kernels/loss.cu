@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loss.cuh"
+#include "loss.h"
 
 #include <cfloat>
 #include <cmath>
 
+#include "site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
@@ -46,7 +47,7 @@ __device__ float group_sum(float value) {
   return value;
 }
 
-__device__ std::int32_t label_of(const LossArguments& of, std::int64_t row) {
+__device__ std::int32_t label_of(const LossArguments<Called>& of, std::int64_t row) {
   const std::int64_t batch = of.rows / of.time;
   return of.labels[row % batch * of.time + row / batch];
 }
@@ -60,9 +61,9 @@ __device__ float loss_of_row(float at_label, float largest, float others, float 
 
 /// The gradient of one row, by a thread or by a warp, and its loss in every lane.
 template <int lanes, class T>
-__device__ float softmax_row(const LossArguments& of, std::int64_t row, int lane) {
+__device__ float softmax_row(const LossArguments<Called>& of, std::int64_t row, int lane) {
   const float* logits = of.logits + row * of.classes;
-  T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
+  T* gradient = static_cast<T*>(of.dlogits.at) + row * of.classes;
   const std::int32_t label = label_of(of, row);
   const float at_label = logits[label];
   float largest = logits[0];
@@ -104,9 +105,9 @@ __device__ float over_block(float value, float nothing, const OfWarp& of_warp) {
 /// The same by a block, in two passes over the row: the largest so far and the sum relative to it
 /// are found together.
 template <int n, class T>
-__device__ float softmax_row_of_block(const LossArguments& of, std::int64_t row) {
+__device__ float softmax_row_of_block(const LossArguments<Called>& of, std::int64_t row) {
   const float* logits = of.logits + row * of.classes;
-  T* gradient = static_cast<T*>(of.dlogits) + row * of.classes;
+  T* gradient = static_cast<T*>(of.dlogits.at) + row * of.classes;
   const std::int32_t label = label_of(of, row);
   const float at_label = logits[label];
   constexpr float lowest = -FLT_MAX;
@@ -145,22 +146,23 @@ __device__ float softmax_row_of_block(const LossArguments& of, std::int64_t row)
   return loss_of_row(at_label, largest, others, sum);
 }
 
-__device__ void count_run(std::int64_t* run, std::int64_t runs) {
-  const std::int64_t next = *run + 1;
-  *run = next < runs ? next : 0;
+__device__ void count_run(const RunCounter& counter) {
+  const std::int64_t next = *counter.run + 1;
+  *counter.run = next < counter.runs ? next : 0;
 }
 
 /// By one thread.
-__device__ void store_loss(const LossArguments& of, double sum) {
-  of.loss[*of.run] = static_cast<float>(sum / static_cast<double>(of.rows));
+template <class Arguments>
+__device__ void store_loss(const Arguments& of, const RunCounter& counter, double sum) {
+  of.loss[*counter.run] = static_cast<float>(sum / static_cast<double>(of.rows));
   if (of.advance) {
-    count_run(of.run, of.runs);
+    count_run(counter);
   }
 }
 
 /// All of it in one block, for a small batch: one launch in place of two.
 template <int lanes, class T>
-__global__ void loss_in_one_block_kernel(LossArguments of) {
+__global__ void loss_in_one_block_kernel(LossArguments<Called> of, RunCounter counter) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   double sum = 0;
   for (std::int64_t row = threadIdx.x / lanes; row < of.rows; row += block_threads / lanes) {
@@ -169,17 +171,17 @@ __global__ void loss_in_one_block_kernel(LossArguments of) {
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, sum);
+    store_loss(of, counter, sum);
   }
 }
 
 template <int lanes, class T>
-__global__ void row_losses_kernel(LossArguments of) {
+__global__ void row_losses_kernel(LossArguments<Called> of, float* row_losses) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (std::int64_t row = thread_index() / lanes; row < of.rows; row += thread_count() / lanes) {
     const float loss = softmax_row<lanes, T>(of, row, lane);
     if (lane == 0) {
-      of.row_losses[row] = loss;
+      row_losses[row] = loss;
     }
   }
 }
@@ -187,75 +189,77 @@ __global__ void row_losses_kernel(LossArguments of) {
 constexpr int largest_block = 1024;  // threads
 
 template <int n, class T>
-__global__ void __launch_bounds__(largest_block) row_losses_by_blocks_kernel(LossArguments of) {
+__global__ void __launch_bounds__(largest_block)
+    row_losses_by_blocks_kernel(LossArguments<Called> of, float* row_losses) {
   for (std::int64_t row = blockIdx.x; row < of.rows; row += gridDim.x) {
     const float loss = softmax_row_of_block<n, T>(of, row);
     if (threadIdx.x == 0) {
-      of.row_losses[row] = loss;
+      row_losses[row] = loss;
     }
   }
 }
 
-__global__ void mean_loss_kernel(LossArguments of) {
+__global__ void mean_loss_kernel(MeanLossArguments<Called> of, const float* row_losses,
+                                 RunCounter counter) {
   double sum = 0;
   for (std::int64_t row = threadIdx.x; row < of.rows; row += block_threads) {
-    sum += static_cast<double>(of.row_losses[row]);
+    sum += static_cast<double>(row_losses[row]);
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, sum);
+    store_loss(of, counter, sum);
   }
 }
 
 template <int lanes, class T>
-void launch_loss(cudaStream_t stream, const LossArguments& arguments, bool in_one_block) {
-  if (in_one_block) {
-    launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, stream, arguments);
+void launch_loss(const LossArguments<Called>& of, const Site& site) {
+  if (of.in_one_block) {
+    launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, site.stream, of, site.counter);
   } else {
-    launch(row_losses_kernel<lanes, T>, grid_for(arguments.rows * lanes), stream, arguments);
+    launch(row_losses_kernel<lanes, T>, grid_for(of.rows * lanes), site.stream, of,
+           site.row_losses);
   }
 }
 
 template <class T>
-void launch_loss_by_blocks(cudaStream_t stream, const LossArguments& arguments, int threads) {
+void launch_loss_by_blocks(const LossArguments<Called>& of, const Site& site) {
   constexpr int at_once = neighbours<float>;
-  const bool aligned =
-      arguments.classes % at_once == 0 && are_aligned({arguments.logits, arguments.dlogits});
-  const Grid grid{grid_for(arguments.rows * block_threads).blocks, static_cast<unsigned>(threads)};
+  const bool aligned = of.classes % at_once == 0 && are_aligned({of.logits, of.dlogits});
+  const Grid grid{grid_for(of.rows * block_threads).blocks, static_cast<unsigned>(of.threads)};
   with_neighbours<at_once>(aligned, [&](auto some) {
-    launch(row_losses_by_blocks_kernel<decltype(some)::value, T>, grid, stream, arguments);
+    launch(row_losses_by_blocks_kernel<decltype(some)::value, T>, grid, site.stream, of,
+           site.row_losses);
   });
 }
 
 __global__ void set_run_kernel(std::int64_t* run, std::int64_t value) { *run = value; }
-__global__ void advance_run_kernel(std::int64_t* run, std::int64_t runs) { count_run(run, runs); }
+__global__ void advance_run_kernel(RunCounter counter) { count_run(counter); }
 
 }  // namespace
 
-void softmax_cross_entropy(cudaStream_t stream, Type dlogits, const LossArguments& arguments,
-                           const LossThreads& how) {
-  with_float(dlogits, [&](auto zero) {
+void call(const LossArguments<Called>& of, const Site& site) {
+  with_float(of.dlogits.type, [&](auto zero) {
     using T = decltype(zero);
-    if (how.threads == 1) {
-      launch_loss<1, T>(stream, arguments, how.in_one_block);
-    } else if (how.threads == warp_threads) {
-      launch_loss<warp_threads, T>(stream, arguments, how.in_one_block);
+    if (of.threads == 1) {
+      launch_loss<1, T>(of, site);
+    } else if (of.threads == warp_threads) {
+      launch_loss<warp_threads, T>(of, site);
     } else {
-      launch_loss_by_blocks<T>(stream, arguments, how.threads);
+      launch_loss_by_blocks<T>(of, site);
     }
   });
 }
 
-void mean_loss(cudaStream_t stream, const LossArguments& arguments) {
-  launch(mean_loss_kernel, {1, block_threads}, stream, arguments);
+void call(const MeanLossArguments<Called>& of, const Site& site) {
+  launch(mean_loss_kernel, {1, block_threads}, site.stream, of, site.row_losses, site.counter);
 }
 
-void set_run(cudaStream_t stream, std::int64_t* run, std::int64_t value) {
-  launch(set_run_kernel, {1, 1}, stream, run, value);
+void call(const AdvanceArguments<Called>& /*of*/, const Site& site) {
+  launch(advance_run_kernel, {1, 1}, site.stream, site.counter);
 }
 
-void advance_run(cudaStream_t stream, std::int64_t* run, std::int64_t runs) {
-  launch(advance_run_kernel, {1, 1}, stream, run, runs);
+void set_run(std::int64_t value, const Site& site) {
+  launch(set_run_kernel, {1, 1}, site.stream, site.counter.run, value);
 }
 
 }  // namespace crossover::cuda

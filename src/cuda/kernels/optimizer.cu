@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimizer.cuh"
+#include "optimizer.h"
 
 #include <cmath>
 
+#include "site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
 namespace {
 
+using Span = UpdateSpan<Called>;
+using CalledUpdates = CalledSpans<Span>;
+
 constexpr int at_once = neighbours<float>;
 
 /// Copy: a type of 16 bits; float where no span has a copy.
 template <class Copy, int n>
-__device__ void store_copy(const Neighbours<float, n>& w, const UpdateSpan& span, std::int64_t i) {
+__device__ void store_copy(const Neighbours<float, n>& w, const Span& span, std::int64_t i) {
   if constexpr (!std::is_same_v<Copy, float>) {
-    if (span.copy != nullptr) {
-      store(w, static_cast<Copy*>(span.copy) + i);
+    if (span.copy.at != nullptr) {
+      store(w, static_cast<Copy*>(span.copy.at) + i);
     }
   }
 }
 
 template <class Copy>
-__global__ void sgd_kernel(UpdateSpans spans, float learning_rate) {
+__global__ void sgd_kernel(CalledUpdates spans, float learning_rate) {
   for (int s = 0; s < spans.count; ++s) {
-    const UpdateSpan span = spans.span[s];
+    const Span span = spans.span[s];
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
       auto w = load<n>(span.w + i);
@@ -45,10 +49,10 @@ __global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock
 }
 
 template <class Copy>
-__global__ void adamw_kernel(UpdateSpans spans, const AdamWFactors<float>* factors) {
+__global__ void adamw_kernel(CalledUpdates spans, const AdamWFactors<float>* factors) {
   AdamWFactors<float> f = *factors;
   for (int s = 0; s < spans.count; ++s) {
-    const UpdateSpan span = spans.span[s];
+    const Span span = spans.span[s];
     f.keep = span.keep;
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
@@ -67,28 +71,37 @@ __global__ void adamw_kernel(UpdateSpans spans, const AdamWFactors<float>* facto
   }
 }
 
+/// Of 16 bits where a span has a copy.
+Type type_of_copies(const CalledUpdates& spans) {
+  Type type = Type::f32;
+  for (int s = 0; s < spans.count; ++s) {
+    type = spans.span[s].copy.at != nullptr ? spans.span[s].copy.type : type;
+  }
+  return type;
+}
+
 }  // namespace
 
-void sgd(cudaStream_t stream, const UpdateSpans& spans, float learning_rate) {
-  with_float(spans.copies, [&](auto zero) {
-    launch(sgd_kernel<decltype(zero)>, grid_for_largest(spans, at_once), stream, spans,
-           learning_rate);
+void call(const SgdArguments<Called>& of, const Site& site) {
+  with_float(type_of_copies(of.spans), [&](auto zero) {
+    launch(sgd_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
+           of.learning_rate);
   });
 }
 
-void adamw_time(cudaStream_t stream, const AdamWConstants& constants, std::int32_t* time,
-                AdamWFactors<float>* factors) {
+void call(const AdamWTimeArguments<Called>& of, const Site& site) {
   // All that is the same at any time is taken from double here, and not on the device.
-  const AdamWClock<float> clock{.learning_rate = static_cast<float>(constants.learning_rate),
-                                .log_beta1 = static_cast<float>(std::log(constants.beta1)),
-                                .log_beta2 = static_cast<float>(std::log(constants.beta2))};
-  launch(adamw_time_kernel, {1, 1}, stream, adamw_factors<float>(constants, 0.0, 1), clock, time,
-         factors);
+  const AdamWClock<float> clock{.learning_rate = static_cast<float>(of.constants.learning_rate),
+                                .log_beta1 = static_cast<float>(std::log(of.constants.beta1)),
+                                .log_beta2 = static_cast<float>(std::log(of.constants.beta2))};
+  launch(adamw_time_kernel, {1, 1}, site.stream, adamw_factors<float>(of.constants, 0.0, 1), clock,
+         of.time, site.factors);
 }
 
-void adamw(cudaStream_t stream, const UpdateSpans& spans, const AdamWFactors<float>* factors) {
-  with_float(spans.copies, [&](auto zero) {
-    launch(adamw_kernel<decltype(zero)>, grid_for_largest(spans, at_once), stream, spans, factors);
+void call(const AdamWArguments<Called>& of, const Site& site) {
+  with_float(type_of_copies(of.spans), [&](auto zero) {
+    launch(adamw_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
+           site.factors);
   });
 }
 

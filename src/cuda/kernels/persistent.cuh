@@ -9,8 +9,9 @@
 #include <cstdint>
 
 #include "crossover/elementwise.h"
-#include "ordered_run.h"
 #include "persistent_plan.h"
+#include "operand.h"
+#include "site.h"
 
 namespace crossover::cuda {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pool.cuh"
+#include "pool.h"
 
 #include "convert.cuh"
 #include "grid.cuh"
+#include "site.h"
 
 namespace crossover::cuda {
 namespace {
@@ -188,63 +189,50 @@ std::int64_t elements_of(const Pooling& p) { return p.batch * p.height * p.width
 
 }  // namespace
 
-void max_pool(cudaStream_t stream, Type type, const Pooling& pooling, const void* x, void* y,
-              std::uint8_t* where) {
-  const std::int64_t count = results(pooling);
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(max_pool_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
-           static_cast<T*>(y), where, count, in_32_bits(pooling));
+void call(const MaxPoolArguments<Called>& of, const Site& site) {
+  const std::int64_t count = results(of.pooling);
+  with_float(of.x.type, [&](auto zero) {
+    launch(max_pool_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.y, of.where,
+           count, in_32_bits(of.pooling));
   });
 }
 
-void max_pool_grad(cudaStream_t stream, Type type, const Pooling& pooling, Activation x_activation,
-                   const void* y, const std::uint8_t* where, const void* dy, void* dx) {
-  const std::int64_t count = elements_of(pooling);
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(max_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(y), where,
-           static_cast<const T*>(dy), static_cast<T*>(dx), count, in_32_bits(pooling),
-           x_activation);
+void call(const MaxPoolGradArguments<Called>& of, const Site& site) {
+  const std::int64_t count = elements_of(of.pooling);
+  with_float(of.dy.type, [&](auto zero) {
+    launch(max_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.y, of.where,
+           of.dy, of.dx, count, in_32_bits(of.pooling), of.x_activation);
   });
 }
 
-void average_pool(cudaStream_t stream, Type type, const Pooling& pooling, const void* x, void* y) {
-  const std::int64_t count = results(pooling);
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(average_pool_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
-           static_cast<T*>(y), count, in_32_bits(pooling));
+void call(const AveragePoolArguments<Called>& of, const Site& site) {
+  const std::int64_t count = results(of.pooling);
+  with_float(of.x.type, [&](auto zero) {
+    launch(average_pool_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.y, count,
+           in_32_bits(of.pooling));
   });
 }
 
-void average_pool_grad(cudaStream_t stream, Type type, const Pooling& pooling,
-                       Activation x_activation, const void* x, const void* dy, void* dx) {
-  const std::int64_t count = elements_of(pooling);
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(average_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(x),
-           static_cast<const T*>(dy), static_cast<T*>(dx), count, in_32_bits(pooling),
-           x_activation);
+void call(const AveragePoolGradArguments<Called>& of, const Site& site) {
+  const std::int64_t count = elements_of(of.pooling);
+  with_float(of.dy.type, [&](auto zero) {
+    launch(average_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.dy,
+           of.dx, count, in_32_bits(of.pooling), of.x_activation);
   });
 }
 
-void global_average_pool(cudaStream_t stream, Type type, const void* x, void* y, std::int64_t batch,
-                         std::int64_t pixels, std::int64_t channels) {
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(global_average_pool_kernel<T>, grid_for(batch * channels), stream,
-           static_cast<const T*>(x), static_cast<T*>(y), batch, pixels, channels);
+void call(const GlobalAveragePoolArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    launch(global_average_pool_kernel<decltype(zero)>, grid_for(of.batch * of.channels),
+           site.stream, of.x, of.y, of.batch, of.pixels, of.channels);
   });
 }
 
-void global_average_pool_grad(cudaStream_t stream, Type type, const void* dy, void* dx,
-                              std::int64_t batch, std::int64_t pixels, std::int64_t channels) {
-  const std::int64_t count = batch * pixels * channels;
-  with_float(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(global_average_pool_grad_kernel<T>, grid_for(count), stream, static_cast<const T*>(dy),
-           static_cast<T*>(dx), count, pixels, channels);
+void call(const GlobalAveragePoolGradArguments<Called>& of, const Site& site) {
+  const std::int64_t count = of.batch * of.pixels * of.channels;
+  with_float(of.dy.type, [&](auto zero) {
+    launch(global_average_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.dy,
+           of.dx, count, of.pixels, of.channels);
   });
 }
 

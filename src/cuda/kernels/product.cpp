@@ -13,8 +13,8 @@ ProductOperands operands(const ProductLaunch& launch, const Binding& binding, co
   return {.a = binding.address(launch.a, now),
           .b = binding.address(launch.b, now),
           .d = binding.address(launch.d, now),
-          .vector = binding.maybe(launch.vector, now),
-          .mask = binding.maybe(launch.mask, now),
+          .vector = binding.address(launch.vector, now),
+          .mask = binding.address(launch.mask, now),
           .workspace = binding.address(binding.workspace),
           .workspace_bytes = binding.plan->workspace_bytes};
 }
@@ -22,7 +22,7 @@ ProductOperands operands(const ProductLaunch& launch, const Binding& binding, co
 }  // namespace
 
 BoundLaunch bind(const ProductLaunch& launch, const Binding& binding) {
-  const ProductOperands fixed = operands(launch, binding, somewhere);
+  const ProductOperands fixed = operands(launch, binding, first_buffer);
   const std::shared_ptr<Product> product =
       binding.products->make(launch.form, fixed.vector, fixed.mask);
   return {OpCategory::product, [product, launch, binding](const Position& now) {
@@ -34,7 +34,7 @@ BoundLaunch bind(const ProductLaunch& launch, const Binding& binding) {
 
 void choose_products(const Binding& binding, ProductChoice choice) {
   for (const ProductLaunch& product : launches_of<ProductLaunch>(*binding.plan)) {
-    binding.products->choose(product.form, operands(product, binding, somewhere), binding.stream,
+    binding.products->choose(product.form, operands(product, binding, first_buffer), binding.stream,
                              choice);
   }
 }
@@ -46,7 +46,7 @@ Arithmetic measure_products(const Binding& binding, Precision precision) {
     if (!measured.insert(launch.form).second) {
       continue;
     }
-    const ProductOperands its = operands(launch, binding, somewhere);
+    const ProductOperands its = operands(launch, binding, first_buffer);
     const auto product = binding.products->make(launch.form, its.vector, its.mask);
     if (precision == Precision::tf32) {
       found.tf32 =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reduction.cuh"
+#include "reduction.h"
 
+#include "site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
@@ -57,18 +58,16 @@ __global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int6
 
 }  // namespace
 
-void column_sums(cudaStream_t stream, Type type, const void* matrix, std::int64_t rows,
-                 std::int64_t columns, std::int64_t parts, bool accumulate, float* sums) {
-  const auto tiles = static_cast<unsigned>((columns + warp_threads - 1) / warp_threads);
-  const Grid grid{tiles * static_cast<unsigned>(parts), block_threads};
-  with_float(type, [&](auto zero) {
+void call(const ColumnSumsArguments<Called>& of, const Site& site) {
+  const auto tiles = static_cast<unsigned>((of.columns + warp_threads - 1) / warp_threads);
+  const Grid grid{tiles * static_cast<unsigned>(of.parts), block_threads};
+  with_float(of.matrix.type, [&](auto zero) {
     using T = decltype(zero);
     constexpr int at_once = neighbours<T>;
-    const bool aligned = columns % at_once == 0 && are_aligned({matrix});
+    const bool aligned = of.columns % at_once == 0 && are_aligned({of.matrix});
     with_neighbours<at_once>(aligned, [&](auto some) {
-      launch(column_sums_kernel<decltype(some)::value, T>, grid, stream,
-             static_cast<const T*>(matrix), rows, columns, tiles, (rows + parts - 1) / parts,
-             accumulate, sums);
+      launch(column_sums_kernel<decltype(some)::value, T>, grid, site.stream, of.matrix, of.rows,
+             of.columns, tiles, (of.rows + of.parts - 1) / of.parts, of.accumulate, of.sums);
     });
   });
 }

@@ -9,14 +9,14 @@ namespace crossover::cuda {
 namespace {
 
 /// As many parts as occupy a GPU, few enough that every block of the second launch sums them all.
-ChannelSums sums_of(Id x, StepPlanner& step) {
+ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
   constexpr std::int64_t channels_of_a_block = 32;
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t most = 128;
   constexpr std::int64_t least_rows = 64;  // of a part
   constexpr std::int64_t kinds = 2;
   const Shape& image = step.shape(x);
-  ChannelSums sums{.rows = image_rows(image), .channels = image[1]};
+  ChannelSums<Planned> sums{.rows = image_rows(image), .channels = image[1]};
   const std::int64_t blocks = (sums.channels + channels_of_a_block - 1) / channels_of_a_block;
   sums.chunks =
       std::clamp<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1, most);
@@ -27,7 +27,7 @@ ChannelSums sums_of(Id x, StepPlanner& step) {
 }  // namespace
 
 void plan_operation(const BatchNorm& op, StepPlanner& step) {
-  const ChannelSums sums = sums_of(op.x, step);
+  const ChannelSums<Planned> sums = sums_of(op.x, step);
   step.emit(BatchNormStatisticsLaunch{step.operand(op.x), sums});
   step.emit(BatchNormLaunch{.x = step.operand(op.x),
                             .scale = step.operand(op.scale),
@@ -37,7 +37,7 @@ void plan_operation(const BatchNorm& op, StepPlanner& step) {
                             .mean = step.operand(op.mean),
                             .inverse_deviation = step.operand(op.inverse_deviation),
                             .sums = sums,
-                            .epsilon = op.epsilon,
+                            .epsilon = static_cast<float>(op.epsilon),
                             .activation = op.activation});
 }
 

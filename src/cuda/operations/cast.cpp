@@ -14,7 +14,7 @@ void plan_operation(const Cast& cast, StepPlanner& step) {
   if (kept.exists() && kept.offset == y.offset) {
     return;
   }
-  const CastLaunch::One one{kept.exists() ? kept : step.operand(cast.x), y, step.count(cast.x)};
+  const CastSpan<Planned> one{kept.exists() ? kept : step.operand(cast.x), y, step.count(cast.x)};
   auto* before = std::get_if<CastLaunch>(step.last_launch());
   if (before != nullptr && before->casts.size() < max_spans &&
       before->casts.front().x.type == one.x.type && before->casts.front().y.type == one.y.type) {

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <variant>
 
-#include "../kernels/ordered_run.h"
 #include "crossover/training.h"
 #include "persistent.h"
 #include "plan.h"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalization of images that lie channels-last, as matrices [rows, channels]. Each way
+// takes two launches: sums of parts of the rows, then these sums' sums and all that follows from
+// them, in one pass. Arrays of parameters and statistics are f32 [channels].
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/activation.h"
+#include "crossover/operation.h"
+#include "operand.h"
+
+namespace crossover::cuda {
+
+struct Site;
+
+/// What the first launch leaves to the second: of each of `chunks` parts of the rows, means and
+/// sums of squared distances to them, or sums of dz and of dz x'.
+template <template <class> class At>
+struct ChannelSums {
+  std::int64_t rows = 0, channels = 0;
+  std::int64_t chunks = 1;
+  At<float> partial;  // [chunks, 2, channels]
+};
+
+/// By the method of Welford (1962), which no mean that is large against the deviation harms.
+template <template <class> class At>
+struct BatchNormStatisticsArguments {
+  At<const void> x;
+  ChannelSums<At> sums;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormStatisticsLaunch = BatchNormStatisticsArguments<Planned>;
+void call(const BatchNormStatisticsArguments<Called>& of, const Site& site);
+
+/// Joins them (Chan, Golub, LeVeque 1979); writes mean, inverse_deviation and y.
+template <template <class> class At>
+struct BatchNormArguments {
+  At<const void> x;
+  At<const float> scale, shift;
+  At<const void> addend;  // or none
+  At<void> y;
+  At<float> mean, inverse_deviation;
+  ChannelSums<At> sums;
+  float epsilon = 0;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormLaunch = BatchNormArguments<Planned>;
+void call(const BatchNormArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct BatchNormGradSumsArguments {
+  At<const void> x;
+  At<const float> mean, inverse_deviation;
+  At<const void> y;  // or none, where the activation is identity
+  At<const void> dy;
+  At<const void> dy_more;  // or none
+  ChannelSums<At> sums;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormGradSumsLaunch = BatchNormGradSumsArguments<Planned>;
+void call(const BatchNormGradSumsArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct BatchNormGradArguments {
+  BatchNormGradSumsArguments<At> of;
+  At<const float> scale;
+  At<void> dx;
+  At<float> dscale, dshift;
+  At<void> daddend;  // or none
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormGradLaunch = BatchNormGradArguments<Planned>;
+void call(const BatchNormGradArguments<Called>& of, const Site& site);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over whole tensors, element by element. Here as in the other families: arrays are
+// row-major and in device memory, and call() puts the work into the site's stream and returns.
+#pragma once
+
+#include <cstdint>
+
+#include "arrangement.h"
+#include "crossover/activation.h"
+#include "crossover/operation.h"
+#include "operand.h"
+
+namespace crossover::cuda {
+
+struct Site;
+
+/// y = activation(x); y may be x.
+template <template <class> class At>
+struct ActivateArguments {
+  At<const void> x;
+  At<void> y;
+  std::int64_t count = 0;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ActivateLaunch = ActivateArguments<Planned>;
+void call(const ActivateArguments<Called>& of, const Site& site);
+
+/// dx = dy * derivative at y; dx may be dy.
+template <template <class> class At>
+struct ActivateGradArguments {
+  At<const void> y, dy;
+  At<void> dx;
+  std::int64_t count = 0;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ActivateGradLaunch = ActivateGradArguments<Planned>;
+void call(const ActivateGradArguments<Called>& of, const Site& site);
+
+/// y = a + b.
+template <template <class> class At>
+struct AddArguments {
+  At<const void> a, b;
+  At<void> y;
+  std::int64_t count = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using AddLaunch = AddArguments<Planned>;
+void call(const AddArguments<Called>& of, const Site& site);
+
+/// y [rows, columns] = activation(x + bias [columns]): what no epilogue did. x is y itself where
+/// that is f32: so the product is not rounded to 16 bits before its bias, which has y's type.
+template <template <class> class At>
+struct BiasActivateArguments {
+  At<const float> x;
+  At<const void> bias;
+  At<void> y;
+  std::int64_t rows = 0, columns = 0;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using BiasActivateLaunch = BiasActivateArguments<Planned>;
+void call(const BiasActivateArguments<Called>& of, const Site& site);
+
+/// y [rows, channels] = activation(y + bias [channels]), bias f32 whatever y is: what the library
+/// did not fuse to a convolution.
+template <template <class> class At>
+struct ChannelBiasArguments {
+  At<void> y;
+  At<const float> bias;
+  std::int64_t rows = 0, channels = 0;
+  Activation activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ChannelBiasLaunch = ChannelBiasArguments<Planned>;
+void call(const ChannelBiasArguments<Called>& of, const Site& site);
+
+/// Several from one type to another: so none of them reads what another writes. One of the two is
+/// f32; or both are the same, where the copy of a parameter is kept beside the one that its
+/// optimizer writes.
+template <template <class> class At>
+struct CastSpan {
+  At<const void> x;
+  At<void> y;
+  std::int64_t count = 0;
+};
+template <template <class> class At>
+struct CastArguments {
+  Spans<At, CastSpan<At>> casts;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using CastLaunch = CastArguments<Planned>;
+void call(const CastArguments<Called>& of, const Site& site);
+
+/// y = x, element by element in the plain order. Elements of 2 or 4 bytes.
+template <template <class> class At>
+struct ReshapeArguments {
+  At<const void> x;
+  At<void> y;
+  std::int64_t count = 0;
+  Arrangement from, to;
+
+  [[nodiscard]] bool moves() const { return !from.is_plain() || !to.is_plain(); }
+};
+using ReshapeLaunch = ReshapeArguments<Planned>;
+void call(const ReshapeArguments<Called>& of, const Site& site);
+
+/// `count` numbers become 0.
+template <template <class> class At>
+struct ZeroArguments {
+  At<float> to;
+  std::int64_t count = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ZeroLaunch = ZeroArguments<Planned>;
+void call(const ZeroArguments<Called>& of, const Site& site);
+
+/// ++counter.
+template <template <class> class At>
+struct CountArguments {
+  At<std::int32_t> counter;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using CountLaunch = CountArguments<Planned>;
+void call(const CountArguments<Called>& of, const Site& site);
+
+/// Dropout by the mask that every device draws, or its gradient from dy: y = x / (1 - probability)
+/// where the element is kept, else 0; y may be x.
+template <template <class> class At>
+struct DropoutArguments {
+  At<const void> x;
+  At<void> y;
+  At<const std::int32_t> step;
+  std::int64_t count = 0;
+  Arrangement arrangement;
+  double probability = 0;
+  std::int64_t seed = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using DropoutLaunch = DropoutArguments<Planned>;
+void call(const DropoutArguments<Called>& of, const Site& site);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operands of launches: where they lie in a plan, which needs no CUDA, and their addresses when
+// a kernel is called. A launch is one struct template for both: Arguments<Planned> is what a rule
+// emits, Arguments<Called> what a kernel takes; bind.cpp makes the one of the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "crossover/host_device.h"
+#include "crossover/tensor.h"
+
+namespace crossover::cuda {
+
+/// Which rows a step reads and from where: straight from the data set, or from one of the staging
+/// buffers.
+struct Position {
+  std::int64_t first_row = 0;
+  int buffer = in_place;
+  static constexpr int in_place = -1;
+};
+/// For operands that stay where they are.
+constexpr Position first_buffer{.buffer = 0};
+
+/// The order of runs as kernels read it.
+struct OrderedRun {
+  std::int64_t first_row = 0;
+  std::int64_t step = 0;
+};
+
+/// Where an operand lies in the device block. Only a view depends on the position.
+struct Operand {
+  std::int64_t offset = -1;  ///< bytes; -1: there is none
+  std::int64_t row_bytes = 0;
+  std::int64_t staged = -1;  ///< its place in the first staging buffer
+  std::int64_t buffer_bytes = 0;
+  Type type = Type::f32;
+
+  [[nodiscard]] bool exists() const { return offset >= 0 || staged >= 0; }
+  [[nodiscard]] bool is_view() const { return staged >= 0 || row_bytes > 0; }
+  [[nodiscard]] std::int64_t at(const Position& position) const {
+    return staged >= 0 && position.buffer >= 0 ? staged + position.buffer * buffer_bytes
+                                               : offset + position.first_row * row_bytes;
+  }
+};
+
+/// The part of it that begins so many bytes after it.
+inline Operand part_of(Operand whole, std::int64_t bytes) {
+  whole.offset += bytes;
+  whole.staged += whole.staged >= 0 ? bytes : 0;
+  return whole;
+}
+
+/// An operand in the device's memory; null where there is none. It becomes a pointer to whatever
+/// the kernel knows it to hold.
+struct Address {
+  void* at = nullptr;
+  Type type = Type::f32;
+
+  template <class T>
+  // NOLINTNEXTLINE(google-explicit-constructor): which T, its reader says
+  CROSSOVER_HOST_DEVICE operator T*() const {
+    return static_cast<T*>(at);
+  }
+};
+
+/// An operand that holds T, or numbers of a type of its own where that is void.
+template <class T>
+using Planned = Operand;
+template <class T>
+using Called = std::conditional_t<std::is_void_v<T>, Address, T*>;
+
+/// Of tensors or spans that one kernel takes: they travel as its parameters.
+constexpr std::size_t max_spans = 32;
+
+/// Tensors whose rows one kernel gathers.
+constexpr std::size_t max_gathered = 8;
+
+/// Tensors or spans that one kernel passes over, one after another: at most max_spans.
+template <class Span>
+struct CalledSpans {
+  Span span[max_spans];  // NOLINT(*-avoid-c-arrays): device code has no std::array
+  int count = 0;
+};
+template <template <class> class At, class Span>
+using Spans =
+    std::conditional_t<std::is_same_v<At<void>, Operand>, std::vector<Span>, CalledSpans<Span>>;
+
+}  // namespace crossover::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows over images that lie channels-last, [batch, height, width, channels]. The gradients
+// gather: a thread owns an element of dx and looks at the windows that hold it, so nothing is added
+// twice and every run sums alike. Fewer than 2^31 elements.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/activation.h"
+#include "crossover/operation.h"
+#include "operand.h"
+
+namespace crossover::cuda {
+
+struct Site;
+
+/// A window over images, and how many positions it has.
+struct Pooling {
+  std::int64_t batch = 0, channels = 0, height = 0, width = 0;
+  std::int64_t positions_down = 0, positions_across = 0;
+  std::int64_t size = 1, stride = 1, padding = 0;
+};
+
+template <template <class> class At>
+struct MaxPoolArguments {
+  At<const void> x;
+  At<void> y;
+  At<std::uint8_t> where;
+  Pooling pooling;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using MaxPoolLaunch = MaxPoolArguments<Planned>;
+void call(const MaxPoolArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct MaxPoolGradArguments {
+  At<const void> y;  // or none, where the activation is identity
+  At<const std::uint8_t> where;
+  At<const void> dy;
+  At<void> dx;
+  Pooling pooling;
+  Activation x_activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using MaxPoolGradLaunch = MaxPoolGradArguments<Planned>;
+void call(const MaxPoolGradArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct AveragePoolArguments {
+  At<const void> x;
+  At<void> y;
+  Pooling pooling;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using AveragePoolLaunch = AveragePoolArguments<Planned>;
+void call(const AveragePoolArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct AveragePoolGradArguments {
+  At<const void> x;  // or none, where the activation is identity
+  At<const void> dy;
+  At<void> dx;
+  Pooling pooling;
+  Activation x_activation = Activation::identity;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using AveragePoolGradLaunch = AveragePoolGradArguments<Planned>;
+void call(const AveragePoolGradArguments<Called>& of, const Site& site);
+
+/// y [batch, channels] = the mean of x [batch, pixels, channels] over pixels.
+template <template <class> class At>
+struct GlobalAveragePoolArguments {
+  At<const void> x;
+  At<void> y;
+  std::int64_t batch = 0, pixels = 0, channels = 0;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using GlobalAveragePoolLaunch = GlobalAveragePoolArguments<Planned>;
+void call(const GlobalAveragePoolArguments<Called>& of, const Site& site);
+
+/// dx [batch, pixels, channels] = dy [batch, channels] / pixels.
+template <template <class> class At>
+struct GlobalAveragePoolGradArguments {
+  At<const void> dy;
+  At<void> dx;
+  std::int64_t batch = 0, pixels = 0, channels = 0;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using GlobalAveragePoolGradLaunch = GlobalAveragePoolGradArguments<Planned>;
+void call(const GlobalAveragePoolGradArguments<Called>& of, const Site& site);
+
+}  // namespace crossover::cuda

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embeddings, and what an LSTM does between its products: one time step of its gates, and of their
+// gradients. Matrices are [batch, hidden], those of gates [batch, 4 hidden] in the order i, f, g,
+// o.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/operation.h"
+#include "operand.h"
+
+namespace crossover::cuda {
+
+struct Site;
+
+/// y [time, batch, width] = rows of table [.., width] by tokens [batch, time].
+template <template <class> class At>
+struct EmbeddingArguments {
+  At<const std::int32_t> tokens;
+  At<const void> table;
+  At<void> y;
+  std::int64_t batch = 0, time = 0, width = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using EmbeddingLaunch = EmbeddingArguments<Planned>;
+void call(const EmbeddingArguments<Called>& of, const Site& site);
+
+/// Row r of dtable [.., width] = the sum of dy [time, batch, width] where the token is r, in the
+/// order of the tokens; rows without one are left alone. A block for each position: those that are
+/// not the first of their token end at once, so no two blocks write one row and nothing is atomic.
+/// They read the tokens over and over, batch * time of them each, which the caches hold: of 4096,
+/// 16 KiB.
+template <template <class> class At>
+struct EmbeddingGradArguments {
+  At<const std::int32_t> tokens;
+  At<const void> dy;
+  At<float> dtable;
+  std::int64_t batch = 0, time = 0, width = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using EmbeddingGradLaunch = EmbeddingGradArguments<Planned>;
+void call(const EmbeddingGradArguments<Called>& of, const Site& site);
+
+/// From the sums of the products, without their biases.
+template <template <class> class At>
+struct LstmGatesArguments {
+  At<const float> sums;  // [batch, 4 hidden]; may be gates, element by element
+  At<const float> b_ih, b_hh;
+  At<const float> c_before;  // none: 0
+  At<void> gates;
+  At<float> c;
+  At<void> h;
+  std::int64_t batch = 0, hidden = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using LstmGatesLaunch = LstmGatesArguments<Planned>;
+void call(const LstmGatesArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct LstmGatesGradArguments {
+  At<const void> gates;
+  At<const float> c_before;  // none: 0
+  At<const float> c;
+  At<const void> dh;
+  At<void> dgates;
+  At<float> carry_h;  // what reaches h from the next time step
+  At<float> carry_c;  // the same of c; then what goes to the step before
+  std::int64_t batch = 0, hidden = 0;
+  bool is_last = false;  ///< nothing is carried yet; carry_h becomes 0
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using LstmGatesGradLaunch = LstmGatesGradArguments<Planned>;
+void call(const LstmGatesGradArguments<Called>& of, const Site& site);
+
+}  // namespace crossover::cuda
