@@ -175,8 +175,8 @@ TEST(VerifyBetweenKinks, LeavesOutNoUpdateButThatOfAKink) {
 
 TEST(VerifyBetweenKinks, RefusesWhereNoKinkExplainsOrTooManyDo) {
   constexpr std::int64_t nowhere = 99;
-  EXPECT_TRUE(between_kinks({}, nowhere).starts_with("the updates of 0 of 3 steps"));
-  EXPECT_TRUE(between_kinks({0, 1}, nowhere).starts_with("the updates of 2 of 3 steps"));
+  EXPECT_TRUE(between_kinks({}, nowhere).ends_with("to verify the difference: 0 of 3"));
+  EXPECT_TRUE(between_kinks({0, 1}, nowhere).ends_with("to verify the difference: 2 of 3"));
 }
 
 /// The same where the second step gives a ReLU an input of exactly 0, which a ReLU before it made,
