@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -12,14 +13,17 @@
 #include "command_line/benchmark_flags.h"
 #include "file/context.h"
 #include "rows/cost.h"
+#include "rows/described_gpu.h"
 #include "rows/device.h"
 #include "rows/families.h"
 #include "rows/row.h"
 #include "run/budget.h"
+#include "run/peer.h"
 #include "run/say.h"
 #include "run/schedule.h"
 #include "run/session.h"
 #include "run/spent.h"
+#include "worker/bench_worker.h"
 
 namespace crossover::bench {
 namespace {
@@ -27,41 +31,70 @@ namespace {
 constexpr int exit_row_failed = 1;
 constexpr int exit_usage = 2;
 
-Rows registered(const Arguments& arguments, Devices& devices) {
-  Rows rows;
-  for (const BenchmarkFamily& family : families()) {
-    const auto& wanted = arguments.families;
-    if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
-      family.register_rows(arguments, devices, rows);
-    }
-  }
-  return rows;
+bool measures(const Arguments& arguments, const std::string& program) {
+  const std::vector<std::string> wanted = arguments.choices.of("program");
+  return !arguments.choices.has("program") ||
+         std::find(wanted.begin(), wanted.end(), program) != wanted.end();
 }
 
-int measure(Arguments arguments, const std::vector<std::string>& command, Spent& spent) {
-  Devices devices = find_devices(arguments.cuda);
-  const bool only_plans = arguments.action == Action::plan;
-  if (only_plans && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    devices.all.push_back(planned_gpu());
+/// Of the plan those that --program asks for.
+void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Rows& rows) {
+  std::erase_if(plan, [&](const PlannedRow& planned) {
+    return !measures(arguments, value_or_unsaid(rows[planned.name].configuration, "program"));
+  });
+  if (plan.empty()) {
+    throw UsageError("--program=" + join(arguments.choices.of("program"), ",") +
+                     ": none of them has a row; --peer starts another program");
   }
+}
+
+int measure(Arguments arguments, const std::vector<std::string>& command,
+            const std::vector<std::string>& words, Spent& spent) {
+  const bool only_plans = arguments.action == Action::plan;
   BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
                        arguments.sweep.min_time_seconds);
   arguments.sweep.repetitions = flags.repetitions();
   arguments.sweep.min_time_seconds = flags.min_time_seconds();
-  Rows rows = registered(arguments, devices);
-  std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
-  if (arguments.budget_seconds && !arguments.sweep.by_worth) {
-    plan = by_question(plan, rows);
-  }
   if (arguments.budget_seconds && flags.shuffles()) {
     throw UsageError(
         "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
         "random order; drop one of them");
   }
+  if (arguments.peer && (arguments.budget_seconds || arguments.data)) {
+    throw UsageError(arguments.budget_seconds
+                         ? "--budget plans the time of bench's rows alone; leave it out, or --peer"
+                         : "another program trains on generated data; leave out --data, or --peer");
+  }
   if (arguments.out && flags.drops_samples()) {
     throw UsageError(
         "reporting aggregates only would leave the result file without samples; drop that flag or "
         "--out");
+  }
+  const bool in_child =
+      arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
+  const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
+  Devices devices =
+      child ? described_devices(child->ask({{"do", "describe"}})) : find_devices(arguments.cuda);
+  if (arguments.cuda == CudaUse::on && devices.gpus().empty()) {
+    throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
+  }
+  std::optional<Peer> peer;
+  if (arguments.peer) {
+    peer.emplace(*arguments.peer);
+  }
+  const bool is_described =  // by the plan, or by the other program
+      only_plans || (peer && peer->has_gpu() && !measures(arguments, "bench"));
+  if (is_described && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
+    devices.all.push_back(planned_gpu());
+  }
+  Rows rows = register_all(arguments, devices);
+  std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
+  if (peer) {
+    peer->join(plan, arguments, devices, rows);
+  }
+  keep_programs(plan, arguments, rows);
+  if (arguments.budget_seconds && !arguments.sweep.by_worth) {
+    plan = by_question(plan, rows);
   }
   if (only_plans) {
     print(std::cout, plan);
@@ -78,8 +111,13 @@ int measure(Arguments arguments, const std::vector<std::string>& command, Spent&
     }
     return 0;
   }
-  Session session{arguments, command, flags, devices, rows, spent};
-  return measure(session, std::move(plan)) ? 0 : exit_row_failed;
+  const std::unique_ptr<Worker> local = child ? nullptr : local_bench_worker(rows);
+  Session session{
+      arguments, command, flags, devices, rows, child ? *child : *local, peer ? &*peer : nullptr,
+      spent};
+  const bool is_complete = measure(session, std::move(plan));
+  const int of_child = child ? child->close() : 0;
+  return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;
 }
 
 int run(const std::vector<std::string>& command, Spent& spent) {
@@ -113,7 +151,10 @@ int run(const std::vector<std::string>& command, Spent& spent) {
     case Action::measure:
     case Action::plan:
     case Action::context:
-      return measure(arguments, command, spent);
+      return measure(arguments, command, words, spent);
+    case Action::worker:
+      serve_rows(arguments);
+      return 0;
   }
   return exit_usage;
 }

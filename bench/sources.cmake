@@ -10,17 +10,20 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/command_line/flag.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/networks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/sweeps.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/aggregates.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/context.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/earlier_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/reporter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/result_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/row_json.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/file/standard_runs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/copy.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/cost.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/counters.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/described_gpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/device.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/epoch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/expected_seconds.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/facts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/families.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/gemm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/gpu_state.cpp
@@ -31,13 +34,14 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/peak.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/profile_counters.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/record.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/require_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/budget.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/companion.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/peer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/contest.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/earlier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/pair_test.cpp
@@ -48,4 +52,8 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/run/say.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/session.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/turns.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/run/turns.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/worker/bench_worker.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/worker/protocol.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/worker/row_server.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/worker/worker.cpp)

@@ -185,9 +185,6 @@ TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
 TEST(Axes, ClassesThatNoLabelCanTellAreRefused) {
   EXPECT_EQ(parse({"--mlp=2,2147483648"}).tasks.front().model.classes, most_classes);
   EXPECT_THROW(parse({"--mlp=2,2147483649"}), UsageError);
-  EXPECT_THROW(parse({"--take-turns=3"}), UsageError);
-  EXPECT_THROW(parse({"--take-turns=3,x"}), UsageError);
-  EXPECT_THROW(parse({"--take-turns=3,4", "--budget=1m"}), UsageError);
 }
 
 }  // namespace

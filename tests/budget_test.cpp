@@ -13,6 +13,7 @@
 
 #include "../bench/command_line/benchmark_flags.h"
 #include "../bench/run/budget.h"
+#include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
 namespace {
@@ -76,7 +77,8 @@ class BudgetTest : public testing::Test {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
-    Sampler sampler(rows_, reporter, spent_, 0);
+    const std::unique_ptr<Worker> worker = local_bench_worker(rows_);
+    Sampler sampler(rows_, reporter, spent_, 0, *worker);
     Budget budget(seconds, spent_, rows_, sampler, repetitions_);
     budget.measure(plan_, has_networks(plan_), look_closer);
     testing::internal::GetCapturedStdout();
@@ -84,8 +86,9 @@ class BudgetTest : public testing::Test {
     left_open_ = budget.left_open();
     unmeasured_ = reporter.unmeasured();
     for (const std::string& name : names) {
-      taken_[name] = sampler.repetitions(name).size();
-      EXPECT_EQ(std::count(left_open_.begin(), left_open_.end(), name), taken_[name] == 0 ? 1 : 0)
+      taken_[name] = rows_[name].record.repetitions.size();
+      EXPECT_EQ(std::count(left_open_.begin(), left_open_.end(), name),
+                rows_[name].record.has_had_a_turn() ? 0 : 1)
           << name;
     }
     EXPECT_EQ(held_, 0);
@@ -151,7 +154,7 @@ TEST_F(BudgetTest, RepetitionsStayWhereNoMoreCanBeHad) {
   measure(1000);
   EXPECT_EQ(taken_[row], 3U);
   EXPECT_EQ(unmeasured_, 0U);
-  EXPECT_EQ(rows_[row].result.outcome, Outcome::measured);
+  EXPECT_EQ(rows_[row].record.outcome, Outcome::measured);
   EXPECT_NE(said_.find("keeps the repetitions that it has: not enough memory"), std::string::npos);
 }
 
@@ -168,7 +171,7 @@ TEST_F(BudgetTest, ALostGpuTakesNothingFromFinishedRows) {
   EXPECT_FALSE(device_of("cuda").failure.empty());
   EXPECT_EQ(unmeasured_, 0U);
   for (const std::string& row : rows) {
-    EXPECT_EQ(rows_[row].result.outcome, Outcome::measured) << row;
+    EXPECT_EQ(rows_[row].record.outcome, Outcome::measured) << row;
     EXPECT_GE(taken_[row], 3U) << row;
   }
 }
@@ -181,7 +184,7 @@ TEST_F(BudgetTest, WrongResultsOfFurtherRepetitionsAreAFailure) {
   };
   measure(1000);
   EXPECT_EQ(unmeasured_, 1U);
-  EXPECT_EQ(rows_[row].result.outcome, Outcome::failed);
+  EXPECT_EQ(rows_[row].record.outcome, Outcome::failed);
 }
 
 TEST_F(BudgetTest, LearnsHowMuchLongerRowsTakeThanPlanned) {

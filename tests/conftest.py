@@ -9,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from peers.tests.conftest import fakes
-
-__all__ = ["compare", "fakes"]
-
 
 def compare_script() -> Path | None:
     """Where libbenchmark-tools has put it."""

@@ -12,6 +12,8 @@
 
 #include "../bench/command_line/arguments.h"
 #include "../bench/command_line/flag.h"
+#include "../bench/rows/described_gpu.h"
+#include "../bench/rows/facts.h"
 #include "../bench/rows/families.h"
 #include "../bench/run/refine/earlier.h"
 #include "../bench/run/refine/refine.h"
@@ -77,7 +79,7 @@ class Formula {
            {.repeat =
                 [&](const std::string& name) {
                   order.push_back(name);
-                  rows[name].result.chosen = chosen;
+                  rows[name].record.facts["chosen"] = configuration_json(chosen);
                   return std::optional(seconds(name));
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
@@ -130,7 +132,7 @@ TEST(RefineRun, MeasuresRowsOfEachSizeInTurn) {
   }
   EXPECT_EQ(threads, "12211221");
   const Row& row = formula.rows[first];
-  EXPECT_TRUE(row.is_quiet);
+  EXPECT_TRUE(row.reported_by_caller);
   EXPECT_GT(row.min_time_seconds, 0);
   std::int64_t pairs = 0;
   for (const Json& size : json["sizes"]) {
@@ -192,7 +194,7 @@ TEST(RefineRun, SidesThatChoseTheSameAreNotTriedAgainAndAgain) {
   const Configuration same{{"execution", "fused"}, {"cpu_threads", "1"}};
   const std::size_t few = 3;  // sizes
   for (std::size_t i = 0; i < 2 * few; ++i) {
-    formula.rows[formula.rows.names()[i]].result.chosen = same;
+    formula.rows[formula.rows.names()[i]].record.facts["chosen"] = configuration_json(same);
   }
   const std::vector<Rung> ladder = formula.contest(Refine::threads)->ladder;
   for (std::size_t i = 0; i < ladder.size(); ++i) {
@@ -210,7 +212,7 @@ TEST(RefineRun, SidesThatChoseTheSameAreNotTriedAgainAndAgain) {
 
 TEST(RefineRun, LeavesOutRowsWithoutTimes) {
   Formula formula(all_discs);
-  formula.rows[formula.rows.names()[0]].result.outcome = Outcome::failed;
+  formula.rows[formula.rows.names()[0]].record.outcome = Outcome::failed;
   formula.taken[formula.rows.names()[3]].clear();
   EXPECT_EQ(formula.contest(Refine::threads)->ladder.size(), 9U);
 }

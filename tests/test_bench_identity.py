@@ -92,14 +92,14 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert len(roles) == len(axes)
     assert {key for key, role in roles.items() if role == "alike"} == {"precision", "loss"}
     assert {key for key, role in roles.items() if role == "how"} == {
-        *("device", "execution", "memory", "mode", "data", "products", "cudnn", "cpu_threads"),
-        *("layout", "compiler", "pages"),  # PyTorch's
+        *("program", "device", "execution", "memory", "mode", "data", "products", "cudnn"),
+        "cpu_threads",
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
     assert values["execution"] == [
         *("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent")
     ]
-    assert values["device"] == ["cpu", "cuda", "torch-cpu", "torch-cuda"]
+    assert values["device"] == ["cpu", "cuda"]
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
     assert values["products"] == ["heuristic", "autotuned"]
     assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]

@@ -48,7 +48,7 @@ def test_flags_that_only_tell_something_make_no_results(argument: str, tells: bo
     assert RUN.parse([argument]).only_tells is tells
 
 
-def test_peers_are_measured_by_a_program_that_drives_bench(
+def test_peers_are_measured_by_a_program_that_bench_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = RUN.parse(["--sweep=quick"])
@@ -57,13 +57,14 @@ def test_peers_are_measured_by_a_program_that_drives_bench(
     assert own.with_peers and own.bench == ["--mode=eager,compile", "--sweep=quick"]
     monkeypatch.chdir(tmp_path)
     assert RUN.peers_python(own) == tmp_path / "py"
-    command = RUN.with_peers(tmp_path / "py", ["/b/bench", "--sweep=quick", "--out=x"])
-    assert command[1:] == [
-        str(ROOT / "peers" / "compare.py"),
-        "--bench=/b/bench",
-        f"--python={tmp_path / 'py'}",
+    monkeypatch.setenv("PYTHONPATH", "a b")
+    command = ["/b/bench", "--mode=eager,compile", "--sweep=quick", "--out=x"]
+    assert RUN.with_peers(tmp_path / "py", command) == [
+        "/b/bench",
         "--sweep=quick",
         "--out=x",
+        f"--peer=env 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -m peers.pytorch "
+        "--mode=eager,compile",
     ]
     made: list[str] = []
     monkeypatch.setattr(setup, "for_peers", lambda: made.append("peers") or tmp_path)

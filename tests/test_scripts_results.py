@@ -20,6 +20,7 @@ from tools import build, console, results
 
 
 TODAY = datetime.date(2025, 3, 9)
+DRAWS = RUN.Arguments()
 
 
 def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_finished_rows_are_drawn_even_if_others_failed(
     code: int, drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = result_file(tmp_path)
-    assert RUN.conclude(path, code, 0.0, True) == code
+    assert RUN.conclude(path, code, 0.0, DRAWS) == code
     assert drawn == [path]
     assert f"results: {path}" in capsys.readouterr().out
 
@@ -220,7 +221,7 @@ def test_after_a_signal_the_kept_rows_are_named_and_not_drawn(
     drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = result_file(tmp_path)
-    assert RUN.conclude(path, 130, 0.0, True) == 130
+    assert RUN.conclude(path, 130, 0.0, DRAWS) == 130
     assert drawn == []
     assert f"1 finished row kept in {path}" in capsys.readouterr().err
 
@@ -229,9 +230,9 @@ def test_nothing_is_drawn_from_no_rows_an_older_file_or_on_request(
     drawn: list[Path], tmp_path: Path
 ) -> None:
     path = result_file(tmp_path)
-    assert RUN.conclude(tmp_path / "absent.json", 1, 0.0, True) == 1
-    assert RUN.conclude(path, 1, time.time() + 60, True) == 1
-    assert RUN.conclude(path, 0, 0.0, False) == 0
+    assert RUN.conclude(tmp_path / "absent.json", 1, 0.0, DRAWS) == 1
+    assert RUN.conclude(path, 1, time.time() + 60, DRAWS) == 1
+    assert RUN.conclude(path, 0, 0.0, RUN.Arguments(report=False)) == 0
     assert drawn == []
 
 
@@ -240,7 +241,7 @@ def test_rows_beside_an_older_file_are_found(drawn: list[Path], tmp_path: Path) 
     os.utime(asked, (1000, 1000))
     partial = tmp_path / "x.json.partial"
     partial.write_text('{"rows": [{"name": "a"}], "benchmarks": []}', encoding="utf-8")
-    assert RUN.conclude(asked, 1, time.time(), True) == 1
+    assert RUN.conclude(asked, 1, time.time(), DRAWS) == 1
     assert drawn == [partial]
 
 
@@ -259,7 +260,7 @@ def test_a_report_that_fails_does_not_pass_silently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RUN, "draw", lambda _: False)
-    assert RUN.conclude(result_file(tmp_path), 0, 0.0, True) == 1
+    assert RUN.conclude(result_file(tmp_path), 0, 0.0, DRAWS) == 1
 
 
 def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back() -> None:

@@ -2,19 +2,16 @@
 // Whose turn it is among rows of the same work, on devices that compute nothing.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <array>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "../bench/command_line/benchmark_flags.h"
 #include "../bench/run/turns.h"
+#include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
 namespace {
@@ -59,7 +56,11 @@ class Turns : public testing::Test {
     shown_[plan_.back().name] = shown;
   }
 
-  Names measured(Order order = Order::planned, const Companion* companion = nullptr) {
+  Names measured(Order order = Order::planned) {
+    return measured(order, *local_bench_worker(rows_));
+  }
+
+  Names measured(Order order, Worker& worker) {
     Spent spent;
     Names names;
     for (const PlannedRow& planned : plan_) {
@@ -68,7 +69,7 @@ class Turns : public testing::Test {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
-    Sampler sampler(rows_, reporter, spent, min_time_seconds, companion);
+    Sampler sampler(rows_, reporter, spent, min_time_seconds, worker);
     measure_all(plan_, rows_, sampler, repetitions, order);
     testing::internal::GetCapturedStdout();
     testing::internal::GetCapturedStderr();
@@ -77,8 +78,13 @@ class Turns : public testing::Test {
     EXPECT_EQ(spent.timed > 0, unmeasured_ < plan_.size());
     EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile + spent.lent,
               spent.all());
-    EXPECT_EQ(spent.lent > 0, companion != nullptr);
     return log_;
+  }
+
+  void begin_anew() {
+    rows_ = {};
+    plan_.clear();
+    log_.clear();
   }
 
   static constexpr int repetitions = 3;
@@ -165,88 +171,66 @@ TEST_F(Turns, AlternateOnOneDeviceWhereTheyGoTogether) {
                    "cpu disc-2 2", "cpu disc-3"}));
 }
 
-/// A program at the other end of two pipes, which answers so many lines and then ends.
-class Other {
- public:
-  explicit Other(int answers) {
-    EXPECT_EQ(pipe(to_it_.data()), 0);
-    EXPECT_EQ(pipe(from_it_.data()), 0);
-    thread_ = std::thread([this, answers] { serve(answers); });
-  }
-  ~Other() { end(); }
-  Other(const Other&) = delete;
-  Other& operator=(const Other&) = delete;
-
-  [[nodiscard]] CompanionPipes pipes() const { return {.from = from_it_[0], .to = to_it_[1]}; }
-
-  /// What it was told, when it has ended.
-  Names end() {
-    if (thread_.joinable()) {
-      close(to_it_[1]);
-      thread_.join();
-      close(from_it_[0]);
-    }
-    return told_;
-  }
-
- private:
-  void serve(int answers) {
-    std::string line;
-    for (char got = 0; answers > 0 && read(to_it_[0], &got, 1) == 1;) {
-      if (got != '\n') {
-        line += got;
-        continue;
-      }
-      told_.push_back(std::exchange(line, {}));
-      --answers;
-      EXPECT_EQ(write(from_it_[1], "go on\n", 6), 6);
-    }
-    close(from_it_[1]);
-    close(to_it_[0]);
-  }
-
-  std::array<int, 2> to_it_{}, from_it_{};
-  Names told_;
-  std::thread thread_;
-};
-
-std::string repeated(const std::string& row) {
-  return R"({"min_time_seconds":1e-06,"repeated":")" + row + R"("})";
-}
-
-std::string finished(const std::string& row) { return R"({"finished":")" + row + R"("})"; }
-
-TEST_F(Turns, AreACompanionsAfterEachRepetitionOfARow) {
-  add("cpu", "disc-2");
-  add("cpu", "disc-3");
-  add("cpu", "disc-4");
-  failing_ = "cpu disc-3";
-  rows_[plan_[2].name].is_quiet = true;
-  Other other(100);
-  const Companion companion(other.pipes());
-  measured(Order::together, &companion);
-  const std::string first = plan_[0].name;
-  const std::string second = plan_[1].name;
-  EXPECT_EQ(other.end(), (Names{repeated(first), repeated(first), repeated(first), finished(first),
-                                finished(second)}));
-}
-
-TEST_F(Turns, EndWithTheCompanion) {
-  add("cpu", "disc-2");
-  Other other(2);
-  const Companion companion(other.pipes());
-  EXPECT_THROW(measured(Order::together, &companion), std::runtime_error);
-  testing::internal::GetCapturedStdout();
-  testing::internal::GetCapturedStderr();
-}
-
 TEST_F(Turns, AreLeftByARowThatFails) {
   add("cpu", "disc-2");
   add("cuda", "disc-2");
   failing_ = "cuda disc-2";
   EXPECT_EQ(without_repeats(measured()), Names{"cpu disc-2"});
   EXPECT_EQ(unmeasured_, 1U);
-  EXPECT_EQ(rows_[plan_[1].name].result.outcome, Outcome::failed);
+  EXPECT_EQ(rows_[plan_[1].name].record.outcome, Outcome::failed);
+}
+
+/// As a process whose n-th request is its end.
+class Ending : public Worker {
+ public:
+  Ending(Rows& rows, int requests) : rows_(rows), left_(requests) {}
+  Json ask(const Json& request) override {
+    if (--left_ == 0) {
+      own_ = local_bench_worker(rows_);
+      throw WorkerEnded("the worker's process was ended by a signal (Segmentation fault)");
+    }
+    return own_->ask(request);
+  }
+
+ private:
+  Rows& rows_;
+  int left_;
+  std::unique_ptr<Worker> own_ = local_bench_worker(rows_);
+};
+
+TEST_F(Turns, OfAWorkerThatEndsCostOneRow) {
+  for (int last = 1; last <= 14; ++last) {
+    SCOPED_TRACE(last);
+    begin_anew();
+    add("cpu", "disc-2");
+    add("cuda", "disc-2");
+    add("cpu", "disc-3");
+    Ending worker(rows_, last);
+    measured(Order::planned, worker);
+    EXPECT_LE(unmeasured_, 1U);  // none, where it ended when it was to free what it held
+    for (const PlannedRow& planned : plan_) {
+      const Record& record = rows_[planned.name].record;
+      if (record.outcome == Outcome::measured) {
+        EXPECT_EQ(record.repetitions.size(), std::size_t{repetitions});
+      } else {
+        EXPECT_EQ(record.outcome, Outcome::failed);
+        EXPECT_EQ(record.reason, "the worker's process was ended by a signal (Segmentation fault)");
+      }
+    }
+  }
+}
+
+/// Rows that were prepared in it are made anew; their repetitions say so.
+TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  Ending worker(rows_, 6);  // the second repetition of the second row
+  measured(Order::planned, worker);
+  std::vector<int> instances;
+  for (const Repetition& repetition : rows_[plan_[0].name].record.repetitions) {
+    instances.push_back(repetition.instance);
+  }
+  EXPECT_EQ(instances, (std::vector<int>{0, 0, 1}));
 }
 
 TEST_F(Turns, ComeLaterForARowThatDoesNotFitBesideTheOthers) {
@@ -267,8 +251,8 @@ TEST_F(Turns, NeverComeForARowThatFitsNowhere) {
   measured();
   EXPECT_EQ(unmeasured_, 2U);
   for (const PlannedRow& planned : plan_) {
-    EXPECT_EQ(rows_[planned.name].result.outcome, Outcome::skipped);
-    EXPECT_EQ(rows_[planned.name].result.reason, "not enough memory");
+    EXPECT_EQ(rows_[planned.name].record.outcome, Outcome::skipped);
+    EXPECT_EQ(rows_[planned.name].record.reason, "not enough memory");
   }
 }
 

@@ -52,17 +52,13 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to, contests](const std::string& text) {
          to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));
        }},
-      {"--take-turns", "READ,WRITE",
-       "let another program have its turn after each repetition, over these two pipes, as "
-       "./run --with-peers does; rows of the same work alternate",
-       [&to](const std::string& text) {
-         const std::vector<int> pipes =
-             parse_numbers<int>("--take-turns", text, 0, std::numeric_limits<int>::max());
-         if (pipes.size() != 2) {
-           throw UsageError("--take-turns=" + text + " must be two file descriptors");
-         }
-         to.companion = {.from = pipes[0], .to = pipes[1]};
-       }},
+      {"--peer", "COMMAND",
+       "let another program measure the same work, in turn with these rows, as ./run --with-peers "
+       "does with PyTorch; docs/protocol.md says how it is asked",
+       [&to](const std::string& text) { to.peer = text; }},
+      {"--in-process", "",
+       "measure in this process, for debuggers and profilers, instead of in a child",
+       [&to](const std::string&) { to.in_process = true; }},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
@@ -83,6 +79,9 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::machine; }},
       {"--commit", "", "print the commit that bench was built from and exit",
        [&to](const std::string&) { to.action = Action::commit; }},
+      {"--worker", "",
+       "answer requests for rows on standard input, as docs/protocol.md says; bench's child does",
+       [&to](const std::string&) { to.action = Action::worker; }},
       {"--version", "", "print the version and exit",
        [&to](const std::string&) { to.action = Action::version; }},
       {"--help", "", "print this text and exit",
@@ -231,13 +230,9 @@ Arguments parse(const std::vector<std::string>& arguments) {
   }
   resolve_choices(result);
   result.data = networks.data;
-  if (result.companion && result.budget_seconds) {
-    throw UsageError(
-        "--budget plans the time of bench alone, and --take-turns lends it to another program; "
-        "drop one of them");
-  }
   if (result.action == Action::measure || result.action == Action::plan ||
-      result.action == Action::context || result.action == Action::cost) {
+      result.action == Action::context || result.action == Action::cost ||
+      result.action == Action::worker) {
     const std::vector<std::string> named = result.choices.of("model");
     result.tasks = tasks_for(networks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);

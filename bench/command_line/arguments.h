@@ -12,11 +12,10 @@
 #include "command_line/flag.h"
 #include "command_line/sweeps.h"
 #include "crossover/catalogue.h"
-#include "run/companion.h"
 
 namespace crossover::bench {
 
-enum class Action { measure, plan, context, help, machine, commit, version, models, cost };
+enum class Action { measure, plan, context, help, machine, commit, version, models, cost, worker };
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
@@ -43,7 +42,8 @@ struct Arguments {
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
-  std::optional<CompanionPipes> companion;  ///< takes turns with the rows
+  std::optional<std::string> peer;  ///< the command of a program that takes turns with the rows
+  bool in_process = false;          ///< measure without a child
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name

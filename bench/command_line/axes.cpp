@@ -116,10 +116,16 @@ std::vector<Axis> computation_axes() {
 
 std::vector<Axis> device_axes() {
   return {
+      {.key = "program",
+       .role = AxisRole::how,
+       .description = "what computes: bench, or a program that takes turns with it",
+       .unsaid = "bench",
+       .flag = {"--program", "NAME,...",
+                "of bench and the programs of --peer, measure only these rows (default: all)"}},
       {.key = "device",
        .role = AxisRole::how,
-       .description = "device that computes, with bench or with PyTorch",
-       .values = {"cpu", "cuda", "torch-cpu", "torch-cuda"}},
+       .description = "device that computes",
+       .values = {"cpu", "cuda"}},
       option<Execution>(
           {.key = "execution",
            .role = AxisRole::how,
@@ -192,21 +198,6 @@ std::vector<Axis> device_axes() {
           &CompileOptions::convolutions,
           {{"heuristic", ConvolutionChoice::heuristic},
            {"benchmark", ConvolutionChoice::benchmark}}),
-      {.key = "layout",
-       .role = AxisRole::how,
-       .description = "memory format of PyTorch's images",
-       .values = {"default", "channels-last"},
-       .unsaid = "default"},
-      {.key = "compiler",
-       .role = AxisRole::how,
-       .description = "what torch.compile compiles the network with",
-       .values = {"none", "inductor"},
-       .unsaid = "none"},
-      {.key = "pages",
-       .role = AxisRole::how,
-       .description = "pages of PyTorch's memory on the CPU",
-       .values = {"default", "huge"},
-       .unsaid = "default"},
       {.key = "cpu_threads",
        .role = AxisRole::how,
        .description = "CPU threads of the computation",
@@ -225,6 +216,11 @@ std::vector<Axis> all_axes() {
   for (Axis& axis : device_axes()) {
     all.push_back(std::move(axis));
   }
+  return all;
+}
+
+std::vector<Axis>& table() {
+  static std::vector<Axis> all = all_axes();
   return all;
 }
 
@@ -259,9 +255,17 @@ std::vector<std::string> Axis::values_on(AxisDevices device, bool training) cons
   return found;
 }
 
-const std::vector<Axis>& axes() {
-  static const std::vector<Axis> all = all_axes();
-  return all;
+const std::vector<Axis>& axes() { return table(); }
+
+void add_axes(const std::vector<Axis>& more) {
+  for (const Axis& axis : more) {
+    const auto threads = std::find_if(table().begin(), table().end(),
+                                      [](const Axis& known) { return known.key == "cpu_threads"; });
+    if (std::none_of(table().begin(), table().end(),
+                     [&](const Axis& known) { return known.key == axis.key; })) {
+      table().insert(threads, axis);
+    }
+  }
 }
 
 const Axis& find_axis(const std::string& key) {

@@ -65,6 +65,10 @@ bool includes(AxisDevices devices, AxisDevices device);
 /// All axes, in the order of names.
 const std::vector<Axis>& axes();
 
+/// Those of another program's rows, before any row has them: they stand before the threads in
+/// names. One whose key is known is left out.
+void add_axes(const std::vector<Axis>& more);
+
 /// Throws std::logic_error where there is none of that key.
 const Axis& find_axis(const std::string& key);
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "build_info.h"
@@ -19,7 +20,7 @@
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
 #include "file/built_from.h"
-#include "rows/gpu_state.h"
+#include "rows/counters.h"
 
 namespace crossover::bench {
 namespace {
@@ -62,11 +63,22 @@ std::string without_folders(const std::string& path) {
 }
 
 Json command_json(const std::vector<std::string>& command) {
+  const std::string peer = "--peer=";
   Json words = Json::array();
   for (const std::string& word : command) {
     const std::size_t path = word.starts_with("--") ? word.find('=') + 1 : 0;
     const bool is_path = words.empty() || word.starts_with("--out=") ||
                          word.starts_with("--data=") || word.starts_with("--benchmark_out=");
+    if (word.starts_with(peer)) {  // its flags say which of its rows; the rest is of this machine
+      words.push_back("--with-peers");
+      std::istringstream text(word.substr(peer.size()));
+      for (std::string part; text >> part;) {
+        if (part.starts_with("--")) {
+          words.push_back(part);
+        }
+      }
+      continue;
+    }
     words.push_back(is_path ? word.substr(0, path) + without_folders(word.substr(path)) : word);
   }
   return words;
@@ -168,7 +180,7 @@ std::string now_in_utc() {
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
   const auto gpus = devices.gpus();
-  const Json gpu = gpus.empty() ? Json(nullptr) : gpu_json(*gpus.front().backend);
+  const Json gpu = gpus.empty() ? Json(nullptr) : gpus.front().facts;
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},
@@ -209,7 +221,8 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"machine", machine_json(devices)},
                     {"software", software_json(devices)},
                     {"configuration", configuration_json(arguments, command, flags)},
-                    {"axes", axes_json()}}}};
+                    {"axes", axes_json()},
+                    {"counters", counters_json()}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }

@@ -129,17 +129,17 @@ std::vector<std::size_t> sizes_of(const Json& parts, std::size_t rows) {
   return sizes;
 }
 
-/// Leaves out rows that failed, and parts that are left without a row.
-void keep_finished(Contents& rows, Json& parts) {
-  const std::vector<std::size_t> sizes = sizes_of(parts, rows.all.size());
+/// Leaves out some rows, and parts that are left without one.
+void keep(std::vector<WrittenRow>& rows, const std::vector<bool>& kept, Json& parts) {
+  const std::vector<std::size_t> sizes = sizes_of(parts, rows.size());
   std::vector<WrittenRow> kept_rows;
   Json kept_parts = Json::array();
   std::size_t at = 0;
   for (std::size_t part = 0; part < sizes.size(); ++part) {
     const std::size_t before = kept_rows.size();
     for (const std::size_t end = at + sizes[part]; at < end; ++at) {
-      if (rows.finished[at]) {
-        kept_rows.push_back(std::move(rows.all[at]));
+      if (kept[at]) {
+        kept_rows.push_back(std::move(rows[at]));
       }
     }
     if (kept_rows.size() > before) {
@@ -147,7 +147,7 @@ void keep_finished(Contents& rows, Json& parts) {
       kept_parts.back()["rows"] = kept_rows.size() - before;
     }
   }
-  rows.all = std::move(kept_rows);
+  rows = std::move(kept_rows);
   parts = std::move(kept_parts);
 }
 
@@ -160,7 +160,7 @@ std::vector<std::string> words_of(const Json& context) {
                                "--benchmark_out_format",
                                "--resume",
                                "--budget",
-                               "--take-turns",
+                               "--in-process",
                                "--memory-limit",
                                "--benchmark_format",
                                "--benchmark_color",
@@ -303,7 +303,7 @@ EarlierRun parse_earlier(const std::string& text) {
     refuse("does not say which part of the run measured what");
   }
   Contents rows = rows_of(document);
-  keep_finished(rows, parts);
+  keep(rows.all, rows.finished, parts);  // those that failed are tried again
   EarlierRun earlier{
       .path = {}, .context = document["context"], .rows = {}, .skipped = std::move(rows.skipped)};
   earlier.rows = std::move(rows.all);
@@ -325,6 +325,15 @@ EarlierRun read_earlier(const std::filesystem::path& asked, const Json& now) {
   } catch (const UsageError& error) {
     throw UsageError("--resume: " + path.string() + " " + error.what());
   }
+}
+
+void leave_out(EarlierRun& earlier, const std::set<std::string>& names) {
+  std::vector<bool> kept;
+  std::transform(earlier.rows.begin(), earlier.rows.end(), std::back_inserter(kept),
+                 [&](const WrittenRow& row) { return !names.contains(row.name); });
+  keep(earlier.rows, kept, earlier.context["crossover"]["parts"]);
+  std::erase_if(earlier.skipped,
+                [&](const std::string& skipped) { return names.contains(skipped); });
 }
 
 bool has_interrupted_rows(const std::filesystem::path& path) {

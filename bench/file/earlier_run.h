@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ EarlierRun parse_earlier(const std::string& text);
 /// The same of the file in which an unfinished run for --out=`asked` has its rows. `now`: the
 /// context of this run. UsageError where something differs that would change results.
 EarlierRun read_earlier(const std::filesystem::path& asked, const nlohmann::ordered_json& now);
+
+/// As if these rows had not been measured.
+void leave_out(EarlierRun& earlier, const std::set<std::string>& names);
 
 /// Whether that file has rows of an interrupted run.
 bool has_interrupted_rows(const std::filesystem::path& path);

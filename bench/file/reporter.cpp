@@ -7,7 +7,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "file/aggregates.h"
+#include "file/row_json.h"
 #include "run/say.h"
 
 namespace crossover::bench {
@@ -51,24 +51,19 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
   }
 }
 
-void Reporter::add(const std::string& name, std::vector<Repetition> runs) {
-  Row& row = rows_[name];
-  const bool is_new = !row.is_quiet && reported_.insert(name).second;
+void Reporter::add(const std::string& name) {
+  const Row& row = rows_[name];
+  const bool failed = row.record.outcome != Outcome::measured;
+  const bool is_new = !row.reported_by_caller && reported_.insert(name).second;
+  const std::vector<StandardRun> runs = standard_runs(name, row);
+  const std::vector<StandardRun> together = aggregates(runs);
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
-    RowJson json = row_json(runs, row);
+    RowJson json = row_json(name, row);
     if (output_.aggregates) {
-      const auto together = aggregates_json(aggregates(runs));
-      json.repetitions.insert(json.repetitions.end(), together.begin(), together.end());
+      const auto entries = aggregates_json(together);
+      json.repetitions.insert(json.repetitions.end(), entries.begin(), entries.end());
     }
     output_.file->put(name, json.facts, json.repetitions);
-  }
-  bool failed = false;
-  for (Repetition& run : runs) {
-    if (!error_of(run).empty()) {
-      failed = true;
-    } else if (row.derive != nullptr) {
-      row.derive(run.counters, seconds_of(run));
-    }
   }
   if (failed) {
     unmeasured_.insert(name);
@@ -77,12 +72,11 @@ void Reporter::add(const std::string& name, std::vector<Repetition> runs) {
     expected_seconds_done_ += row.expected.all;
   }
   if (output_.standard == nullptr) {
-    if (!row.is_quiet || failed) {
+    if (!row.reported_by_caller || failed) {
       show(name, runs);
     }
     return;
   }
-  const std::vector<Repetition> together = aggregates(runs);
   if (!output_.aggregates_only || together.empty()) {
     output_.standard->ReportRuns(runs);
   }
@@ -97,32 +91,26 @@ void Reporter::finish() const {
   }
 }
 
-void Reporter::show(const std::string& name, const std::vector<Repetition>& runs) {
+void Reporter::show(const std::string& name, const std::vector<StandardRun>& runs) {
+  const Record& record = rows_[name].record;
   std::vector<double> seconds;
   std::vector<double> flops_per_second;
-  std::string error;
-  const auto counter = [](const Repetition& run, const char* of) {
+  const auto counter = [](const StandardRun& run, const char* of) {
     const auto found = run.counters.find(of);
     return found != run.counters.end() ? found->second.value : 0;
   };
-  for (const Repetition& run : runs) {
-    if (!error_of(run).empty()) {
-      error = error_of(run);
-    } else {
-      // An iteration may repeat what its row is about, which `seconds` is the time of.
-      const double of_one = counter(run, "seconds");
-      seconds.push_back(of_one > 0 ? of_one : seconds_of(run));
-      flops_per_second.push_back(counter(run, "flops_per_second"));
-    }
+  for (std::size_t i = 0; i < record.repetitions.size(); ++i) {
+    // An iteration may repeat what its row is about, which `seconds` is the time of.
+    const double of_one = counter(runs[i], "seconds");
+    seconds.push_back(of_one > 0 ? of_one : record.repetitions[i].seconds);
+    flops_per_second.push_back(counter(runs[i], "flops_per_second"));
   }
   std::ostringstream line;
   line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
        << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
-  if (!error.empty()) {
-    line << to_string(rows_[name].result.outcome == Outcome::skipped ? Outcome::skipped
-                                                                     : Outcome::failed)
-         << ": " << error;
-    say(name + ": " + error);
+  if (record.outcome != Outcome::measured) {
+    line << to_string(record.outcome) << ": " << record.reason;
+    say(name + ": " + record.reason);
   } else if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     line.precision(3);
@@ -131,7 +119,7 @@ void Reporter::show(const std::string& name, const std::vector<Repetition>& runs
     if (const double rate = median(flops_per_second); rate > 0) {
       line << "  " << rate / 1e9 << " GFLOP/s";
     }
-    if (const Configuration& chosen = rows_[name].result.chosen; !chosen.empty()) {
+    if (const Configuration chosen = record.chosen(); !chosen.empty()) {
       const std::string& threads = value_of(chosen, "cpu_threads");
       line << "  " << value_of(chosen, "execution") << " on " << threads
            << (threads == "1" ? " thread" : " threads");

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "file/result_file.h"
-#include "file/row_json.h"
+#include "file/standard_runs.h"
 #include "rows/row.h"
 #include "run/spent.h"
 
@@ -33,15 +33,16 @@ class Reporter {
   /// `selected`: the names that will run, for "row n of N" and the time left.
   Reporter(Rows& rows, const std::vector<std::string>& selected, Output output);
 
-  /// The repetitions of a row; with more of them than before, they take the place of the former.
-  void add(const std::string& name, std::vector<Repetition> runs);
+  /// A row that has had its turns; with more repetitions than before, they take the place of the
+  /// former.
+  void add(const std::string& name);
   /// After the last row.
   void finish() const;
 
   [[nodiscard]] std::size_t unmeasured() const { return unmeasured_.size(); }
 
  private:
-  void show(const std::string& name, const std::vector<Repetition>& runs);
+  void show(const std::string& name, const std::vector<StandardRun>& runs);
   [[nodiscard]] std::string time_left() const;
 
   Rows& rows_;

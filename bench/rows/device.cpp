@@ -7,6 +7,7 @@
 
 #include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
+#include "rows/gpu_state.h"
 
 namespace crossover::bench {
 namespace {
@@ -39,7 +40,10 @@ Devices find_devices(CudaUse use) {
   CudaBackend cuda = make_cuda_backend();
   if (cuda.backend) {
     const std::int64_t cache_bytes = cuda.backend->describe().cache_bytes;
-    devices.all.push_back({.backend = std::move(cuda.backend), .cache_bytes = cache_bytes});
+    nlohmann::ordered_json facts = gpu_json(*cuda.backend);
+    devices.all.push_back({.backend = std::move(cuda.backend),
+                           .cache_bytes = cache_bytes,
+                           .facts = std::move(facts)});
   } else if (use == CudaUse::on) {
     throw UsageError("--cuda=on, but there is no GPU: " + cuda.reason);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct Device {
   bool is_host = false;          ///< computes in the host's memory, on threads of this process
   std::int64_t cache_bytes = 0;  ///< of the last level: what fits is not read from memory again
   std::string failure;           ///< why nothing more can be measured on it; empty: it is well
+  nlohmann::ordered_json facts;  ///< machine.gpu of a result file; null of the CPU
 
   [[nodiscard]] std::string name() const { return backend->describe().device; }
 };

@@ -15,14 +15,14 @@ struct Rates {
   double seconds_per_iteration;
 };
 
-constexpr Rates cpu_thread{.flops_per_second = expected_flops_of_a_thread_per_second,
-                           .bytes_per_second = 1e10,
-                           .seconds_per_launch = 1e-6,
-                           .seconds_per_iteration = 1e-6};
-constexpr Rates gpu{.flops_per_second = 5e12,
-                    .bytes_per_second = 5e9,
-                    .seconds_per_launch = 5e-6,
-                    .seconds_per_iteration = 2e-5};
+constexpr Rates rates_of_thread{.flops_per_second = expected_flops_of_a_thread_per_second,
+                                .bytes_per_second = 1e10,
+                                .seconds_per_launch = 1e-6,
+                                .seconds_per_iteration = 1e-6};
+constexpr Rates rates_of_gpu{.flops_per_second = 5e12,
+                             .bytes_per_second = 5e9,
+                             .seconds_per_launch = 5e-6,
+                             .seconds_per_iteration = 2e-5};
 
 constexpr double flops_per_second_of_multiprocessor = 1e11;
 
@@ -49,7 +49,7 @@ double expected_reference_seconds(double flops) { return flops / reference_flops
 ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
                                  double min_time_seconds, const ExpectedWork& work) {
   const bool on_gpu = !device.is_host;
-  const Rates& rates = on_gpu ? gpu : cpu_thread;
+  const Rates& rates = on_gpu ? rates_of_gpu : rates_of_thread;
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
   const double iteration = iteration_seconds(rates, speed, work);
 

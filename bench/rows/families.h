@@ -23,6 +23,9 @@ struct BenchmarkFamily {
 /// beside this one, a line in sources.cmake and one in families.cpp.
 const std::vector<BenchmarkFamily>& families();
 
+/// All rows that the command line asks for. UsageError where it can't be carried out.
+Rows register_all(const Arguments& arguments, Devices& devices);
+
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);

@@ -56,7 +56,7 @@ void GpuWatch::note(const GpuState& state) {
   throttle_reasons_.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
 }
 
-void GpuWatch::count(benchmark::UserCounters& counters) const {
+void GpuWatch::count(nlohmann::ordered_json& counters) const {
   if (before_.sm_clock_mhz && after_.sm_clock_mhz) {
     counters["sm_clock_mhz_before"] = *before_.sm_clock_mhz;
     counters["sm_clock_mhz_after"] = *after_.sm_clock_mhz;

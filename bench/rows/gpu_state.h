@@ -3,8 +3,6 @@
 // them back noted before and after. Doubts are told with the row; no row is dropped for them.
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -25,7 +23,7 @@ class GpuWatch {
   void after(const Backend& backend);
 
   /// Adds the clocks of the last loop: sm_clock_mhz_before, sm_clock_mhz_after.
-  void count(benchmark::UserCounters& counters) const;
+  void count(nlohmann::ordered_json& counters) const;
 
   /// Over all loops so far, a sentence each.
   [[nodiscard]] std::vector<std::string> doubts() const;

@@ -4,18 +4,6 @@
 #include <utility>
 
 namespace crossover::bench {
-std::string to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::measured:
-      return "measured";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::skipped:
-      return "skipped";
-  }
-  return "";
-}
-
 std::string row_name(const Configuration& configuration) {
   std::string name;
   for (const auto& [key, value] : configuration) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the results: what a family of benchmarks plans, how it is made ready, and what it gave.
+// A row of the results: what a family of benchmarks plans, how it is made ready, and what is known
+// of it.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -15,16 +16,15 @@
 #include "command_line/axes.h"
 #include "rows/device.h"
 #include "rows/expected_seconds.h"
-#include "rows/gpu_state.h"
 #include "rows/minimum_work.h"
+#include "rows/record.h"
 
 namespace crossover::bench {
 
+class Worker;
+
 /// {{"family", "Epoch"}, {"model", "disc-2"}} -> "Epoch/model:disc-2".
 std::string row_name(const Configuration& configuration);
-
-enum class Outcome { measured, failed, skipped };
-std::string to_string(Outcome outcome);
 
 /// How the reason begins of rows that were skipped because their GPU was lost before.
 inline constexpr const char* after_failed_gpu = "the GPU failed in an earlier row: ";
@@ -52,10 +52,8 @@ struct RowVerification {
   }
 };
 
-/// What the making of a row found out, and how it ended. Google Benchmark has the times.
+/// What the making of a row found out. Google Benchmark has the times.
 struct Result {
-  Outcome outcome = Outcome::measured;
-  std::string reason;    ///< why it is not measured
   std::string label;     ///< what the name does not say
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
@@ -63,7 +61,6 @@ struct Result {
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   RowVerification verification;
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
-  bool out_of_memory = false;                            ///< why it was skipped
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };
 
@@ -86,12 +83,16 @@ class PreparedBenchmark {
 struct Row {
   Configuration configuration;
   Device* device = nullptr;
-  int repetitions = 0;                ///< 0: as many as the sweep's
-  double min_time_seconds = 0;        ///< of one repetition; 0: the sweep's
-  ExpectedSeconds expected;           ///< a guess, for the time left and for a plan
-  std::string reference;              ///< what rows share that is computed once; empty: nothing
-  double reference_seconds = 0;       ///< a guess at the time of that
-  bool is_quiet = false;              ///< who measures it tells of it, but for a failure
+  int repetitions = 0;           ///< 0: as many as the sweep's
+  double min_time_seconds = 0;   ///< of one repetition; 0: the sweep's
+  ExpectedSeconds expected;      ///< a guess, for the time left and for a plan
+  std::string reference;         ///< what rows share that is computed once; empty: nothing
+  double reference_seconds = 0;  ///< a guess at the time of that
+  Worker* worker = nullptr;      ///< another program that measures it; null: bench's own
+  std::string lead;              ///< the row of ours beside which it does
+  /// What such a program needs to know of the network (rows/cost.h); empty: nothing.
+  std::function<nlohmann::ordered_json()> counted = nullptr;
+  bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
   /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
   /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
@@ -100,9 +101,7 @@ struct Row {
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
 
-  GpuWatch gpu;                                 ///< around its repetitions
-  std::unique_ptr<PreparedBenchmark> prepared;  ///< from its first repetition to its last
-  Result result;
+  Record record;  ///< what is known of it by now
 };
 
 /// All rows by name, in the order of registration.
@@ -113,8 +112,7 @@ class Rows {
   void add(Row row);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
-  /// Frees what a finished row holds.
-  void release(const std::string& name) { rows_.at(name).prepared.reset(); }
+  [[nodiscard]] bool has(const std::string& name) const { return rows_.contains(name); }
 
  private:
   std::vector<std::string> names_;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "file/aggregates.h"
+#include "file/standard_runs.h"
 #include "run/turns.h"
 
 namespace crossover::bench {
@@ -195,7 +195,7 @@ std::vector<PlannedRow> Budget::measure_pass(const std::vector<PlannedRow>& pass
     // Also of a group that had its turns: one that was put back may have had none.
     std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
       return std::find(group.begin(), group.end(), planned.name) != group.end() &&
-             sampler_.repetitions(planned.name).empty();
+             !rows_[planned.name].record.has_had_a_turn();
     });
   }
   return later;
@@ -209,20 +209,18 @@ void Budget::repeat_noisiest() {
     double noise = 0;
     int more = 0;
     for (const auto& [name, seconds] : took_) {
-      const std::vector<Repetition>& runs = sampler_.repetitions(name);
-      const int taken = static_cast<int>(runs.size());
+      const Record& record = rows_[name].record;
+      const int taken = static_cast<int>(record.repetitions.size());
       const int own = repetitions_of(rows_[name], repetitions_);
       const auto& [first, next] = seconds;
       const int fitting = static_cast<int>(std::min(1e6, (left() - first) / next + 1));
       const int possible = std::min({own, most * own - taken, fitting});
       const bool can_be_had =
-          rows_[name].result.outcome == Outcome::measured && rows_[name].device->failure.empty();
+          record.outcome == Outcome::measured && rows_[name].device->failure.empty();
       if (!can_be_had || taken < 2 || first > left() || possible < 1) {
         continue;
       }
-      std::vector<double> times;
-      std::transform(runs.begin(), runs.end(), std::back_inserter(times), seconds_of);
-      const double own_noise = variation(times) / std::sqrt(taken);
+      const double own_noise = variation(record.seconds()) / std::sqrt(taken);
       if (own_noise > noise) {
         noisiest = name;
         noise = own_noise;
@@ -232,10 +230,10 @@ void Budget::repeat_noisiest() {
     if (noisiest.empty()) {
       return;
     }
-    const std::size_t before = sampler_.repetitions(noisiest).size();
+    const std::size_t before = rows_[noisiest].record.repetitions.size();
     const int wanted = static_cast<int>(before) + more;
     take({noisiest}, [&](const std::string& /*name*/) { return wanted; });
-    if (sampler_.repetitions(noisiest).size() == before) {  // for it no memory is left, say
+    if (rows_[noisiest].record.repetitions.size() == before) {  // for it no memory is left, say
       took_.erase(noisiest);
     }
   }

@@ -17,7 +17,6 @@
 #include "file/reporter.h"
 #include "file/result_file.h"
 #include "run/budget.h"
-#include "run/companion.h"
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
@@ -42,6 +41,29 @@ std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier) 
     kept.insert(row.name);
   }
   return std::erase_if(plan, [&](const PlannedRow& row) { return kept.contains(row.name); });
+}
+
+/// Rows take turns with their lead: unless the earlier run has all of a group, none counts.
+std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows& rows,
+                                      const EarlierRun& earlier) {
+  std::set<std::string> kept;
+  for (const WrittenRow& row : earlier.rows) {
+    kept.insert(row.name);
+  }
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const PlannedRow& planned : plan) {
+    if (const std::string& lead = rows[planned.name].lead; !lead.empty()) {
+      groups.try_emplace(lead, 1, lead).first->second.push_back(planned.name);
+    }
+  }
+  std::set<std::string> found;
+  for (const auto& [lead, names] : groups) {
+    if (!std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return kept.contains(name); })) {
+      found.insert(names.begin(), names.end());
+    }
+  }
+  return found;
 }
 
 /// "12 of 132 Gemm, 3 of 48 Layer": how many rows of each family are open.
@@ -83,7 +105,7 @@ std::string shares(const Spent& spent) {
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
-  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  const auto& [arguments, command, flags, devices, rows, worker, peer, spent] = session;
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
                            !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
   if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
@@ -97,11 +119,8 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
     if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
       taken = kept->second;
     }
-    for (const Repetition& run : sampler.repetitions(name)) {
-      if (error_of(run).empty()) {
-        taken.push_back(seconds_of(run));
-      }
-    }
+    const std::vector<double> own = rows[name].record.seconds();
+    taken.insert(taken.end(), own.begin(), own.end());
     return taken;
   };
   refine(arguments.refine, arguments, devices, rows,
@@ -121,7 +140,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
-  const auto& [arguments, command, flags, devices, rows, spent] = session;
+  const auto& [arguments, command, flags, devices, rows, worker, peer, spent] = session;
   std::optional<ResultFile> file;
   const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
@@ -130,9 +149,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (arguments.out) {
     const std::filesystem::path out = resolved(*arguments.out);
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
+    if (peer != nullptr) {
+      peer->describe_in(context);
+    }
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
       earlier = read_earlier(out, context);
+      leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       kept = take_kept(plan, *earlier);
       sizes = earlier_sizes(*earlier);
       unmeasured = earlier->skipped.size();
@@ -159,12 +182,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .end = end,
        .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
            flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
-  std::optional<Companion> companion;
-  if (arguments.companion) {
-    companion.emplace(*arguments.companion);
-  }
-  Sampler sampler(rows, reporter, spent, flags.min_time_seconds(),
-                  companion ? &*companion : nullptr);
+  Sampler sampler(rows, reporter, spent, flags.min_time_seconds(), worker);
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
@@ -175,9 +193,9 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     open = budget.left_open();
   } else {
     measure_all(plan, rows, sampler, flags.repetitions(),
-                flags.shuffles() ? Order::shuffled
-                : companion      ? Order::together
-                                 : Order::planned);
+                flags.shuffles()  ? Order::shuffled
+                : peer != nullptr ? Order::together
+                                  : Order::planned);
     closer(std::numeric_limits<double>::infinity());
   }
   reporter.finish();
@@ -200,9 +218,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     }
     const bool complete = open.empty();
     const std::filesystem::path written = file->finish(complete, complete && unmeasured == 0);
-    if (!companion) {  // which says where its rows and ours are together
-      say("results in " + written.string());
-    }
+    say("results in " + written.string());
   }
   return unmeasured == 0;
 }

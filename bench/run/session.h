@@ -10,8 +10,10 @@
 #include "command_line/benchmark_flags.h"
 #include "rows/device.h"
 #include "rows/row.h"
+#include "run/peer.h"
 #include "run/schedule.h"
 #include "run/spent.h"
+#include "worker/worker.h"
 
 namespace crossover::bench {
 
@@ -22,6 +24,8 @@ struct Session {
   BenchmarkFlags& flags;
   Devices& devices;
   Rows& rows;
+  Worker& worker;  ///< of the rows that have none of their own
+  Peer* peer;      ///< whose rows are in the plan too; null: none
   Spent& spent;
 };
 

@@ -56,7 +56,7 @@ std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan,
 
 void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& sampler,
                 const std::function<int(const std::string& name)>& wanted,
-                const std::function<bool(const std::string& name)>& may_go_on,
+                const std::function<bool(const std::string& name)>& has_time,
                 std::mt19937* random) {
   std::vector<std::string> later;
   for (std::vector<std::string> left = names; !left.empty();) {
@@ -64,14 +64,15 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
       std::shuffle(left.begin(), left.end(), *random);
     }
     std::erase_if(left, [&](const std::string& name) {
-      const auto taken = [&] { return static_cast<int>(sampler.repetitions(name).size()); };
-      if (taken() >= wanted(name) || !may_go_on(name)) {
+      const Record& record = rows[name].record;
+      const auto taken = [&] { return static_cast<int>(record.repetitions.size()); };
+      if (taken() >= wanted(name) || !has_time(name)) {
         return true;
       }
       if (sampler.repeat(name)) {
         return taken() >= wanted(name);
       }
-      if (rows[name].result.out_of_memory && names.size() > 1 && taken() == 1) {
+      if (record.out_of_memory && names.size() > 1 && taken() == 0) {
         sampler.forget(name);
         later.push_back(name);
       }
@@ -82,7 +83,7 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
     sampler.finish(name);
   }
   for (const std::string& name : later) {
-    take_turns({name}, rows, sampler, wanted, may_go_on);
+    take_turns({name}, rows, sampler, wanted, has_time);
   }
 }
 

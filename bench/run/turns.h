@@ -22,12 +22,12 @@ int repetitions_of(const Row& row, int of_sweep);
 std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
                                             bool every);
 
-/// Takes repetitions of these rows in turn until each has `wanted` of them or `may_go_on` denies
+/// Takes repetitions of these rows in turn until each has `wanted` of them or `has_time` denies
 /// the next one, and reports them. What they hold at once must fit: a row for which no memory is
 /// left has its turns when the others are done. With `random` each round is in another order.
 void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& sampler,
                 const std::function<int(const std::string& name)>& wanted,
-                const std::function<bool(const std::string& name)>& may_go_on,
+                const std::function<bool(const std::string& name)>& has_time,
                 std::mt19937* random = nullptr);
 
 enum class Order {

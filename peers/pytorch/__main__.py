@@ -1,123 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m peers.pytorch`: PyTorch's rows alone, into a file of their own."""
+"""PyTorch as a worker: `bench --peer="PYTHON -m peers.pytorch"` (docs/method/peers.md)."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
+import gc
+import os
+import platform
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from peers.arguments import add_wanted, refuse, wanted
-from peers.counts import BenchError, Counts, ask, planned
-from peers.document import Framework, PeerRow, check_against, merged, write
-from peers.names import Wanted, configuration_of, counterparts, name_of
-from peers.pytorch.worker import Rows
+import torch
 
-_SIX = 6  # digits of a time on the terminal
+from peers.protocol import Answer, Configuration, serve
+from peers.pytorch.counterparts import (
+    AXES,
+    DEVICES,
+    ENVIRONMENTS,
+    LAYOUTS,
+    MODES,
+    PAGES,
+    Wanted,
+    counterparts,
+)
+from peers.pytorch.rows import Prepared, prepare, repetition
+from peers.pytorch.training import Unsupported
+from peers.pytorch.verification import Mismatch, References
+
+_HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+# Variables that keep threads spinning for ever, with the values that do.
+_SPINS = {
+    "OMP_WAIT_POLICY": ("active",),
+    "GOMP_SPINCOUNT": ("infinite", "infinity"),
+    "KMP_BLOCKTIME": ("infinite",),
+}
 
 
-def main(arguments: Sequence[str]) -> int:
+class Rows:
+    """The rows of one process. What a request asks for is a method; its answer is one object."""
+
+    def __init__(self, wanted: Wanted | None = None) -> None:
+        self._wanted = wanted or Wanted()
+        self._rows: dict[str, Prepared] = {}
+        # Before any other thread of OpenMP is made: those inherit it.
+        self._flushes = torch.set_flush_denormal(True)
+        self._references = References(torch.get_num_threads())
+        self._start_seconds = 0.0
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+
+    def describe(self) -> Answer:
+        """What a result file records of PyTorch, and what rows it has."""
+        for name, values in _SPINS.items():
+            if os.environ.get(name, "").lower() in values:
+                text = (
+                    f"{name}={os.environ[name]} keeps the threads of one side spinning while the "
+                    "other computes; unset it"
+                )
+                return {"outcome": "failed", "error_message": text}
+        gpu = None
+        if torch.cuda.is_available():
+            start = time.perf_counter()
+            torch.cuda.init()
+            torch.cuda.synchronize()
+            self._start_seconds = time.perf_counter() - start
+            gpu = torch.cuda.get_device_name()
+        return {
+            "program": "pytorch",
+            "libraries": {"PyTorch": torch.__version__},
+            "axes": AXES,
+            "version": torch.__version__,
+            "python": platform.python_version(),
+            "gpu": gpu,
+            "configuration": torch.__config__.show().strip(),
+            "parallel": torch.__config__.parallel_info().strip(),
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "flush_to_zero": self._flushes and _flushed(),
+            "huge_pages": _HUGE.read_text("ascii").strip() if _HUGE.exists() else "",
+            "huge_page_memory": os.environ.get("THP_MEM_ALLOC_ENABLE", "") == "1",
+        }
+
+    def rows(self, configuration: Configuration) -> Answer:
+        """Those that do the work of a row of bench's, and the variables that each needs."""
+        return {
+            "rows": [
+                {
+                    "configuration": own,
+                    "environment": ENVIRONMENTS[own.get("pages", "default")],
+                }
+                for own in counterparts(configuration, self._wanted)
+            ]
+        }
+
+    def prepare(
+        self,
+        row: str,
+        configuration: Configuration,
+        counted: dict[str, Any] | None = None,
+        iterations: int = 0,
+    ) -> Answer:
+        """Makes and verifies a row: its facts, or how it ended."""
+        try:
+            if configuration["device"] == "cuda" and not torch.cuda.is_available():
+                raise Unsupported("this PyTorch sees no GPU")
+            made = prepare(configuration, counted, self._references, self._start_seconds)
+            made.iterations = iterations
+        except Exception as error:
+            return self._ended(row, error)
+        self._rows[row] = made
+        return {"facts": made.facts, "once": made.once}
+
+    def repeat(self, row: str, min_time_seconds: float, after_another: bool = True) -> Answer:
+        """One repetition: its times, or how it ended."""
+        del after_another  # it warms up always
+        try:
+            return {"times": repetition(self._rows[row], min_time_seconds)}
+        except Exception as error:
+            return self._ended(row, error)
+
+    def release(self, row: str) -> Answer:
+        """Frees what the row holds."""
+        self._rows.pop(row, None)
+        if not self._rows:
+            torch.compiler.reset()
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return {}
+
+    def _ended(self, row: str, error: Exception) -> Answer:
+        self.release(row)
+        said = " ".join(str(error).split())[:400] or type(error).__name__
+        out_of_memory = isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)) or (
+            "can't allocate memory" in said
+        )
+        if out_of_memory:
+            return {"outcome": "skipped", "error_message": f"out of memory: {said}"}
+        if isinstance(error, Unsupported):
+            return {"outcome": "skipped", "error_message": said}
+        if isinstance(error, Mismatch):
+            return {"outcome": "failed", "error_message": said}
+        return {"outcome": "failed", "error_message": f"{type(error).__name__}: {said}"}
+
+
+def _flushed() -> bool:
+    """Whether every thread takes denormal numbers as zero."""
+    denormal = torch.full((1 << 20,), 1e-39)
+    return not bool((denormal * 0.5).any())
+
+
+def _wanted(arguments: Sequence[str]) -> Wanted:
     parser = argparse.ArgumentParser(
         prog="python -m peers.pytorch",
-        description="Measures PyTorch on the work of bench's rows and writes a result file. "
-        "Further arguments are bench's and say which rows those are: --threads, --precision, "
-        "--family, --model, --mlp, --batch, --sweep. To compare, let both take turns: "
-        "./run --with-peers.",
+        description="Answers bench's requests for rows of PyTorch's on standard input.",
         allow_abbrev=False,
     )
-    parser.add_argument("--out", type=Path, required=True, help="write the rows to this file")
-    parser.add_argument("--filter", default="", help="only rows whose name has this expression")
-    parser.add_argument("--repetitions", type=int, default=9, help="of each row (default: 9)")
-    parser.add_argument(
-        "--min-time", type=float, default=0.1, help="seconds of a repetition (default: 0.1)"
-    )
-    parser.add_argument(
-        "--beside", type=Path, help="a result file of bench's whose first losses must agree"
-    )
-    add_wanted(parser)
-    options, passed = parser.parse_known_args(arguments)
-    refuse(parser, passed)
-    if options.repetitions < 1:
-        parser.error("--repetitions must be at least 1")
-    try:
-        names = planned(options.bench, passed)
-        context = json.loads(ask(options.bench, "--context", *passed))
-    except BenchError as error:
-        parser.error(str(error))
-    asked = wanted(parser, options)
-    peer = Rows()
-    described = peer.describe()
-    rows = _rows(names, asked, options.filter, described["gpu"] is not None)
-    if not rows:
-        parser.error("no row of PyTorch's does the work of these rows of bench's")
-    run = context["crossover"]["configuration"]
-    run["command"] = ["pytorch", *arguments]
-    run |= {"repetitions": options.repetitions, "min_time_seconds": options.min_time}
-    counts = Counts(options.bench, passed)
-    beside = json.loads(options.beside.read_text("utf-8"))["rows"] if options.beside else []
-    empty = {"context": context, "rows": [], "benchmarks": []}
-    framework = Framework(described)
-    failed, start = 0, time.monotonic()
-    for done, row in enumerate(rows, 1):
-        _measure(peer, row, counts, options.repetitions, options.min_time)
-        _check(row, beside)
-        failed += row.outcome == "failed"
-        left = (time.monotonic() - start) / done * (len(rows) - done)
-        print(f"[{done}/{len(rows)}] {_said(row)}  [{left:.0f} s left]", flush=True)
-        write(options.out, merged(empty, rows[:done], framework, done == len(rows)))
-    return 1 if failed else 0
 
+    def add(flag: str, known: Sequence[str], default: Sequence[str], what: str) -> None:
+        def values(text: str) -> tuple[str, ...]:
+            given = tuple(dict.fromkeys(text.split(",")))
+            for value in given:
+                if value not in known:
+                    raise argparse.ArgumentTypeError(f"choose from {', '.join(known)}")
+            return given
 
-def _rows(names: Sequence[str], asked: Wanted, pattern: str, has_gpu: bool) -> list[PeerRow]:
-    """Once each, in the order of bench's; those of a GPU where PyTorch sees one."""
-    found: dict[str, PeerRow] = {}
-    for name in names:
-        for configuration in counterparts(configuration_of(name), asked):
-            own = name_of(configuration)
-            is_there = has_gpu or configuration["device"] != "torch-cuda"
-            if is_there and re.search(pattern, own):
-                found.setdefault(own, PeerRow(configuration))
-    return list(found.values())
+        text = f"{what}: {', '.join(known)} (default: {', '.join(default)})"
+        parser.add_argument(f"--{flag}", type=values, default=tuple(default), help=text)
 
-
-def _measure(
-    peer: Rows, row: PeerRow, counts: Counts, repetitions: int, min_time_seconds: float
-) -> None:
-    try:
-        answer = peer.prepare(row.name, row.configuration, counts.of(row.configuration))
-    except BenchError as error:
-        answer = {"outcome": "failed", "error_message": str(error)}
-    if row.end(answer):
-        return
-    row.facts, row.once = answer["facts"], answer["once"]
-    for _ in range(repetitions):
-        answer = peer.repeat(row.name, min_time_seconds)
-        if row.end(answer):
-            return
-        row.times.append(answer["times"])
-    peer.release(row.name)
-
-
-def _check(row: PeerRow, beside: Sequence[dict[str, Any]]) -> None:
-    """With the first row of bench's that does the same work."""
-    for ours in beside:
-        same = counterparts(ours["configuration"], Wanted())
-        if row.configuration in same:
-            check_against(row, ours)
-            return
-
-
-def _said(row: PeerRow) -> str:
-    if row.outcome:
-        return f"{row.name}  {row.outcome}: {row.error_message}"
-    seconds = sorted(row.seconds)
-    return f"{row.name}  {seconds[len(seconds) // 2]:.{_SIX}g} s"
+    add("devices", DEVICES, DEVICES, "of bench's rows those on")
+    add("layout", LAYOUTS, LAYOUTS, "of images")
+    add("mode", MODES, ("eager",), "torch.compile is compile, a CUDA graph of each step graph")
+    add("pages", PAGES, ("default",), "of PyTorch's memory on the CPU")
+    options = parser.parse_args(arguments)
+    return Wanted(options.devices, options.layout, options.mode, options.pages)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    serve(Rows(_wanted(sys.argv[1:])))

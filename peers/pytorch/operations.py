@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from peers.generator import INPUTS, uniform
-from peers.names import Configuration
+from peers.pytorch.counterparts import Configuration
 from peers.pytorch.verification import Mismatch
 
 _APART = 0x9E3779B1  # between the operands, more than any of them has elements
@@ -146,7 +146,7 @@ class Copy:
 
 
 def _device(configuration: Configuration) -> torch.device:
-    return torch.device("cuda" if configuration["device"] == "torch-cuda" else "cpu")
+    return torch.device("cuda" if configuration["device"] == "cuda" else "cpu")
 
 
 def _wait(device: torch.device) -> None:

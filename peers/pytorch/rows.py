@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from peers.names import TRAINING, Configuration
+from peers.pytorch.counterparts import TRAINING, Configuration
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.training import Training
 from peers.pytorch.verification import Mismatch, References, verified
@@ -58,7 +58,7 @@ def prepare(
 ) -> Prepared:
     """Makes and verifies a row; `counted` is what `bench --cost` says of its network. Mismatch
     where it computes something else, ValueError where it can't be had."""
-    is_on_gpu = configuration["device"] == "torch-cuda"
+    is_on_gpu = configuration["device"] == "cuda"
     threads = int(configuration.get("cpu_threads", torch.get_num_threads()))
     torch.set_num_threads(threads)
     family = configuration["family"]
@@ -118,7 +118,7 @@ def _training(
         if not all(bool(torch.isfinite(p).all()) for p in training.network.parameters()):
             raise Mismatch("parameters are not finite after the timed steps")
 
-    is_on_gpu = configuration["device"] == "torch-cuda"
+    is_on_gpu = configuration["device"] == "cuda"
     return Prepared(
         training, threads, is_on_gpu, check, facts, {"first_call_seconds": first_call_seconds}
     )

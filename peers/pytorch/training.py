@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from peers.names import Configuration
+from peers.pytorch.counterparts import Configuration
 from peers.pytorch.networks import Dropout, fill, network_of
 from peers.tasks import Task, data_of
 
@@ -31,7 +31,7 @@ class Training:
         self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
     ) -> None:
         self.task = task
-        on_gpu = configuration["device"] == "torch-cuda"
+        on_gpu = configuration["device"] == "cuda"
         self.device = torch.device("cuda" if on_gpu else "cpu")
         self._autocast = configuration["precision"] == "bf16"
         layout = configuration.get("layout", "default")

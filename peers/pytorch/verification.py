@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from peers.names import Configuration
+from peers.pytorch.counterparts import Configuration
 from peers.pytorch.training import Training
 from peers.tasks import Task
 
@@ -99,7 +99,7 @@ def of_batch(task: Task, batch: int) -> Task:
 
 
 def _in_float64(task: Task) -> Training:
-    plain = {"device": "torch-cpu", "execution": "eager", "precision": "f32"}
+    plain = {"device": "cpu", "execution": "eager", "precision": "f32"}
     return Training(task, plain, torch.float64)
 
 

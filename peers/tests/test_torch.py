@@ -12,13 +12,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
-from peers.names import Wanted, configuration_of, counterparts  # noqa: E402
 from peers.pytorch import networks  # noqa: E402
+from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
 from peers.pytorch.rows import prepare, repetition  # noqa: E402
 from peers.pytorch.training import Training  # noqa: E402
 from peers.pytorch.verification import Mismatch, References, tolerance_of, verified  # noqa: E402
 from peers.tasks import Optimizer, Task  # noqa: E402
-from peers.tests.fakes import ours  # noqa: E402
+from peers.tests import configuration_of, ours  # noqa: E402
 
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 CASES = [
@@ -27,7 +27,7 @@ CASES = [
     for case in json.loads((FIXTURES / name).read_text("utf-8"))["cases"]
 ]
 EXACT = 1e-9
-CPU = {"device": "torch-cpu", "execution": "eager", "precision": "f32"}
+CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
 SGD = Optimizer("sgd", 0.1)
 DISC = Task("disc-4", 100, 1000, SGD, "sgd lr=0.1", 230, 1e6)
 
@@ -218,7 +218,7 @@ def test_copies_are_compared_byte_by_byte():
 
 
 def test_a_row_that_ends_says_how():
-    from peers.pytorch.worker import Rows  # noqa: PLC0415 - it sets up the process
+    from peers.pytorch.__main__ import Rows  # noqa: PLC0415 - it sets up the process
 
     rows, configuration = Rows(), {**ours("alexnet-s"), **CPU, "execution": "graph"}
     counted = {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "crossover/disc.h"
-#include "file/aggregates.h"
+#include "file/standard_runs.h"
 #include "run/refine/refine_limits.h"
 
 namespace crossover::bench {
@@ -56,7 +56,7 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   std::vector<Work> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
-    if (row.result.outcome != Outcome::measured ||
+    if (row.record.outcome != Outcome::measured ||
         value_or_unsaid(row.configuration, "family") != "Epoch") {
       continue;
     }
@@ -72,7 +72,7 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
         (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
       }
     }
-    found_or_made(found_or_made(all, work).ways, way).curve[*place] = {taken, row.result.chosen};
+    found_or_made(found_or_made(all, work).ways, way).curve[*place] = {taken, row.record.chosen()};
   }
   return all;
 }

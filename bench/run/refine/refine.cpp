@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "crossover/disc.h"
+#include "rows/facts.h"
 #include "rows/families.h"
 #include "run/say.h"
 #include "run/spent.h"
@@ -46,14 +47,6 @@ std::string counted(std::int64_t number) {
   return text;
 }
 
-Json pairs_json(const Configuration& configuration) {
-  Json json = Json::object();
-  for (const auto& [key, value] : configuration) {
-    json[key] = value;
-  }
-  return json;
-}
-
 Json winner_json(Winner winner) {
   switch (winner) {
     case Winner::first:
@@ -71,7 +64,8 @@ Json size_json(std::size_t place) {
   return {{"model", size.name}, {"params", size.parameters}};
 }
 
-/// All rows of that network that the command line would have: those that stand there stay.
+}  // namespace
+
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows) {
   // As the command line has changed the family's networks.
@@ -87,6 +81,8 @@ void register_size(const std::string& model, const Arguments& arguments, Devices
   own.tasks.front().optimizer = like->optimizer;
   register_epochs(own, devices, rows);
 }
+
+namespace {
 
 class Refinement {
  public:
@@ -128,7 +124,7 @@ class Refinement {
     register_size(disc_sizes()[place].name, arguments_, devices_, rows_);
     std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
     for (const std::string& name : {names.first, names.second}) {
-      rows_[name].is_quiet = true;
+      rows_[name].reported_by_caller = true;
       rows_[name].min_time_seconds = limits_.min_time_seconds;
     }
     return names;
@@ -177,7 +173,7 @@ class Refinement {
 
   /// Known once both are made.
   [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
-    return chose_the_same(rows_[first].result.chosen, rows_[second].result.chosen);
+    return chose_the_same(rows_[first].record.chosen(), rows_[second].record.chosen());
   }
 
   [[nodiscard]] Json json() const {
@@ -187,9 +183,9 @@ class Refinement {
       ladder.back()["winner"] = winner_json(rung.winner);
     }
     return {{"kind", to_string(contest_.kind)},
-            {"common", pairs_json(contest_.work)},
-            {"first", pairs_json(contest_.first)},
-            {"second", pairs_json(contest_.second)},
+            {"common", configuration_json(contest_.work)},
+            {"first", configuration_json(contest_.first)},
+            {"second", configuration_json(contest_.second)},
             {"error", limits_.error},
             {"most_sizes", limits_.most_sizes},
             {"most_pairs", limits_.most_pairs},

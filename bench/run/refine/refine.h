@@ -30,6 +30,10 @@ struct RefineRows {
 /// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
+/// All rows of that network that the command line would have: those that stand there stay.
+void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
+                   Rows& rows);
+
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
 /// Says why where nothing can be refined and `kind` is not automatic.
 void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,

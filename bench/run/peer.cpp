@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/peer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include "rows/cost.h"
+#include "rows/facts.h"
+
+namespace crossover::bench {
+namespace {
+
+/// What --cost says of the row's network at its batch; of a family that trains no epochs, of a
+/// batch alone.
+nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
+  const std::string model = value_of(configuration, "model");
+  const std::int64_t batch = std::stoll(value_of(configuration, "batch"));
+  const bool is_epoch = value_of(configuration, "family") == "Epoch";
+  for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
+    const auto task = std::find_if(tasks->begin(), tasks->end(),
+                                   [&](const Task& one) { return one.model.name == model; });
+    if (task != tasks->end()) {
+      arguments.tasks = {Task(*task)};
+      break;
+    }
+  }
+  arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
+  arguments.batches = {batch};
+  arguments.precisions = {Precision::f32};
+  return cost_json(arguments);
+}
+
+Axis axis_in(const Json& json) {
+  return {.key = json.at("key"),
+          .role = AxisRole::how,
+          .description = json.at("description"),
+          .values = json.at("values"),
+          .unsaid = json.value("unsaid", "")};
+}
+
+Device& device_of(const Configuration& configuration, Devices& devices) {
+  const std::string& name = value_of(configuration, "device");
+  const auto at = std::find_if(devices.all.begin(), devices.all.end(),
+                               [&](const Device& device) { return device.name() == name; });
+  return at == devices.all.end() ? devices.cpu() : *at;
+}
+
+}  // namespace
+
+Peer::Peer(std::string command) : command_(std::move(command)) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError("--peer: '" + command_ + "' does not describe itself: " + why);
+  };
+  try {
+    described_ = with({}).ask({{"do", "describe"}});
+    if (described_.contains("error_message")) {
+      refuse(described_["error_message"]);
+    }
+    program_ = described_.at("program");
+    libraries_ = described_.at("libraries");
+    std::vector<Axis> own;
+    for (const Json& axis : described_.value("axes", Json::array())) {
+      own.push_back(axis_in(axis));
+    }
+    add_axes(own);
+  } catch (const WorkerEnded& error) {
+    refuse(error.what());
+  } catch (const Json::exception& error) {
+    refuse(error.what());
+  }
+  for (const char* told : {"program", "libraries", "axes"}) {
+    described_.erase(told);
+  }
+}
+
+bool Peer::has_gpu() const { return described_.contains("gpu") && !described_["gpu"].is_null(); }
+
+void Peer::describe_in(Json& context) const {
+  Json& crossover = context["crossover"];
+  crossover["peers"][program_] = described_;
+  for (const auto& [library, version] : libraries_) {
+    crossover["software"]["libraries"][library] = version;
+  }
+}
+
+/// A setting that must stand when a process begins has a process of its own.
+WorkerProcess& Peer::with(const Variables& variables) {
+  std::unique_ptr<WorkerProcess>& process = processes_[variables];
+  if (!process) {
+    process = std::make_unique<WorkerProcess>(
+        std::vector<std::string>{"/bin/sh", "-c", "exec " + command_}, variables);
+    if (!variables.empty()) {
+      process->ask({{"do", "describe"}});  // what it sets up there belongs before its first row
+    }
+  }
+  return *process;
+}
+
+void Peer::join(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+                Rows& rows) {
+  std::vector<PlannedRow> joined;
+  for (const PlannedRow& planned : plan) {
+    joined.push_back(planned);
+    const Row& lead = rows[planned.name];
+    const Json answer =
+        with({}).ask({{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}});
+    for (const Json& one : answer.at("rows")) {
+      const Configuration configuration = in_order(configuration_in(one.at("configuration")));
+      const std::string name = row_name(configuration);
+      if (rows.has(name)) {
+        continue;
+      }
+      Row row{.configuration = configuration,
+              .device = &device_of(configuration, devices),
+              .repetitions = lead.repetitions,
+              .min_time_seconds = lead.min_time_seconds,
+              .expected = lead.expected,
+              .worker = &with(one.value("environment", Variables())),
+              .lead = planned.name,
+              .warnings = lead.warnings,
+              .derive = lead.derive};
+      if (std::any_of(configuration.begin(), configuration.end(),
+                      [](const auto& pair) { return pair.first == "model"; })) {
+        row.counted = [arguments, configuration] { return counted(arguments, configuration); };
+      }
+      rows.add(std::move(row));
+      joined.push_back({.name = name, .pass = planned.pass, .seconds = lead.expected.all});
+    }
+  }
+  plan = std::move(joined);
+}
+
+void check_against_lead(Row& row, const Row& lead) {
+  const Json& ours = lead.record.facts;
+  Json& theirs = row.record.facts;
+  if (row.record.outcome != Outcome::measured || lead.record.outcome != Outcome::measured) {
+    return;
+  }
+  for (const char* loss : {"loss_first_epoch", "loss_first_step"}) {
+    if (!ours.contains(loss) || !theirs.contains(loss)) {
+      continue;
+    }
+    constexpr double small_loss = 0.1;  // as in verification: relative to this
+    const double here = theirs[loss];
+    const double there = ours[loss];
+    const double error = std::abs(here - there) / std::max(std::abs(there), small_loss);
+    const double tolerance = theirs.at("verification").at("tolerance").get<double>() +
+                             ours.at("verification").at("tolerance").get<double>();
+    if (!(error <= tolerance)) {
+      std::ostringstream text;
+      text.precision(6);
+      text << loss << " is " << here << ", and " << there << " in " << row.lead
+           << ": they differ by " << error << " of it, and the tolerances of both are "
+           << tolerance;
+      row.record.outcome = Outcome::failed;
+      row.record.reason = text.str();
+      row.record.repetitions.clear();
+    } else if (ours.contains("workload")) {
+      theirs["workload"] = ours["workload"];
+    }
+  }
+  if (row.record.doubts.empty()) {
+    row.record.doubts = lead.record.doubts;
+  }
+}
+
+}  // namespace crossover::bench

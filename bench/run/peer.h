@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another program that measures the work of bench's rows, in turn with them: a worker behind the
+// same protocol, which also says which rows it has. docs/method/peers.md gives the method.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "rows/device.h"
+#include "rows/row.h"
+#include "run/schedule.h"
+#include "worker/worker.h"
+
+namespace crossover::bench {
+
+class Peer {
+ public:
+  /// `command`: as a shell reads it. Takes over the axes that its rows have beside bench's.
+  /// UsageError where it does not describe itself.
+  explicit Peer(std::string command);
+
+  /// Adds what a result file records of it to the file's context.
+  void describe_in(Json& context) const;
+  [[nodiscard]] bool has_gpu() const;
+
+  /// Its rows, each behind the first row of the plan that does the same work.
+  void join(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+            Rows& rows);
+
+ private:
+  using Variables = std::map<std::string, std::string>;
+
+  WorkerProcess& with(const Variables& variables);
+
+  std::string command_;
+  std::string program_;  ///< as its rows' names say it: "pytorch"
+  Json described_;
+  std::map<std::string, std::string> libraries_;
+  std::map<Variables, std::unique_ptr<WorkerProcess>> processes_;
+};
+
+/// The first loss of a peer's row must be that of the row of ours, within the tolerances of both:
+/// the row fails where it is not, and has its workload where it is.
+void check_against_lead(Row& row, const Row& lead);
+
+}  // namespace crossover::bench

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/bench_worker.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "command_line/benchmark_flags.h"
+#include "rows/described_gpu.h"
+#include "rows/families.h"
+#include "run/refine/refine.h"
+#include "worker/row_server.h"
+
+namespace crossover::bench {
+
+void serve_rows(Arguments arguments) {
+  // Whatever else prints, prints to standard error.
+  const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
+                       arguments.sweep.min_time_seconds);
+  arguments.sweep.repetitions = flags.repetitions();
+  arguments.sweep.min_time_seconds = flags.min_time_seconds();
+  Devices devices =
+      find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic);
+  Rows rows;
+  const auto register_rows = [&] {  // once they are asked for: who plans finds what is wrong first
+    if (rows.names().empty()) {
+      flags.initialize();
+      rows = register_all(arguments, devices);
+    }
+  };
+  RowServer server([&](const std::string& name, const Configuration& configuration) -> Row& {
+    register_rows();
+    if (!rows.has(name)) {  // of a size that a refinement tries
+      register_size(value_of(configuration, "model"), arguments, devices, rows);
+    }
+    return rows[name];
+  });
+  serve(pipes, [&](const Json& request) {
+    return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
+  });
+}
+
+std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>& words) {
+  std::vector<std::string> command{"/proc/self/exe"};
+  command.insert(command.end(), words.begin(), words.end());
+  command.emplace_back("--worker");
+  return std::make_unique<WorkerProcess>(std::move(command));
+}
+
+std::unique_ptr<Worker> local_bench_worker(Rows& rows) {
+  const auto server = std::make_shared<RowServer>(
+      [&rows](const std::string& name, const Configuration& /*configuration*/) -> Row& {
+        return rows[name];
+      });
+  return std::make_unique<LocalWorker>(
+      [server](const Json& request) { return server->answer(request); });
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/row_server.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "rows/counters.h"
+#include "rows/expected_seconds.h"
+#include "rows/facts.h"
+#include "rows/measure.h"
+
+namespace crossover::bench {
+namespace {
+
+using StandardRun = benchmark::BenchmarkReporter::Run;
+
+/// Keeps what Google Benchmark reports of one call.
+class Collector : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& /*context*/) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    found_.insert(found_.end(), runs.begin(), runs.end());
+  }
+  [[nodiscard]] const std::vector<Run>& found() const { return found_; }
+
+ private:
+  std::vector<Run> found_;
+};
+
+/// Runs it untimed until a GPU's clocks have risen, once at least. On the CPU once, where another
+/// row had its turn and it takes next to no time; a first repetition has its trials.
+void warm_up(PreparedBenchmark& prepared, bool on_cpu, bool is_first, bool after_another,
+             double iteration_seconds, double min_time_seconds) {
+  if (on_cpu) {
+    if (after_another && iteration_seconds > 0 && iteration_seconds < warm_up_seconds) {
+      prepared.run();
+    }
+    return;
+  }
+  const std::chrono::duration<double> seconds(
+      std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * min_time_seconds));
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    prepared.run();
+  } while (std::chrono::steady_clock::now() - start < seconds);
+}
+
+/// Since the last answer.
+Json spent_json(Spent& spent) {
+  const Spent last = std::exchange(spent, Spent{.start = spent.start});
+  return {{"timed", last.timed},
+          {"warm_up", last.warm_up},
+          {"verification", last.verification},
+          {"profile", last.profile},
+          {"making", last.making}};
+}
+
+}  // namespace
+
+Json RowServer::answer(const Json& request) {
+  const std::string what = request.at("do");
+  Json answer = Json::object();
+  if (what == "prepare") {
+    answer = prepare(request);
+  } else if (what == "repeat") {
+    answer = repeat(request);
+  } else if (what == "release") {
+    held_[request.at("row")].prepared.reset();
+  } else {
+    throw std::invalid_argument("no request is called '" + what + "'");
+  }
+  answer["spent"] = spent_json(spent_);
+  return answer;
+}
+
+Json RowServer::prepare(const Json& request) {
+  const std::string name = request.at("row");
+  Row& row = find_(name, configuration_in(request.at("configuration")));
+  Held& held = held_[name];
+  const double verified = held.result.verification_seconds;
+  const double profiled = held.result.profile_seconds;
+  const Instant start = std::chrono::steady_clock::now();
+  Json answer;
+  try {
+    if (!row.device->failure.empty()) {  // in another row
+      throw Unsupported(after_failed_gpu + row.device->failure);
+    }
+    if (held.result.chosen.empty() && request.contains("chosen")) {  // by another process
+      held.result.chosen = configuration_in(request["chosen"]);
+    }
+    held.iterations = request.value("iterations", held.iterations);
+    held.is_new = true;
+    held.prepared = row.make(held.result);
+    answer = {{"facts", facts_json(held.result)}, {"once", Json::object()}};
+    for (const auto& [counter, value] : held.result.counters) {
+      if (kind_of_counter(counter) == CounterKind::once) {
+        answer["once"][counter] = value;
+      }
+    }
+  } catch (const std::exception&) {
+    answer = refused(name, row);
+  }
+  const double of_verification = held.result.verification_seconds - verified;
+  const double of_profile = held.result.profile_seconds - profiled;
+  spent_.verification += of_verification;
+  spent_.profile += of_profile;
+  spent_.making += seconds_since(start) - of_verification - of_profile;
+  return answer;
+}
+
+Json RowServer::repeat(const Json& request) {
+  const std::string name = request.at("row");
+  const double min_time_seconds = request.at("min_time_seconds");
+  Held& held = held_.at(name);
+  Row& row = find_(name, {});
+  std::exception_ptr failure;
+  // Google Benchmark calls this for every trial and repetition. All loops count as warm-up: which
+  // is kept shows in the end.
+  const auto run = [&](benchmark::State& state) {
+    if (failure) {
+      state.SkipWithError("failed in an earlier trial");
+      return;
+    }
+    try {
+      if (!row.device->failure.empty()) {
+        throw Unsupported(after_failed_gpu + row.device->failure);
+      }
+      Instant start = std::chrono::steady_clock::now();
+      warm_up(*held.prepared, row.device->is_host, std::exchange(held.is_new, false),
+              request.value("after_another", true), held.iteration_seconds, min_time_seconds);
+      spent_.warm_up += seconds_since(start);
+      start = std::chrono::steady_clock::now();
+      held.prepared->start();
+      spent_.making += seconds_since(start);
+      held.gpu.before(*row.device->backend);
+      start = std::chrono::steady_clock::now();
+      measure(state, *held.prepared);
+      spent_.warm_up += seconds_since(start);
+      held.gpu.after(*row.device->backend);
+      start = std::chrono::steady_clock::now();
+      const double profiled = held.result.profile_seconds;
+      held.prepared->check();
+      const double profile_seconds = held.result.profile_seconds - profiled;
+      spent_.verification += seconds_since(start) - profile_seconds;
+      spent_.profile += profile_seconds;
+    } catch (const std::exception& error) {
+      failure = std::current_exception();
+      state.SkipWithError(error.what());
+    }
+  };
+  benchmark::ClearRegisteredBenchmarks();
+  auto* registered = benchmark::RegisterBenchmark(name.c_str(), run);
+  registered->Unit(benchmark::kMillisecond)->Repetitions(1);
+  if (held.iterations > 0) {
+    registered->Iterations(held.iterations);
+  } else if (min_time_seconds > 0) {
+    registered->MinTime(min_time_seconds);
+  }
+  Collector collector;
+  benchmark::RunSpecifiedBenchmarks(&collector);
+  if (failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception&) {
+      return refused(name, row);
+    }
+  }
+  if (collector.found().size() != 1) {
+    throw std::logic_error("Google Benchmark reports no repetition of " + name);
+  }
+  const StandardRun& found = collector.found().front();
+  held.iterations = found.iterations;
+  spent_.timed += found.real_accumulated_time;
+  spent_.warm_up -= found.real_accumulated_time;
+  held.iteration_seconds = found.real_accumulated_time / static_cast<double>(found.iterations);
+  Json times = {{"real_time", found.GetAdjustedRealTime()},
+                {"cpu_time", found.GetAdjustedCPUTime()},
+                {"time_unit", "ms"},
+                {"iterations", found.iterations}};
+  for (const auto& [counter, value] : found.counters) {  // of Google Benchmark's own
+    times[counter] = value.value;
+  }
+  for (const auto& [counter, value] : held.result.counters) {
+    if (kind_of_counter(counter) == CounterKind::repetition) {
+      times[counter] = value;
+    }
+  }
+  held.gpu.count(times);
+  return {{"times", times}, {"doubts", held.gpu.doubts()}};
+}
+
+Json RowServer::refused(const std::string& name, Row& row) {
+  held_[name].prepared.reset();
+  const auto ended = [](Outcome outcome, const std::string& why) -> Json {
+    return {{"outcome", to_string(outcome)}, {"error_message", why}};
+  };
+  const auto out_of_memory = [&](const std::string& why) {
+    Json answer = ended(Outcome::skipped, why);
+    answer["out_of_memory"] = true;
+    return answer;
+  };
+  try {
+    throw;
+  } catch (const Unsupported& error) {
+    return ended(Outcome::skipped, error.what());
+  } catch (const OutOfMemory& error) {
+    return out_of_memory(error.what());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("out of memory");
+  } catch (const DeviceFailed& error) {
+    row.device->failure = error.what();
+    Json answer = ended(Outcome::failed, error.what());
+    answer["device_failed"] = true;
+    return answer;
+  } catch (const std::exception& error) {
+    return ended(Outcome::failed, error.what());
+  }
+}
+
+}  // namespace crossover::bench

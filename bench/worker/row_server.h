@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker that measures bench's own rows: it makes and verifies a row, and takes its repetitions
+// one at a time. Each is one call of Google Benchmark, which holds the clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "rows/gpu_state.h"
+#include "rows/row.h"
+#include "run/spent.h"
+#include "worker/protocol.h"
+
+namespace crossover::bench {
+
+class RowServer {
+ public:
+  /// `find`: the row of that name; std::out_of_range where there is none.
+  using Find = std::function<Row&(const std::string& name, const Configuration& configuration)>;
+
+  explicit RowServer(Find find) : find_(std::move(find)) {}
+
+  /// Of the requests `prepare`, `repeat` and `release`. Its answers also say where the time went.
+  Json answer(const Json& request);
+
+ private:
+  struct Held {
+    std::unique_ptr<PreparedBenchmark> prepared;
+    bool is_new = true;  ///< has had no turn since it was made
+    GpuWatch gpu;
+    Result result;
+    std::int64_t iterations = 0;   ///< of each repetition, settled by the first one
+    double iteration_seconds = 0;  ///< of the last one
+  };
+
+  Json prepare(const Json& request);
+  Json repeat(const Json& request);
+  /// In an exception's handler: how the row ended.
+  Json refused(const std::string& name, Row& row);
+
+  Find find_;
+  Spent spent_;
+  std::map<std::string, Held> held_;  ///< what rows came to stays when they are released
+};
+
+}  // namespace crossover::bench

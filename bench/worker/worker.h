@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever computes, as the program that plans sees it: bench's own rows in this process or in a
+// child, PyTorch in another.
+#pragma once
+
+#include <sys/types.h>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "worker/protocol.h"
+
+namespace crossover::bench {
+
+/// The worker's process is no more; what() is a sentence on how it ended.
+struct WorkerEnded : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Worker {
+ public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  virtual ~Worker() = default;
+
+  /// Throws WorkerEnded; what was prepared is gone then, and the next request finds a new process.
+  virtual Json ask(const Json& request) = 0;
+};
+
+/// Answers in this process: for debuggers and profilers, and for tests.
+class LocalWorker : public Worker {
+ public:
+  explicit LocalWorker(std::function<Json(const Json& request)> answer)
+      : answer_(std::move(answer)) {}
+  Json ask(const Json& request) override { return answer_(request); }
+
+ private:
+  std::function<Json(const Json& request)> answer_;
+};
+
+/// A child, started when it is first asked. It dies with this process, and Ctrl-C is not for it.
+class WorkerProcess : public Worker {
+ public:
+  /// `command`: a program's path and its arguments. `variables`: beside those of this process.
+  explicit WorkerProcess(std::vector<std::string> command,
+                         const std::map<std::string, std::string>& variables = {});
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess() override { close(); }
+
+  Json ask(const Json& request) override;
+
+  /// Lets it end by itself, and waits. Its exit code, or 128 and the signal's number; 0 where there
+  /// is none.
+  int close();
+
+ private:
+  void start();
+  [[noreturn]] void lost();
+
+  std::vector<std::string> command_;
+  std::vector<std::string> variables_;  ///< NAME=VALUE, all
+  pid_t process_ = -1;
+  Pipes pipes_;
+  std::optional<LineReader> answers_;
+};
+
+}  // namespace crossover::bench

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of PyTorch do the work of a row of bench's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from peers.protocol import Configuration
+
+FAMILIES = ("Epoch", "Minibatch", "Gemm", "Copy")
+TRAINING = ("Epoch", "Minibatch")
+PRECISIONS = ("f32", "bf16")
+OF_IMAGES = ("alexnet-r", "alexnet-s", "resnet-56", "resnet-50")
+DEVICES = ("cpu", "cuda")
+LAYOUTS = ("default", "channels-last")
+MODES = ("eager", "compile", "graph")
+PAGES = ("default", "huge")
+
+# What rows of PyTorch have beside bench's axes; the first value goes unsaid.
+AXES: list[dict[str, Any]] = [
+    {
+        "key": "layout",
+        "description": "memory format of PyTorch's images",
+        "values": list(LAYOUTS),
+        "unsaid": "default",
+    },
+    {
+        "key": "compiler",
+        "description": "what torch.compile compiles the network with",
+        "values": ["none", "inductor"],
+        "unsaid": "none",
+    },
+    {
+        "key": "pages",
+        "description": "pages of PyTorch's memory on the CPU",
+        "values": list(PAGES),
+        "unsaid": "default",
+    },
+]
+# Variables that a process for rows of these pages begins with.
+ENVIRONMENTS: dict[str, dict[str, str]] = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
+# How bench computes; a row of PyTorch's that does the same work is one for all of its ways.
+_WAYS = ("execution", "data", "products", "cudnn")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which of a peer's rows are to be measured; the first layout is that of other networks."""
+
+    devices: tuple[str, ...] = DEVICES
+    layouts: tuple[str, ...] = LAYOUTS
+    modes: tuple[str, ...] = ("eager",)
+    pages: tuple[str, ...] = ("default",)
+
+
+def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
+    """The rows of PyTorch that do the work of a row of bench's, plainest first; none where it has
+    no such thing: other families, precisions without a setting of their own, cold products,
+    summed gradients, losses waited for step by step."""
+    device = ours.get("device", "")
+    family = ours["family"]
+    if (
+        family not in FAMILIES
+        or device not in wanted.devices
+        or ours.get("precision", "f32") not in PRECISIONS
+        or ours.get("cache", "warm") != "warm"
+        or "accumulate" in ours
+        or "loss" in ours
+    ):
+        return []
+    shared = {key: value for key, value in ours.items() if key not in _WAYS}
+    if "data" in ours:
+        shared["data"] = "resident"
+    return [{**shared, "program": "pytorch", **own} for own in _ways(ours, device, wanted)]
+
+
+def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configuration]:
+    if ours["family"] == "Copy":
+        yield {}
+        return
+    trains = ours["family"] in TRAINING
+    layouts = wanted.layouts if trains and ours["model"] in OF_IMAGES else ("default",)
+    modes = wanted.modes if trains else ("eager",)
+    pages = wanted.pages if device == "cpu" else ("default",)
+    for mode in modes:
+        if mode == "graph" and device != "cuda":
+            continue
+        for layout in layouts:
+            for page in pages:
+                yield {
+                    "execution": "graph" if mode == "graph" else "eager",
+                    "layout": layout,
+                    "compiler": "inductor" if mode == "compile" else "none",
+                    "pages": page,
+                }

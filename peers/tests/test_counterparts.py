@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of PyTorch's do the work of a row of bench's."""
+
+from __future__ import annotations
+
+import pytest
+
+from peers.pytorch.counterparts import Wanted, counterparts
+from peers.tests import configuration_of, ours
+
+EVERY = Wanted(modes=("eager", "compile", "graph"), pages=("default", "huge"))
+GPU = {"device": "cuda", "execution": "graph-epoch", "data": "pinned"}
+PLAIN = {"execution": "eager", "layout": "default", "compiler": "none", "pages": "default"}
+GEMM = (
+    "Gemm/m:10/n:20/k:30/transpose:nt/precision:f32/cache:{}/device:cpu/execution:eager/"
+    "cpu_threads:2"
+)
+
+
+def ways(configuration: dict[str, str], wanted: Wanted = Wanted()) -> list[dict[str, str]]:  # noqa: B008
+    """How each of its counterparts differs from the plain one."""
+    return [
+        {key: value for key, value in found.items() if PLAIN.get(key) not in (None, value)}
+        for found in counterparts(configuration, wanted)
+    ]
+
+
+def on_gpu(**changes: str) -> dict[str, str]:
+    own = ours("disc-2", **GPU)
+    del own["cpu_threads"]
+    return {**own, **changes}
+
+
+def test_an_epoch_has_one_counterpart_however_bench_computes():
+    expected = [{**ours("disc-2"), **PLAIN, "program": "pytorch"}]
+    assert counterparts(ours("disc-2"), Wanted()) == expected
+    assert counterparts(ours("disc-2", execution="fused"), Wanted()) == expected
+
+
+def test_a_gpu_row_has_its_data_resident():
+    assert counterparts(on_gpu(), Wanted()) == [
+        {**on_gpu(), **PLAIN, "program": "pytorch", "data": "resident"}
+    ]
+    assert ways(on_gpu(products="autotuned"), EVERY) == [
+        {},
+        {"compiler": "inductor"},
+        {"execution": "graph"},
+    ]
+    assert "products" not in counterparts(on_gpu(products="autotuned"), Wanted())[0]
+
+
+def test_images_come_in_both_layouts_and_other_rows_in_one():
+    images = ours("alexnet-r", family="Minibatch")
+    assert ways(images) == [{}, {"layout": "channels-last"}]
+    assert len(ways(ours("lstm", family="Minibatch"))) == 1
+    assert len(ways(ours("alexnet-r"), Wanted(layouts=("channels-last",)))) == 1
+
+
+def test_what_is_wanted_is_combined_and_a_graph_is_a_gpus():
+    assert ways(ours("disc-2"), EVERY) == [
+        {},
+        {"pages": "huge"},
+        {"compiler": "inductor"},
+        {"compiler": "inductor", "pages": "huge"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"family": "Layer"},
+        {"family": "Peak"},
+        {"precision": "f16"},
+        {"accumulate": "2"},
+        {"loss": "step"},
+    ],
+)
+def test_some_work_has_none(changes):
+    assert ways(ours("disc-2", **changes)) == []
+    assert ways(ours("disc-2"), Wanted(devices=("cuda",))) == []
+
+
+def test_products_are_warm_and_copies_stay_as_they_are():
+    (warm,) = counterparts(configuration_of(GEMM.format("warm")), Wanted())
+    assert warm == {**configuration_of(GEMM.format("warm")), **PLAIN, "program": "pytorch"}
+    assert ways(configuration_of(GEMM.format("cold"))) == []
+    copy = configuration_of("Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:async")
+    assert counterparts(copy, Wanted()) == [{**copy, "program": "pytorch"}]

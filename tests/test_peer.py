@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built bench beside a second program, a fake of a few lines that no part of bench knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
+REPETITIONS = 3
+FAKE = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'} --mode=whatever"
+SMALL = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", "--cuda=off", FAKE)
+SHORT = ("--benchmark_min_time=0.001", f"--benchmark_repetitions={REPETITIONS}")
+
+pytestmark = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BENCH, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+
+
+def first_loss(tmp_path: Path, model: str) -> str:
+    """As bench has it."""
+    out = tmp_path / "ours.json"
+    run("--family=Epoch", f"--model={model}", "--threads=1", "--cuda=off", *SHORT, f"--out={out}")
+    loss = json.loads(out.read_text("utf-8"))["rows"][0]["loss_first_epoch"]
+    out.unlink()
+    return str(loss)
+
+
+def measured(tmp_path: Path, *arguments: str, code: int = 0, **variables: str) -> dict[str, Any]:
+    out = tmp_path / "both.json"
+    done = run(*arguments, f"--out={out}", **variables)
+    assert done.returncode == code, done.stdout + done.stderr
+    document: dict[str, Any] = json.loads(out.read_text("utf-8"))
+    return document
+
+
+def programs(document: dict[str, Any]) -> list[str]:
+    return [row["configuration"].get("program", "bench") for row in document["rows"]]
+
+
+def test_its_rows_take_turns_with_those_that_do_the_same_work(tmp_path):
+    loss = first_loss(tmp_path, "disc-2")
+    flags = [*SMALL[:1], "--model=disc-2", *SMALL[2:]]
+    document = measured(tmp_path, *flags, *SHORT, FAKE_LOSS=loss)
+    ours, good, bad = document["rows"]
+    assert programs(document) == ["bench", "fake", "fake"]
+    assert good["name"] == (
+        "Epoch/model:disc-2/batch:100/precision:f32/program:fake/device:cpu/execution:eager/"
+        "cpu_threads:1"
+    )
+    assert bad["name"] == good["name"].replace("/cpu_threads", "/mood:bad/cpu_threads")
+    assert {row["workload"] for row in (ours, good, bad)} == {ours["workload"]}
+    times = [entry["real_time"] for entry in document["benchmarks"] if entry["name"] == bad["name"]]
+    assert times == [2.0] * REPETITIONS
+    crossover = document["context"]["crossover"]
+    assert crossover["complete"]
+    assert crossover["peers"] == {"fake": {"version": "0.1"}}
+    assert crossover["software"]["libraries"]["Fake"] == "0.1"
+    assert crossover["configuration"]["command"][-3:-1] == ["--with-peers", "--mode=whatever"] or (
+        "--with-peers" in crossover["configuration"]["command"]
+    )
+    assert "mood" in [axis["key"] for axis in crossover["axes"]]
+    assert str(ROOT) not in json.dumps(document)
+    assert [part["rows"] for part in crossover["parts"]] == [3]
+
+
+def test_another_loss_is_a_failure(tmp_path):
+    document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER="diverges")
+    for row in document["rows"]:
+        assert ("outcome" in row) == (row["configuration"].get("program") == "fake")
+        if "outcome" in row:
+            assert row["error_message"].startswith("loss_first_epoch is 12, and 0.")
+            assert "repetitions" not in row
+
+
+def test_rows_that_fail_leave_those_of_bench_alone(tmp_path):
+    document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER="fails")
+    outcomes = [row.get("error_message") for row in document["rows"]]
+    assert outcomes == [None, "it is a fake", "it is a fake"] * 2
+
+
+def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
+    document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER="ends", FAKE_LOSS="0.6")
+    ends = [row.get("error_message", "") for row in document["rows"]]
+    assert "the worker's process ended with exit code 7" in ends
+    assert programs(document) == ["bench", "fake", "fake"] * 2
+    assert not any("outcome" in row for row in document["rows"][::3])
+
+
+def test_one_that_says_nothing_is_refused():
+    done = run(*SMALL, *SHORT, FAKE_PEER="mute")
+    assert done.returncode == 2
+    assert "does not describe itself" in done.stderr
+    done = run(*SMALL[:-1], "--peer=/no/such/program", *SHORT)
+    assert done.returncode == 2
+    assert "ended with exit code 12" in done.stderr  # the shell's: not found
+
+
+def test_its_rows_can_be_measured_alone(tmp_path):
+    document = measured(tmp_path, *SMALL, *SHORT, "--program=fake")
+    assert programs(document) == ["fake"] * 4
+    done = run(*SMALL, *SHORT, "--program=jax")
+    assert done.returncode == 2
+    assert "--program=jax: none of them has a row" in done.stderr
+
+
+def test_a_run_goes_on_with_whole_groups(tmp_path):
+    loss = first_loss(tmp_path, "disc-2")
+    out = tmp_path / "both.json"
+    document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_LOSS=loss)
+    # As a run that ended while the second network's rows were being written.
+    kept = [row["name"] for row in document["rows"][:4]]
+    document["rows"] = document["rows"][:4]
+    document["benchmarks"] = [one for one in document["benchmarks"] if one["name"] in kept]
+    crossover = document["context"]["crossover"]
+    crossover["complete"] = False
+    crossover["parts"][0]["rows"] = 4
+    out.write_text(json.dumps(document), encoding="utf-8")
+    done = run(*SMALL, *SHORT, f"--out={out}", "--resume", FAKE_LOSS=loss)
+    assert "3 rows are kept, 3 are to be measured" in done.stderr, done.stderr
+    after = json.loads(out.read_text("utf-8"))
+    assert programs(after) == ["bench", "fake", "fake"] * 2
+
+
+def test_what_can_not_be_combined_is_said():
+    for flag in ("--budget=1m", "--data=rows.csv"):
+        done = run(*SMALL[:-1], FAKE, flag)
+        assert done.returncode == 2
+        assert flag.partition("=")[0] in done.stderr
