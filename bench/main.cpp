@@ -51,10 +51,10 @@ void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Ro
 int measure(Arguments arguments, const std::vector<std::string>& command,
             const std::vector<std::string>& words, Spent& spent) {
   const bool only_plans = arguments.action == Action::plan;
-  BenchmarkFlags flags(arguments.passed_on, arguments.sweep.repetitions,
-                       arguments.sweep.min_time_seconds);
-  arguments.sweep.repetitions = flags.repetitions();
-  arguments.sweep.min_time_seconds = flags.min_time_seconds();
+  BenchmarkFlags flags(arguments.passed_on, arguments.sweep.effort.repetitions,
+                       arguments.sweep.effort.min_time_seconds);
+  arguments.sweep.effort.repetitions = flags.repetitions();
+  arguments.sweep.effort.min_time_seconds = flags.min_time_seconds();
   if (arguments.budget_seconds && flags.shuffles()) {
     throw UsageError(
         "--budget measures first what matters most, --benchmark_enable_random_interleaving in "

@@ -12,7 +12,6 @@
 
 #include "../bench/command_line/arguments.h"
 #include "../bench/command_line/flag.h"
-#include "../bench/rows/described_gpu.h"
 #include "../bench/rows/facts.h"
 #include "../bench/rows/families.h"
 #include "../bench/run/refine/earlier.h"

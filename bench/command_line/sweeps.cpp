@@ -5,6 +5,21 @@
 #include "crossover/catalogue.h"
 
 namespace crossover::bench {
+namespace {
+
+/// From the first on, each `factor` times the last.
+std::vector<std::int64_t> series(std::int64_t first, std::int64_t factor, std::int64_t last) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t value = first; value <= last; value *= factor) {
+    all.push_back(value);
+  }
+  return all;
+}
+
+constexpr std::int64_t kibibyte = 1 << 10;
+constexpr std::int64_t mebibyte_of_a_copy = 1 << 20;
+
+}  // namespace
 
 std::vector<Sweep> sweeps() {
   std::vector<std::string> standard = disc_family().names;
@@ -33,26 +48,72 @@ std::vector<Sweep> sweeps() {
                                                  {{"execution", "winograd"}},
                                                  {{"execution", "fused"}},
                                                  {{"execution", "auto"}}};
+  // Sizes that fit vectors and tiles, and beside them such that do not.
+  const std::vector<std::int64_t> squares{32,  33,  64,   65,   127,  128,
+                                          256, 512, 1000, 1023, 1024, 2048};
+  std::vector<std::int64_t> all_squares = squares;
+  all_squares.insert(all_squares.end(), {4096, 8192});
+  const std::vector<std::int64_t> beside_tiles{64, 65, 1023, 1024};
+  const std::vector<std::int64_t> widths = series(16, 4, 4096);
+  const std::vector<std::int64_t> all_widths = series(16, 2, 4096);
   return {
-      {"quick",
-       {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
-       {"fcn-r", "alexnet-r"},
-       fastest,
-       few,
-       5,
-       0.02},
-      {"default", standard, small, fastest, most, 9, 0.1, {"f32"}, /*refines=*/true},
-      {"full", all, seven, all_of_cpu, every, 15, 0.3, {"f32"}, /*refines=*/true},
-      {"gpu",
-       standard,
-       {"alexnet-r"},
-       fastest,
-       most,
-       5,
-       0.03,
-       find_axis("precision").values,
-       /*refines=*/false,
-       /*by_worth=*/true},
+      {.name = "quick",
+       .effort = {.repetitions = 5, .min_time_seconds = 0.02},
+       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       .cpu_modes = fastest,
+       .gpu_modes = few,
+       .minibatch_models = {"fcn-r", "alexnet-r"},
+       .minibatch_threads = ThreadCounts::most,
+       .operation_effort = {.repetitions = 3, .min_time_seconds = 0.01},
+       .square_sizes = {32, 33, 127, 128, 512},
+       .transposed_squares = {512},
+       .layer_widths = {16, 256, 1024},
+       .copy_bytes = series(kibibyte, 1024, mebibyte_of_a_copy)},
+      {.name = "default",
+       .effort = {.repetitions = 9, .min_time_seconds = 0.1},
+       .refines = true,
+       .models = standard,
+       .cpu_modes = fastest,
+       .gpu_modes = most,
+       .minibatch_models = small,
+       .operation_effort = {.repetitions = 5, .min_time_seconds = 0.05},
+       .square_sizes = squares,
+       .transposed_squares = beside_tiles,
+       .layer_widths = widths,
+       .sigmoid_widths = {64, 1024},
+       .copy_bytes = series(kibibyte, 4, 256 * mebibyte_of_a_copy)},
+      {.name = "full",
+       .effort = {.repetitions = 15, .min_time_seconds = 0.3},
+       .refines = true,
+       .models = all,
+       .cpu_modes = all_of_cpu,
+       .gpu_modes = every,
+       .minibatch_models = seven,
+       .minibatch_repetitions = 7,
+       .minibatch_threads = ThreadCounts::powers,
+       .every_minibatch_placement = true,
+       .operation_effort = {.repetitions = 5, .min_time_seconds = 0.2},
+       .square_sizes = all_squares,
+       .transposed_squares = all_squares,
+       .every_cold_product = true,
+       .layer_widths = all_widths,
+       .sigmoid_widths = all_widths,
+       .copy_bytes = series(kibibyte, 4, 1024 * mebibyte_of_a_copy)},
+      {.name = "gpu",
+       .precisions = find_axis("precision").values,
+       .effort = {.repetitions = 5, .min_time_seconds = 0.03},
+       .threads = ThreadCounts::ends,
+       .by_worth = true,
+       .models = standard,
+       .cpu_modes = fastest,
+       .gpu_modes = most,
+       .minibatch_models = {"alexnet-r"},
+       .operation_effort = {.repetitions = 3, .min_time_seconds = 0.02},
+       .small_operations_on_threads = false,
+       .square_sizes = squares,
+       .transposed_squares = beside_tiles,
+       .layer_widths = widths,
+       .copy_bytes = series(kibibyte, 16, 64 * mebibyte_of_a_copy)},
   };
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweeps: how much is measured where no flag says otherwise.
+// The sweeps: all that they decide about what is measured, and how long, where no flag says
+// otherwise. Whoever registers rows asks for a field, not for a sweep's name.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,17 +11,47 @@
 
 namespace crossover::bench {
 
-struct Sweep {
-  std::string name;
-  std::vector<std::string> models;
-  std::vector<std::string> minibatch_models;  ///< of the family Minibatch
-  std::vector<Configuration> cpu_modes;       ///< of training, each with the same axes
-  std::vector<Configuration> gpu_modes;       ///< the same
+/// How often and how long a row is measured.
+struct Effort {
   int repetitions = 0;
   double min_time_seconds = 0;  ///< of one repetition
+};
+
+/// Of the numbers of CPU threads.
+enum class ThreadCounts {
+  powers,  ///< 1, 2, 4 ... and all cores
+  ends,    ///< 1 and all cores
+  most,    ///< all cores
+};
+
+struct Sweep {
+  std::string name;
   std::vector<std::string> precisions{"f32"};
+  Effort effort;  ///< of rows that have none of their own
+  ThreadCounts threads = ThreadCounts::powers;
   bool refines = false;   ///< --refine=auto looks between its sizes
-  bool by_worth = false;  ///< schedule.h; rows of the CPU on one thread and on all cores
+  bool by_worth = false;  ///< rows that are worth most come first, others not at all (schedule.h)
+
+  // Networks
+  std::vector<std::string> models;
+  std::vector<Configuration> cpu_modes;  ///< of training, each with the same axes
+  std::vector<Configuration> gpu_modes;  ///< the same
+
+  // Single steps of large networks, the family Minibatch
+  std::vector<std::string> minibatch_models;
+  int minibatch_repetitions = 3;  ///< a step takes seconds
+  ThreadCounts minibatch_threads = ThreadCounts::ends;
+  bool every_minibatch_placement = false;  ///< a large step hides how its batch is copied
+
+  // Single operations
+  Effort operation_effort;
+  bool small_operations_on_threads = true;  ///< also on all cores where one thread does as well
+  std::vector<std::int64_t> square_sizes;   ///< of products
+  std::vector<std::int64_t> transposed_squares;  ///< of these all transposes
+  bool every_cold_product = false;               ///< else those that fit vectors and tiles
+  std::vector<std::int64_t> layer_widths;
+  std::vector<std::int64_t> sigmoid_widths;  ///< sigmoid differs from ReLU by its own time only
+  std::vector<std::int64_t> copy_bytes;
 };
 
 /// "quick", "default", "full", "gpu".

@@ -28,20 +28,6 @@ constexpr Mode plain{HostMemory::pageable, false};
 constexpr Mode pinned{HostMemory::pinned, false};
 constexpr Mode pinned_async{HostMemory::pinned, true};
 
-/// From 1 KiB on, in powers of 4; in a quick sweep of 1024, in one of few minutes of 16.
-std::vector<std::int64_t> sizes(const Sweep& sweep) {
-  const int step = sweep.name == "quick" ? 10 : sweep.name == "gpu" ? 4 : 2;
-  const int most = sweep.name == "full"    ? 30
-                   : sweep.name == "quick" ? 20
-                   : sweep.name == "gpu"   ? 26
-                                           : 28;
-  std::vector<std::int64_t> all;
-  for (int power = 10; power <= most; power += step) {
-    all.push_back(std::int64_t{1} << power);
-  }
-  return all;
-}
-
 /// Samples and labels, as a step reads them.
 std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
   return batch * (elements(task.model.sample) * bytes(Type::f32) + bytes(Type::i32));
@@ -95,7 +81,7 @@ void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way,
 
 void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {
   for (const Mode& mode : way.modes) {
-    for (const std::int64_t size : sizes(arguments.sweep)) {
+    for (const std::int64_t size : arguments.sweep.copy_bytes) {
       add(arguments, device, rows, way, mode, {{"bytes", std::to_string(size)}}, size);
     }
     if (!way.carries_batches) {

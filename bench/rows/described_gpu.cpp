@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace crossover::bench {
 namespace {
@@ -15,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array precisions{Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
 
+/// Plans as any GPU; says what the worker said.
 class DescribedGpu : public Backend {
  public:
   DescribedGpu(Description description, std::map<Precision, std::string> missing)
@@ -22,24 +24,31 @@ class DescribedGpu : public Backend {
 
   [[nodiscard]] Description describe() const override { return description_; }
   [[nodiscard]] std::string missing_for(Precision precision) const override {
-    const auto at = missing_.find(precision);
-    return at == missing_.end() ? "" : at->second;
+    return missing_.at(precision);
   }
-  [[nodiscard]] Workload optimize(Workload workload,
-                                  const CompileOptions& /*options*/) const override {
-    return workload;
+  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
+    return planned_->optimize(std::move(workload), options);
   }
-  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& /*workload*/,
-                                           const CompileOptions& /*options*/) const override {
-    throw Unsupported("this GPU is described, not here");
+  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
+                                                  Precision precision) const override {
+    return planned_->executions(workload, precision);
   }
-  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& /*spec*/) const override {
-    throw Unsupported("this GPU is described, not here");
+  [[nodiscard]] Estimate estimate(const Workload& workload,
+                                  const CompileOptions& options) const override {
+    return planned_->estimate(workload, options);
+  }
+  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
+                                           const CompileOptions& options) const override {
+    return planned_->plan(workload, options);
+  }
+  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
+    return planned_->make_probe(spec);
   }
 
  private:
   Description description_;
   std::map<Precision, std::string> missing_;
+  std::unique_ptr<Backend> planned_ = make_planned_gpu();
 };
 
 }  // namespace
@@ -88,17 +97,6 @@ Devices described_devices(const Json& description) {
                          .cache_bytes = cache_bytes,
                          .facts = gpu.at("facts")});
   return devices;
-}
-
-Device planned_gpu() {
-  constexpr std::int64_t cache_bytes = 60 << 20;
-  return {
-      .backend = std::make_unique<DescribedGpu>(Description{.device = "cuda",
-                                                            .cache_bytes = cache_bytes,
-                                                            .memory_bytes = std::int64_t{80} << 30,
-                                                            .libraries = {{"gpu", "planned"}}},
-                                                std::map<Precision, std::string>{}),
-      .cache_bytes = cache_bytes};
 }
 
 }  // namespace crossover::bench

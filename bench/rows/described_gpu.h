@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs that this process plans for without touching them: a worker's, and one that is not there.
+// A GPU that this process plans for without touching it: a worker has it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,8 +13,5 @@ nlohmann::ordered_json description_json(const Devices& devices);
 
 /// The CPU, and the GPU that a worker described.
 Devices described_devices(const nlohmann::ordered_json& description);
-
-/// One that has everything, for plans.
-Device planned_gpu();
 
 }  // namespace crossover::bench

@@ -62,13 +62,16 @@ int usable_cores() {
   return cores;
 }
 
-std::vector<int> thread_counts(const Arguments& arguments) {
+std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
   if (!arguments.threads.empty()) {
     return arguments.threads;
   }
   std::vector<int> threads;
-  for (int t = 1; t < usable_cores(); t *= arguments.sweep.by_worth ? usable_cores() : 2) {
-    threads.push_back(t);
+  if (which != ThreadCounts::most) {
+    const int factor = which == ThreadCounts::powers ? 2 : usable_cores();
+    for (int t = 1; t < usable_cores(); t *= factor) {
+      threads.push_back(t);
+    }
   }
   threads.push_back(usable_cores());
   return threads;

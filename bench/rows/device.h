@@ -42,9 +42,8 @@ Device planned_gpu();
 /// Processor cores that one process may use.
 int usable_cores();
 
-/// 1, 2, 4 ... up to the cores, or of a sweep by worth 1 and all of them; or what the command line
-/// says.
-std::vector<int> thread_counts(const Arguments& arguments);
+/// What the command line says, or those.
+std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which);
 
 /// Sentences on what makes a row of that many threads doubtful.
 std::vector<std::string> doubts_about_threads(int threads);

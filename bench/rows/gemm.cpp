@@ -96,27 +96,14 @@ std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
   return products.plans();
 }
 
-/// Sizes that fit vectors and tiles, and beside them such that do not.
-std::vector<std::int64_t> square_sizes(const std::string& sweep) {
-  if (sweep == "quick") {
-    return {32, 33, 127, 128, 512};
-  }
-  std::vector<std::int64_t> sizes{32, 33, 64, 65, 127, 128, 256, 512, 1000, 1023, 1024, 2048};
-  if (sweep == "full") {
-    sizes.insert(sizes.end(), {4096, 8192});
-  }
-  return sizes;
-}
-
-std::vector<GemmPlan> squares(const std::string& sweep) {
+std::vector<GemmPlan> squares(const Sweep& sweep) {
   std::vector<GemmPlan> plans;
-  const std::set<std::int64_t> with_all_transposes =
-      sweep == "quick" ? std::set<std::int64_t>{512} : std::set<std::int64_t>{64, 65, 1023, 1024};
-  for (const std::int64_t n : square_sizes(sweep)) {
-    for (const char* transposed : {"nn", "nt", "tn"}) {
-      if (transposed == std::string("nn") || sweep == "full" || with_all_transposes.contains(n)) {
-        plans.push_back({.size = square(n, transposed), .label = "square"});
-      }
+  const std::vector<std::int64_t>& transposed = sweep.transposed_squares;
+  for (const std::int64_t n : sweep.square_sizes) {
+    plans.push_back({.size = square(n, "nn"), .label = "square"});
+    if (std::find(transposed.begin(), transposed.end(), n) != transposed.end()) {
+      plans.push_back({.size = square(n, "nt"), .label = "square"});
+      plans.push_back({.size = square(n, "tn"), .label = "square"});
     }
   }
   return plans;
@@ -194,7 +181,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
 
 /// Small products are cold only with more sets than can be made; the operands of large ones are
 /// read so often that it makes no difference.
-bool is_wanted_cold(const GemmPlan& plan, const Device& device, const std::string& sweep) {
+bool is_wanted_cold(const GemmPlan& plan, const Device& device, bool every_cold_product) {
   constexpr std::int64_t largest = 1024;
   const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
   const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
@@ -202,7 +189,7 @@ bool is_wanted_cold(const GemmPlan& plan, const Device& device, const std::strin
   ProductSize usual = square(plan.size.n, "nn");
   usual.type = plan.size.type;
   const bool is_usual = plan.size == usual && std::has_single_bit(extent);
-  return !small && !large && (sweep == "full" || is_usual);
+  return !small && !large && (every_cold_product || is_usual);
 }
 
 void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precision,
@@ -229,7 +216,7 @@ void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precisi
 
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {
   std::vector<GemmPlan> plans = products_of_networks(arguments);
-  const std::vector<GemmPlan> all_squares = squares(arguments.sweep.name);
+  const std::vector<GemmPlan> all_squares = squares(arguments.sweep);
   plans.insert(plans.end(), all_squares.begin(), all_squares.end());
   for (GemmPlan plan : plans) {
     for (const Precision precision : arguments.precisions) {
@@ -239,7 +226,7 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
         plan.cold = false;
         add_row(arguments, plan, precision, target, one, rows);
         plan.cold = true;
-        if (is_wanted_cold(plan, *target.device, arguments.sweep.name)) {
+        if (is_wanted_cold(plan, *target.device, arguments.sweep.every_cold_product)) {
           add_row(arguments, plan, precision, target, one, rows);
         }
       }

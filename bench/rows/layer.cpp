@@ -128,32 +128,13 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const LayerP
   return row;
 }
 
-std::vector<std::int64_t> widths(const std::string& sweep) {
-  if (sweep == "quick") {
-    return {16, 256, 1024};
-  }
-  std::vector<std::int64_t> all;
-  constexpr std::int64_t narrowest = 16;
-  constexpr std::int64_t widest = 4096;
-  const int factor = sweep == "full" ? 2 : 4;
-  for (std::int64_t width = narrowest; width <= widest; width *= factor) {
-    all.push_back(width);
-  }
-  return all;
-}
-
-/// Sigmoid differs from ReLU by its own time only, which two widths show.
-bool is_wanted(const LayerPlan& plan, const std::string& sweep) {
-  constexpr std::int64_t narrow = 64;
-  constexpr std::int64_t wide = 1024;
-  return plan.activation == Activation::relu || sweep == "full" ||
-         (sweep == "default" && (plan.width == narrow || plan.width == wide));
-}
-
 std::vector<LayerPlan> plans_of(const Arguments& arguments) {
   constexpr std::int64_t usual_batch = 100;
+  const std::vector<std::int64_t>& with_sigmoid = arguments.sweep.sigmoid_widths;
   std::vector<LayerPlan> plans;
-  for (const std::int64_t width : widths(arguments.sweep.name)) {
+  for (const std::int64_t width : arguments.sweep.layer_widths) {
+    const bool has_sigmoid =
+        std::find(with_sigmoid.begin(), with_sigmoid.end(), width) != with_sigmoid.end();
     for (const std::int64_t batch : batches_of(arguments, usual_batch)) {
       for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
         for (const bool backward : {false, true}) {
@@ -163,7 +144,7 @@ std::vector<LayerPlan> plans_of(const Arguments& arguments) {
                                  .activation = activation,
                                  .backward = backward,
                                  .fused = fused};
-            if (is_wanted(plan, arguments.sweep.name)) {
+            if (activation == Activation::relu || has_sigmoid) {
               plans.push_back(plan);
             }
           }

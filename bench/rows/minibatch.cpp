@@ -7,9 +7,6 @@
 namespace crossover::bench {
 namespace {
 
-/// Steps of the large networks take seconds.
-int repetitions(const std::string& sweep) { return sweep == "full" ? 7 : 3; }
-
 void derive_step(benchmark::UserCounters& counters, double seconds) {
   derive_training(counters, seconds, counters["batch"].value);
   counters["seconds_per_step"] = seconds;
@@ -28,9 +25,10 @@ void count(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& re
 }  // namespace
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(
-      arguments, Iteration::step, devices, rows,
-      {.derive = derive_step, .count = count, .repetitions = repetitions(arguments.sweep.name)});
+  register_training(arguments, Iteration::step, devices, rows,
+                    {.derive = derive_step,
+                     .count = count,
+                     .repetitions = arguments.sweep.minibatch_repetitions});
 }
 
 }  // namespace crossover::bench

@@ -9,29 +9,6 @@
 #include "rows/minimum_work.h"
 
 namespace crossover::bench {
-namespace {
-
-/// How long and how often a row of one operation is measured, by sweep.
-struct Effort {
-  int repetitions;
-  double min_time_seconds;
-};
-
-Effort effort(const std::string& sweep) {
-  if (sweep == "quick") {
-    return {.repetitions = 3, .min_time_seconds = 0.01};
-  }
-  if (sweep == "full") {
-    return {.repetitions = 5, .min_time_seconds = 0.2};
-  }
-  if (sweep == "gpu") {
-    return {.repetitions = 3, .min_time_seconds = 0.02};
-  }
-  return {.repetitions = 5, .min_time_seconds = 0.05};
-}
-
-}  // namespace
-
 std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
                                       Precision precision, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
@@ -41,7 +18,7 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
       threads.push_back(usable_cores());
     }
   }
-  if (arguments.sweep.by_worth && operation.flops < flops_worth_threads) {
+  if (!arguments.sweep.small_operations_on_threads && operation.flops < flops_worth_threads) {
     threads.resize(1);
   }
   return targets_of(devices, {{"precision", to_string(precision)}}, threads,
@@ -57,17 +34,17 @@ std::int64_t repeats(const Cost& operation) {
 void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, int threads) {
   constexpr double long_flops = 2e10;  // of a thread: a row of the largest sizes would take minutes
   constexpr int few = 3;
-  Effort chosen = effort(arguments.sweep.name);
+  Effort chosen = arguments.sweep.operation_effort;
   if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
   if (is_given(arguments, "--benchmark_repetitions")) {
-    chosen.repetitions = arguments.sweep.repetitions;
+    chosen.repetitions = arguments.sweep.effort.repetitions;
   } else {
     row.repetitions = chosen.repetitions;
   }
   if (is_given(arguments, "--benchmark_min_time")) {
-    chosen.min_time_seconds = arguments.sweep.min_time_seconds;
+    chosen.min_time_seconds = arguments.sweep.effort.min_time_seconds;
   } else {
     row.min_time_seconds = chosen.min_time_seconds;
   }

@@ -55,7 +55,7 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
     row.warnings = doubts_about_threads(threads);
     rows.add(std::move(row));
   };
-  for (const int threads : thread_counts(arguments)) {
+  for (const int threads : thread_counts(arguments, arguments.sweep.threads)) {
     add("fma", {{"precision", "f32"}},
         FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads},
         threads);

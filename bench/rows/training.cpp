@@ -290,7 +290,8 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
   if (iteration_ == Iteration::step) {
     // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
     // that the best and no copy do, unless others are asked for.
-    const bool every_placement = arguments_.sweep.name == "full" || arguments_.choices.has("data");
+    const bool every_placement =
+        arguments_.sweep.every_minibatch_placement || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);
       return options.execution == Execution::graph_epoch ||
@@ -302,14 +303,10 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
   return modes;
 }
 
-/// Steps of the large networks take long: only a full sweep varies their threads.
 std::vector<int> Training::threads() const {
-  const Sweep& sweep = arguments_.sweep;
-  if (iteration_ == Iteration::epoch || sweep.name == "full" || !arguments_.threads.empty()) {
-    return thread_counts(arguments_);
-  }
-  return sweep.name == "quick" || usable_cores() == 1 ? std::vector{usable_cores()}
-                                                      : std::vector{1, usable_cores()};
+  return thread_counts(arguments_, iteration_ == Iteration::epoch
+                                       ? arguments_.sweep.threads
+                                       : arguments_.sweep.minibatch_threads);
 }
 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
@@ -336,13 +333,13 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
           rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
     }
   }
-  const Sweep& sweep = arguments_.sweep;
+  const Effort& effort = arguments_.sweep.effort;
   const VerificationPlan verification = verification_plan(plan);
   work.flops_of_reference = verification.flops_of_operations;
   row.expected = expected_seconds(
       *row.device, target.options.threads,
-      row.repetitions > 0 ? row.repetitions : sweep.repetitions,
-      row.min_time_seconds > 0 ? row.min_time_seconds : sweep.min_time_seconds, work);
+      row.repetitions > 0 ? row.repetitions : effort.repetitions,
+      row.min_time_seconds > 0 ? row.min_time_seconds : effort.min_time_seconds, work);
   if (target.options.execution == Execution::automatic) {
     constexpr double steps = 4;
     row.expected.all +=
