@@ -123,7 +123,7 @@ def test_the_sweep_ends_within_its_minutes_and_the_overview_within_two(program: 
     rows = plan(program, *SWEEP)
     until = max(row.until for row in rows if row.phase == "overview")
     assert until <= 130
-    *_, together = gpu.planned(program, gpu.Arguments(cores=16))
+    *_, together = gpu.planned(program, gpu.parse(["--cores=16"]))
     words = together.split()
     assert words[0] == "together"
     assert float(words[4]) == gpu.MINUTES * 60
