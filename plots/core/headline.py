@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, intervals_overlap
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import is_disc, is_disc_name
 from plots.core.replicates import log_medians
 from plots.core.speed_up import SpeedUp, speed_ups
@@ -207,7 +208,8 @@ def _disagree(one: Crossover, other: Crossover) -> bool:
     if one.kind != other.kind:
         return True
     if one.kind != "once":
-        return one.kind in ("several", "ambiguous") and one.words != other.words
+        is_worded = one.kind in ("several", "ambiguous")
+        return is_worded and crossover_words(one) != crossover_words(other)
     return not intervals_overlap(one, other)
 
 

@@ -11,13 +11,13 @@ COMMON = {"family": "Epoch", "batch": "100"}
 SIZES = np.array([22.0, 2982.0, 703142.0])
 
 
-def answer(size: float | None, words: str = "", spread: float = 0.1) -> Crossover:
-    """A crossover at `size`, its interval `spread` wide on each side."""
+def answer(size: float | None, spread: float = 0.1) -> Crossover:
+    """A crossover at `size`, its interval `spread` wide on each side; None: the GPU always wins."""
+    sizes = tuple(SIZES.tolist())
     if size is None:
-        return Crossover("always", None, None, None, (), words or "GPU at every size")
+        return Crossover("always", None, None, None, (), sizes=sizes, winners=(1,) * 3)
     low, high = size * (1 - spread), size * (1 + spread)
-    words = words or f"from {size:,.0f} parameters"
-    return Crossover("once", size, low, high, (size,), words)
+    return Crossover("once", size, low, high, (size,), sizes=sizes)
 
 
 def curve(seconds: float = 1.0, **configuration: str) -> Curve:

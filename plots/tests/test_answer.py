@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from plots.core.crossover import comparisons
+from plots.core.crossover import Question, comparisons
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.file import loading
 from plots.tests import synthetic
@@ -45,6 +46,16 @@ def test_it_names_family_batch_way_interval_and_sizes(told):
         r"parameters\.",
         first,
     )
+
+
+def test_it_takes_no_words_apart(write):
+    file = loading.load_file(write(trained(ways(100, RESIDENT), by_batch(b100="cuda"))))
+    named = Question(sides=("slow cores", "fast card"))
+    compared = [
+        replace(one, crossover=replace(one.crossover, question=named)) for one in comparisons(file)
+    ]
+    first, *_ = sentences(file, compared)
+    assert "the fast card wins at every size measured, 22 to 11,201,190 parameters." in first
 
 
 def test_batches_that_disagree_are_in_the_first_sentences(told):

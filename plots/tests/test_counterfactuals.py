@@ -97,7 +97,9 @@ def test_answers_without_a_size_are_quoted(load):
     pinned = comparison(answer(703_000), execution="eager", data="pinned")
     resident = comparison(answer(None), execution="eager", data="resident")
     (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "“GPU at every size” instead of “from 703,000 parameters”" in sentence
+    before = "from 703,000 parameters (633,000 to 773,000)"
+    after = "GPU at every size measured, 22 to 703,142 parameters"
+    assert f"“{after}” instead of “{before}”" in sentence
     (sentence,) = sentences(load(modes=()), replace(resident, gpu=pinned.gpu), resident)
     assert "stays the same: GPU at every size" in sentence
 
@@ -132,12 +134,12 @@ def test_what_matters_most_stands_first(load):
 
 
 def test_the_effect_of_an_answer_without_a_size(load):
-    never = replace(answer(None), kind="never", words="CPU at every size")
+    never = replace(answer(None), kind="never", winners=(-1,) * 3)
     pinned = comparison(never, execution="eager", data="pinned")
     resident = comparison(answer(None), execution="eager", data="resident")
     (item,) = counterfactuals.counterfactuals(load(modes=()), [pinned, resident])
     assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
-    unsure = replace(answer(None), kind="ambiguous", words="ambiguous: noise")
+    unsure = replace(answer(None), kind="ambiguous")
     pair = [pinned, replace(resident, crossover=unsure)]
     (item,) = counterfactuals.counterfactuals(load(modes=()), pair)
     assert not item.is_sure and item.effect == 0

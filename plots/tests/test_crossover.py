@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from plots.core.crossover import Crossover, Curve, find_crossover
+from plots.core.crossover_words import crossover_words
 from plots.tests.synthetic_sweep import DISC_SIZES, curve, noisy
 
 GPU_SECONDS = np.full(len(DISC_SIZES), 1e-3)
@@ -51,7 +52,7 @@ def test_one_crossover():
     assert found.low <= found.size <= found.high
     assert found.crossings == (found.size,)
     assert found.high / found.low < 1.2
-    assert found.words.startswith("from ") and " parameters (" in found.words
+    assert crossover_words(found).startswith("from ") and " parameters (" in crossover_words(found)
 
 
 def test_without_noise_the_interpolation_is_exact():
@@ -64,45 +65,36 @@ def test_without_noise_the_interpolation_is_exact():
 
 def test_the_words_as_people_read_them():
     exact = answer(crossing_at(703_142.0), scale=0.0)
-    assert exact.words == "from 703,000 parameters (703,000 to 703,000)"
+    assert crossover_words(exact) == "from 703,000 parameters (703,000 to 703,000)"
     cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
-    assert find_crossover(cpu, gpu, "size").words == "from size 50,000 (50,000 to 50,000)"
+    found = find_crossover(cpu, gpu, "size")
+    assert crossover_words(found) == "from size 50,000 (50,000 to 50,000)"
 
 
 def test_gpu_always():
-    assert answer(np.full(len(DISC_SIZES), 3.0)) == Crossover(
-        "always",
-        None,
-        None,
-        None,
-        (),
-        "GPU at every size measured, 22 to 11,201,190 parameters",
-    )
+    found = answer(np.full(len(DISC_SIZES), 3.0))
+    assert found.kind == "always" and not any((found.size, found.low, found.high, found.crossings))
+    assert crossover_words(found) == "GPU at every size measured, 22 to 11,201,190 parameters"
 
 
 def test_gpu_never():
-    assert answer(np.full(len(DISC_SIZES), 0.3)) == Crossover(
-        "never",
-        None,
-        None,
-        None,
-        (),
-        "CPU at every size measured, 22 to 11,201,190 parameters",
-    )
+    found = answer(np.full(len(DISC_SIZES), 0.3))
+    assert found.kind == "never" and not any((found.size, found.low, found.high, found.crossings))
+    assert crossover_words(found) == "CPU at every size measured, 22 to 11,201,190 parameters"
     tie = np.full(len(DISC_SIZES), 0.3)
     tie[0] = 1.0
     found = answer(tie)
     assert found.kind == "never"
-    assert found.words == "GPU at no size measured, 22 to 11,201,190 parameters"
+    assert crossover_words(found) == "GPU at no size measured, 22 to 11,201,190 parameters"
 
 
 def test_always_says_of_which_sizes():
     cpu, gpu = speed_up_curves(np.full(len(DISC_SIZES), 3.0))
     few = replace(gpu, sizes=gpu.sizes[-3:], samples=gpu.samples[-3:])
-    assert find_crossover(cpu, few).words == (
+    assert crossover_words(find_crossover(cpu, few)) == (
         "GPU at every size measured, 703,142 to 11,201,190 parameters"
     )
-    assert find_crossover(cpu, few, "width").words == (
+    assert crossover_words(find_crossover(cpu, few, "width")) == (
         "GPU at every size measured, width 703,142 to 11,201,190"
     )
 
@@ -115,7 +107,7 @@ def test_three_crossings():
     assert found.size == found.crossings[-1]
     assert found.low <= 1.5e6 <= found.high
     exact = answer(crossing_at(*known), scale=0.0)
-    assert exact.words == (
+    assert crossover_words(exact) == (
         "GPU from 300 to 20,000 and from 1,500,000 parameters (1,500,000 to 1,500,000)"
     )
 
@@ -124,7 +116,7 @@ def test_a_gpu_that_wins_at_small_sizes_only():
     found = answer(1 / crossing_at(20_000.0), scale=0.0)
     assert found.kind == "several" and found.size is None
     assert found.crossings == pytest.approx([20_000.0])
-    assert found.words == "GPU only up to 20,000 parameters"
+    assert crossover_words(found) == "GPU only up to 20,000 parameters"
 
 
 def test_two_crossings_end_with_the_cpu():
@@ -132,14 +124,15 @@ def test_two_crossings_end_with_the_cpu():
     assert found.kind == "several" and found.size is None and found.high is None
     assert found.crossings == pytest.approx((300.0, 1.5e6), rel=0.05)
     exact = answer(crossing_at(300.0, 1.5e6), scale=0.0)
-    assert exact.words == "GPU only from 300 to 1,500,000 parameters"
+    assert crossover_words(exact) == "GPU only from 300 to 1,500,000 parameters"
 
 
 def test_a_gpu_that_loses_in_between():
     found = answer(1 / crossing_at(300.0, 1.5e6), scale=0.0)
-    assert found.words == "GPU up to 300 and from 1,500,000 parameters (1,500,000 to 1,500,000)"
+    words = "GPU up to 300 and from 1,500,000 parameters (1,500,000 to 1,500,000)"
+    assert crossover_words(found) == words
     cpu, gpu = speed_up_curves(1 / crossing_at(300.0, 20_000.0, 1.5e6), scale=0.0)
-    assert find_crossover(cpu, gpu, "width").words == (
+    assert crossover_words(find_crossover(cpu, gpu, "width")) == (
         "GPU only up to width 300 and from width 20,000 to width 1,500,000"
     )
 
@@ -147,7 +140,7 @@ def test_a_gpu_that_loses_in_between():
 def test_equal_devices_are_ambiguous():
     found = answer(np.ones(len(DISC_SIZES)))
     assert found.kind == "ambiguous" and found.size is None
-    assert found.words == "ambiguous: equal within noise at 11 of 11 sizes"
+    assert crossover_words(found) == "ambiguous: equal within noise at 11 of 11 sizes"
 
 
 def test_the_very_same_samples_are_ambiguous():
@@ -171,12 +164,12 @@ def test_equal_at_the_ends_only():
     large[-1] = 1.0
     found = answer(large)
     assert found.kind == "ambiguous" and found.low and found.high is None
-    assert "at the earliest, or at no size up to 11,201,190 parameters" in found.words
+    assert "at the earliest, or at no size up to 11,201,190 parameters" in crossover_words(found)
     always = np.full(len(DISC_SIZES), 3.0)
     always[0] = 1.0
     found = answer(always)
     assert found.kind == "ambiguous" and found.low is None and found.high < DISC_SIZES[1]
-    assert found.words.startswith("ambiguous: GPU at every size measured, or from ")
+    assert crossover_words(found).startswith("ambiguous: GPU at every size measured, or from ")
 
 
 def test_overlapping_intervals_widen_the_answer():
@@ -238,7 +231,7 @@ def test_any_answer_is_in_itself_consistent():
         assert list(found.crossings) == sorted(found.crossings)
         assert bool(found.crossings) == (found.kind in ("once", "several"))
         assert found.size in (None, *found.crossings[-1:])
-        assert "inf" not in found.words and "nan" not in found.words
+        assert "inf" not in crossover_words(found) and "nan" not in crossover_words(found)
     assert set(kinds) == {"always", "never", "once", "several", "ambiguous"}
 
 
@@ -247,7 +240,7 @@ def test_too_few_repetitions_say_nothing_sure(repetitions):
     for speed_ups in (crossing_at(50_000.0), np.ones(11), np.full(11, 3.0)):
         found = answer(speed_ups, repetitions=repetitions)
         assert (found.kind, found.size, found.low, found.high) == ("ambiguous", None, None, None)
-        assert found.words.startswith("ambiguous: fewer than 3 repetitions; ")
+        assert crossover_words(found).startswith("ambiguous: fewer than 3 repetitions; ")
 
 
 def test_the_same_input_gives_the_same_answer():

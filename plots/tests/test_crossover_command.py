@@ -16,6 +16,7 @@ from matplotlib.image import imread
 
 from plots.cli import main
 from plots.core.crossover import comparisons
+from plots.core.crossover_words import crossover_words
 from plots.core.speed_up import grids, speed_ups
 from plots.core.tables.formats import FORMATS, render
 from plots.features.crossover.chart import draw_crossovers
@@ -188,7 +189,7 @@ def test_the_chart_states_the_finding(simple):
     chart = draw_crossovers(file, found)
     check_pictures(chart)
     assert chart.name == "crossover-epoch-100-f32"
-    assert f"GPU, graph, pinned: {found[-1].crossover.words}." in chart.alt
+    assert f"GPU, graph, pinned: {crossover_words(found[-1].crossover)}." in chart.alt
     assert "trainable parameters, batch 100, f32" in chart.alt
     assert draw_crossovers(file, found) == chart
 

@@ -11,6 +11,7 @@ import pytest
 
 from plots.cli import main
 from plots.core.crossover import comparisons
+from plots.core.crossover_words import crossover_words
 from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
@@ -23,7 +24,8 @@ def test_text_has_the_answer_beside_the_way(simple, capsys):
     crossover = comparisons(loading.load_file(simple))[0].crossover
     assert blocks[0].startswith("synthetic machine\n  On disc networks at batch 100, copying each")
     assert blocks[1].endswith("faster than the CPU (1 thread)")
-    assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {crossover.words}"
+    answer = crossover_words(crossover)
+    assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {answer}"
     assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEEDUP = ")
     assert blocks[4].count("\ndisc-") == 11
     assert len(blocks) == 5
@@ -56,7 +58,7 @@ def test_text_is_short_and_epochs_come_first(wide, capsys):
         if (one.common.get("batch"), one.common["precision"]) == ("100", "f32")
         and one.gpu.label == "GPU, graph, pinned"
     ]
-    assert each.endswith(one.crossover.words)
+    assert each.endswith(crossover_words(one.crossover))
     # Three thread counts and the best of them on 30 ways, of which 15 are f32.
     left = f"[1] {4 * 30 - 15} more: --all shows each precision and each number of CPU threads."
     assert lines.count(left) == 1

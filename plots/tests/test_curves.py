@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plots.core.crossover import comparisons
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import BEST, FAMILIES, NETWORKS, pairings
 from plots.core.speed_up import grids, speed_ups
 from plots.file import loading
@@ -63,7 +64,7 @@ def test_products_and_layers_are_compared_for_one_operation(wide):
     assert gemm[0].crossover.size == pytest.approx(200, rel=0.02)
     layer = [each for each in comparisons(wide) if each.common["family"] == "Layer"]
     assert layer[0].measure == "width"
-    assert layer[0].crossover.words == "GPU at every size measured, width 16 to 1,024"
+    assert crossover_words(layer[0].crossover) == "GPU at every size measured, width 16 to 1,024"
     assert layer[0].common["pass"] == "forward" and layer[0].common["batch"] == "100"
 
 

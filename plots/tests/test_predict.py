@@ -11,6 +11,7 @@ import pytest
 from plots.core.cards import Card, load_cards
 from plots.core.costs import find_cost
 from plots.core.crossover import banded_crossover, comparisons
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import FAMILIES, pairings
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
@@ -149,11 +150,11 @@ def test_without_a_band_it_is_the_crossover_of_measured_times(write):
 def test_what_the_band_leaves_open_is_said(file, fitted):
     wide = replace(fitted, band=np.log(1e4))
     (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
-    assert one.crossover.kind == "ambiguous" and "noise" not in one.crossover.words
+    assert one.crossover.kind == "ambiguous" and "noise" not in crossover_words(one.crossover)
     huge = faster(CARDS["b200"], 1e-5)
     (one,) = outlook(file, fitted, huge).crossovers
     assert one.crossover.kind == "never"
-    assert one.crossover.words.startswith("CPU at every size, 22 to ")
+    assert crossover_words(one.crossover).startswith("CPU at every size, 22 to ")
 
 
 # --- files
@@ -256,7 +257,7 @@ def test_every_sentence_says_that_nothing_was_measured(file, fitted):
     for verdict in found:
         text = sentence(verdict)
         assert text.endswith(f"{NOT_MEASURED}.") and short_name(verdict.card) in text
-        assert f"the GPU would win {verdict.comparison.crossover.words}" in text
+        assert f"the GPU would win {crossover_words(verdict.comparison.crossover)}" in text
         assert verdict.chosen.way.data == "resident"
     said = clause(found)
     assert said.startswith(f"{NOT_MEASURED}: a GPU would win from somewhere between ")

@@ -12,6 +12,7 @@ from plots.cli import main
 from plots.core.bounds import bounds
 from plots.core.cost import CostError, convolves, load_cost
 from plots.core.crossover import comparisons
+from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
 from plots.core.network import epoch_rows, step_rows
 from plots.core.page.section import Context
@@ -138,7 +139,7 @@ def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
     known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
     assert one.crossover.kind == "once"
     assert one.crossover.low * 0.97 < known < one.crossover.high * 1.03
-    assert one.crossover.words.startswith("from batch ")
+    assert crossover_words(one.crossover).startswith("from batch ")
 
 
 def test_the_headline_stays_the_one_over_parameters(file, alone):

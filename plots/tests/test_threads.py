@@ -12,6 +12,7 @@ import pytest
 
 from plots.cli import main
 from plots.core.crossover import Crossover, comparisons, find_crossover
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import is_disc_name, thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import disagree, pairs_of, pairs_words, spacing
@@ -160,7 +161,7 @@ def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:
 
 def crossover(kind: Any, *numbers: float | None) -> Crossover:
     size, low, high = numbers or (None, None, None)
-    return Crossover(kind, size, low, high, (), "")
+    return Crossover(kind, size, low, high, ())
 
 
 @pytest.mark.parametrize(
@@ -290,5 +291,6 @@ def test_sides_are_named_as_asked():
     generator = np.random.default_rng(0)
     one = curve("cpu", np.array([1.0, 1.0]), generator, sizes=sizes)
     other = curve("cpu", np.array([2.0, 2.0]), generator, sizes=sizes)
-    assert find_crossover(one, other, sides=("one", "all")).words.startswith("one at every size")
-    assert find_crossover(other, one, sides=("one", "all")).words.startswith("all at every size")
+    for sides, begin in ((one, other), "one at every size"), ((other, one), "all at every size"):
+        found = find_crossover(*sides, sides=("one", "all"))
+        assert crossover_words(found).startswith(begin)

@@ -10,7 +10,8 @@ import numpy as np
 
 from plots import units
 from plots.core.bounds import Ceilings
-from plots.core.crossover import Comparison, size_range
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import claim, doubt, size_range
 from plots.core.headline import Answer, headline, over_batches, unusual, way
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
@@ -134,15 +135,11 @@ def _cost(one: Comparison) -> list[str]:
     ]
 
 
-def _claim(one: Comparison) -> str:
+def _claim(one: Comparison, *, with_sizes: bool = True) -> str:
     """Who wins where, in a clause."""
-    crossover = one.crossover
-    if crossover.kind == "once":
-        return f"the GPU wins {crossover.words}"
-    if crossover.kind == "ambiguous":
-        return f"there is no sure winner ({crossover.words.removeprefix('ambiguous: ')})"
-    device, _, where = crossover.words.partition(" ")
-    return f"the {device} wins {where}"
+    if one.crossover.kind == "ambiguous":
+        return f"there is no sure winner ({doubt(one.crossover)})"
+    return claim(one.crossover, with_sizes=with_sizes)
 
 
 def _elsewhere(answer: Answer) -> list[str]:
@@ -154,10 +151,9 @@ def _elsewhere(answer: Answer) -> list[str]:
             continue
         own = _way(one)
         how = "" if own == _way(answer.comparison) else f" ({own})"
-        claim = _claim(one)
-        if np.array_equal(one.sizes, answer.comparison.sizes):  # which were said
-            claim = claim.removesuffix(f", {size_range(one.sizes, one.measure)}")
-        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {claim}")
+        are_said = np.array_equal(one.sizes, answer.comparison.sizes)
+        said = _claim(one, with_sizes=not are_said)
+        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {said}")
     return _differing("batch sizes", clauses, len(answer.elsewhere))
 
 

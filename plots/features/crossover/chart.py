@@ -27,6 +27,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import Curve
 from plots.core.replicates import log_medians
 from plots.features.crossover.table import what
@@ -111,7 +112,7 @@ def _draw_curve(axes: Axes, curve: Curve, looks: Looks, label: str) -> Line2D:
 def _draw_gpu(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> Line2D:
     crossover = comparison.crossover
     colour = looks.of(comparison.gpu.configuration).colour
-    label = f"{printable(comparison.gpu.label, 60)}: {crossover.words}"
+    label = f"{printable(comparison.gpu.label, 60)}: {crossover_words(crossover)}"
     line = _draw_curve(axes, comparison.gpu, looks, label)
     left, right = axes.get_xlim()
     if crossover.low or crossover.high:
@@ -184,7 +185,7 @@ def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list
 
 def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
     findings = "; ".join(
-        f"{printable(each.gpu.label, 60)}: {each.crossover.words}" for each in decisive
+        f"{printable(each.gpu.label, 60)}: {crossover_words(each.crossover)}" for each in decisive
     )
     return (
         f"Wall-clock time of one {_timed([first])} against "

@@ -10,6 +10,7 @@ import numpy as np
 
 from plots import units
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
 from plots.core.headline import foremost, way
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.plain import as_text, wrapped
@@ -85,7 +86,7 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
             "batch": NOTHING if batch is None else _text(_number(batch)),
             "precision": NOTHING if precision is None else _text(precision),
             "gpu": _text(way(one)),
-            "answer": _text(one.crossover.words),
+            "answer": _text(crossover_words(one.crossover)),
         }
         lines.append(tuple(cells[key] for key in kept))
     left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)

@@ -10,6 +10,7 @@ import numpy as np
 
 from plots import units
 from plots.core.crossover import Comparison, Crossover
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import Curve, left_out
 from plots.core.paired import disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
@@ -282,7 +283,7 @@ def _text(text: str) -> Cell:
 
 
 def _answer(crossover: Crossover) -> str:
-    return "once" if crossover.kind == "once" else crossover.words
+    return "once" if crossover.kind == "once" else crossover_words(crossover)
 
 
 def _size(size: float | None) -> Cell:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from plots import units
 from plots.core.comparability import remarks
+from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.machines.analysis import (
@@ -223,7 +224,7 @@ def _crossover(standing: Standing, notes: dict[str, int]) -> tuple[Cell, Cell, C
     if one is None:
         return Cell(text), NOTHING, NOTHING
     explained = one.crossover.kind in _ANSWERS
-    said = [f"{standing.file.machine.id}: {one.crossover.words}."] if explained else []
+    said = [f"{standing.file.machine.id}: {crossover_words(one.crossover)}."] if explained else []
     number = Cell(text, crossover_number(one), marks=marks(said, notes))
     return number, _size(one.crossover.low), _size(one.crossover.high)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -155,7 +156,7 @@ def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
         _text(whose),
         _text(one.cpu.label),
         _text(way(one)),
-        _text(one.crossover.words),
+        _text(crossover_words(one.crossover)),
         NOTHING if size is None else Cell(units.count(size), size),
     )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from plots import units
 from plots.core.cards import Card
-from plots.core.crossover import Comparison, Crossover, size_range
+from plots.core.crossover import Comparison, Crossover
+from plots.core.crossover_words import claim, doubt, size_range
 from plots.core.headline import own_batch, unusual, way
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
@@ -80,12 +81,9 @@ def sentence(verdict: Verdict) -> str:
 def _claim(one: Comparison) -> str:
     """As of measured times, but in the conditional."""
     crossover = one.crossover
-    if crossover.kind == "once":
-        return f"the GPU would win {crossover.words}"
     if crossover.kind == "ambiguous":
-        return f"no sure winner: {crossover.words.removeprefix('ambiguous: ')}"
-    device, _, where = crossover.words.partition(" ")
-    return f"the {device} would win {where}"
+        return f"no sure winner: {doubt(crossover)}"
+    return claim(crossover, "would win")
 
 
 def _of_networks(verdict: Verdict) -> str:

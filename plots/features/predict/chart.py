@@ -30,6 +30,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
 from plots.core.network import best, step_rows
 from plots.core.speed_up import SpeedUp
@@ -91,7 +92,8 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
     series = []
     for place, (verdict, one) in enumerate(compared):
         low, middle, high = np.array(one.gpu.samples).T
-        said = one.crossover.words.removeprefix("ambiguous: ")
+        is_open = one.crossover.kind == "ambiguous"
+        said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
         label = f"{short_name(verdict.card)} ({NOT_MEASURED}): {said}"
         colour = _COLOURS[place % len(_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))

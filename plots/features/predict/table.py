@@ -9,6 +9,7 @@ import numpy as np
 
 from plots import units
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
@@ -57,7 +58,7 @@ def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
         _text(one.measure),
         *(_size(size) for size in (crossover.size, crossover.low, crossover.high)),
         Cell("no", 0),
-        Cell("once" if crossover.kind == "once" else crossover.words, crossover.kind),
+        Cell("once" if crossover.kind == "once" else crossover_words(crossover), crossover.kind),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from plots import units
 from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.core.thresholds import Nearest, Threshold
 from plots.features.crossover.table import what
@@ -117,4 +118,5 @@ def _measured(one: Comparison | None) -> tuple[Cell, ...]:
     crossover = one.crossover
     sizes = (crossover.size, crossover.low, crossover.high)
     numbers = (NOTHING if each is None else Cell(units.significant(each), each) for each in sizes)
-    return (*numbers, Cell(crossover.words, crossover.words))
+    words = crossover_words(crossover)
+    return (*numbers, Cell(words, words))

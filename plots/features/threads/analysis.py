@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plots.core.crossover import Crossover, find_crossover
+from plots.core.crossover_words import crossover_words, doubt, where
 from plots.core.curves import Curve, thread_pairs
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
@@ -85,14 +86,14 @@ def more_threads(file: File) -> list[MoreThreads]:
 def threads_sentence(one: MoreThreads) -> str:
     """The answer in a sentence, with what the pairs say."""
     fewest, most = one.sides
-    words, kind = one.crossover.words, one.crossover.kind
+    kind = one.crossover.kind
     if kind == "once":
-        claim = f"{most} train disc networks faster than {fewest} {words}"
+        claim = f"{most} train disc networks faster than {fewest} {where(one.crossover)}"
     elif kind == "ambiguous":
         claim = f"we could not determine from which size {most} train disc networks faster than "
-        claim += f"{fewest} ({words.removeprefix('ambiguous: ')})"
+        claim += f"{fewest} ({doubt(one.crossover)})"
     else:
-        claim = f"disc networks train faster on {words}"
+        claim = f"disc networks train faster on {crossover_words(one.crossover)}"
     batch = printable(one.common.get("batch", "?"), _NAME)
     said = f"At batch {batch}, {claim}."
     if one.pairs:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, Curve, find_crossover, intervals_overlap
+from plots.core.crossover_words import crossover_words
 from plots.core.curves import FAMILIES
 from plots.core.headline import own_batch, unusual
 from plots.core.network import training_rows
@@ -72,9 +73,10 @@ class Counterfactual:
     def _moved(self) -> str:
         before, after = self.before, self.after
         if before.size is None or after.size is None:
-            if before.words == after.words:
-                return f"the answer stays the same: {after.words}"
-            return f"the answer is \u201c{after.words}\u201d instead of \u201c{before.words}\u201d"
+            old, new = crossover_words(before), crossover_words(after)
+            if old == new:
+                return f"the answer stays the same: {new}"
+            return f"the answer is \u201c{new}\u201d instead of \u201c{old}\u201d"
         old, new = significant(before.size), significant(after.size)
         measure = self.pair.measure
         prefix, suffix = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")

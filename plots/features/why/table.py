@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, Crossover
+from plots.core.crossover_words import crossover_words
 from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
 from plots.core.tables.table import NOTHING, Cell, Column, Table
@@ -234,7 +235,7 @@ def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell
 
 def _crossover(found: Crossover) -> Cell:
     size = found.size
-    return Cell(found.words) if size is None else Cell(units.significant(size), size)
+    return Cell(crossover_words(found)) if size is None else Cell(units.significant(size), size)
 
 
 def _text(text: str) -> Cell:

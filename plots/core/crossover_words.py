@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A crossover in words: nothing else in plots words one, and no one takes the words apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plots import units
+from plots.core import statistics
+from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover
+
+
+def crossover_words(one: Crossover) -> str:
+    """The answer as people read it: "from 703,000 parameters (500,000 to 900,000)", "GPU at every
+    size measured, 22 to 11,201,190 parameters", "ambiguous: equal within noise at 2 of 11 sizes".
+    """
+    if one.kind == "ambiguous":
+        return f"ambiguous: {doubt(one)}"
+    return where(one) if one.kind == "once" else f"{winner(one)} {where(one)}"
+
+
+def claim(one: Crossover, verb: str = "wins", *, with_sizes: bool = True) -> str:
+    """Who wins where, in a clause, of an answer that is not ambiguous: "the GPU wins from 703,000
+    parameters"; `with_sizes` as in where()."""
+    return f"the {winner(one)} {verb} {where(one, with_sizes=with_sizes)}"
+
+
+def winner(one: Crossover) -> str:
+    """The side that where() is about."""
+    cpu, gpu = one.question.sides
+    return cpu if one.kind == "never" and _is_everywhere(one) else gpu
+
+
+def where(one: Crossover, *, with_sizes: bool = True) -> str:
+    """Where winner() wins, of an answer that is not ambiguous: "from 703,000 parameters", "only up
+    to 22,500 parameters", "at every size, 22 to 806 parameters", the last with its sizes or
+    without."""
+    if one.kind == "once":
+        return f"from {_amount(one.size, one)}{_interval(one)}"
+    if one.kind == "several":
+        return _several(one)
+    is_winner = one.kind == "always" or _is_everywhere(one)
+    claim = f"at {'every' if is_winner else 'no'} {_sizes(one)}"
+    return f"{claim}, {size_range(one.sizes, one.question.measure)}" if with_sizes else claim
+
+
+def doubt(one: Crossover) -> str:
+    """What an ambiguous answer leaves open, or why: "equal within noise at 2 of 11 sizes"."""
+    if one.medians:
+        fewest = statistics.FEWEST_SAMPLES
+        return f"fewer than {fewest} repetitions; {crossover_words(one.medians)}"
+    gpu = one.question.sides[1]
+    if one.low:
+        largest = _sized(units.count(one.sizes[-1]), one.question.measure)
+        return f"{gpu} from {_amount(one.low, one)} at the earliest, or at no size up to {largest}"
+    if one.high:
+        return f"{gpu} at every {_sizes(one)}, or from {_amount(one.high, one)} at the latest"
+    undecided, within = one.winners.count(0), one.question.equal_within
+    equal = f"equal within {100 * within:.0f} %" if within else "equal within noise"
+    if one.question.is_band:
+        equal = "undecided"
+    return f"{equal} at {undecided} of {len(one.sizes)} sizes"
+
+
+def size_range(sizes: Sequence[float] | np.ndarray, measure: str) -> str:
+    """The smallest and the largest of `sizes`: "22 to 806 parameters", "width 16 to 64"."""
+    return _sized(f"{units.count(sizes[0])} to {units.count(sizes[-1])}", measure)
+
+
+def _several(one: Crossover) -> str:
+    """Of a GPU that wins in parts: "only up to 22,500 parameters", "up to 90 and from 703,000"."""
+    measure = one.question.measure
+    before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
+    ends = [before + _significant(crossing, one) for crossing in one.crossings]
+    spans = []
+    if next(filter(None, one.winners)) == GPU_WINS:
+        spans.append(f"up to {ends.pop(0)}")
+    while len(ends) > 1:
+        spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
+    only = "" if ends else "only "
+    spans += [f"from {end}" for end in ends]
+    return f"{only}{' and '.join(spans)}{after}{_interval(one)}"
+
+
+def _is_everywhere(one: Crossover) -> bool:
+    """Whether the CPU wins at all sizes for sure."""
+    return all(side == CPU_WINS for side in one.winners)
+
+
+def _interval(one: Crossover) -> str:
+    if one.low is None or one.high is None:
+        return ""
+    return f" ({_significant(one.low, one)} to {_significant(one.high, one)})"
+
+
+def _sizes(one: Crossover) -> str:
+    return "size" if one.question.is_band else "size measured"
+
+
+def _amount(size: float | None, one: Crossover) -> str:
+    return _sized(_significant(size or 0.0, one), one.question.measure)
+
+
+def _significant(size: float, one: Crossover) -> str:
+    return units.significant(size, 2 if one.question.is_band else 3)  # a band is no measurement
+
+
+def _sized(number: str, measure: str) -> str:
+    return f"{number} parameters" if measure == "parameters" else f"{measure} {number}"
