@@ -27,7 +27,6 @@ from plots.core.bounds import bounds  # noqa: E402
 from plots.core.network import epoch_rows, on_device  # noqa: E402
 from plots.core.tables.formats import as_markdown  # noqa: E402
 from plots.core.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
-from plots.features.epochs.table import best_table  # noqa: E402
 from plots.features.peers.analysis import Pair, pairs  # noqa: E402
 from plots.features.peers.table import peer_tables  # noqa: E402
 from plots.features.predict.analysis import NOT_MEASURED  # noqa: E402
@@ -35,6 +34,7 @@ from plots.features.predict.answer import ends  # noqa: E402
 from plots.features.predict.files import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.table import ratio_table  # noqa: E402
+from plots.features.training.table import best_table  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
 from plots.file.families import TRAINING  # noqa: E402
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 
+from plots.core.machines import SORTS
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
-from plots.features.machines.analysis import SORTS
 from plots.file.file_order import machine, newer_but_short, newest_per_machine
 from plots.file.rows import File
 from plots.text import printable

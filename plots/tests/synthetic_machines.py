@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plots.features.machines.analysis import SideBySide
+from plots.core.machines import SideBySide
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import operation
 

@@ -18,8 +18,8 @@ from plots.features.compare.analysis import compare
 from plots.features.compare.table import compare_tables
 from plots.features.crossover.charts import draw_charts
 from plots.features.crossover.table import crossover_table, speed_up_table
-from plots.features.epochs.table import every_table
 from plots.features.report import report
+from plots.features.training.table import every_table
 from plots.features.why.counterfactuals import counterfactuals
 from plots.features.why.table import why_tables
 from plots.file import loading

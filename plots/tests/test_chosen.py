@@ -13,8 +13,8 @@ from plots.core.bounds import bounds
 from plots.core.crossover import BEST, comparisons
 from plots.core.network import epoch_rows
 from plots.core.series import chosen_words, device_label, device_name
-from plots.features.epochs.table import best_table
 from plots.features.threads.analysis import more_threads
+from plots.features.training.table import best_table
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.rows import File

@@ -27,7 +27,7 @@ from plots.core.speed_up import grids
 from plots.features.crossover.chart import draw_crossovers
 from plots.features.crossover.charts import by_work
 from plots.features.crossover.heat_map import draw_heat_map
-from plots.features.epochs.chart import draw_epochs
+from plots.features.training.chart import draw_epochs
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
 from plots.file import loading

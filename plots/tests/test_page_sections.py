@@ -17,10 +17,10 @@ from plots.core.page.section import Context
 from plots.core.published import load_published
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
-from plots.features.epochs import section as epochs
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.shi import section as shi_table
+from plots.features.training import epochs_section as epochs
 from plots.features.why import section as reasons
 from plots.features.why.counterfactuals import counterfactuals
 from plots.file import loading

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from plots.cli import main
+from plots.core.machines import named, side_by_side
 from plots.core.tables.formats import FORMATS, render
-from plots.features.machines.analysis import named, side_by_side
 from plots.features.machines.chart import MOST_COLOURED, draw_machines
 from plots.features.machines.table import machines_table
 from plots.features.report import report

@@ -14,6 +14,7 @@ from plots.core.cost import CostError, convolves, load_cost
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
+from plots.core.machines import side_by_side
 from plots.core.network import epoch_rows, step_rows
 from plots.core.page.section import Context
 from plots.core.published import load_published
@@ -24,11 +25,10 @@ from plots.features.answer.analysis import sentences
 from plots.features.compare.analysis import compare
 from plots.features.crossover import section as crossovers
 from plots.features.crossover.charts import draw_charts
-from plots.features.machines.analysis import side_by_side
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
 from plots.features.report import report
-from plots.features.steps import section as steps
+from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 from plots.features.why.analysis import PARTS, splits
 from plots.features.why.chart import COLOURS, draw_why

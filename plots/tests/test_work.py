@@ -16,7 +16,7 @@ from plots.features.answer import section as verdict
 from plots.features.compare import mix
 from plots.features.compare.analysis import compare
 from plots.features.crossover.table import crossover_table, other_work, speed_up_table
-from plots.features.epochs.table import best_table
+from plots.features.training.table import best_table
 from plots.features.why import analysis as why
 from plots.file import loading
 from plots.file.rows import File

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
+from plots.core.machines import SideBySide
 from plots.core.published import Experiment
 from plots.core.tables.table import Table
-from plots.features.machines.analysis import SideBySide
 from plots.features.predict.files import Predictions
 from plots.file.rows import File
 from plots.parallel import Map, in_process

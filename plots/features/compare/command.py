@@ -22,10 +22,10 @@ from plots.core.command import (
     tell_written,
 )
 from plots.core.comparability import obstacles, remarks
+from plots.core.machines import UnknownMachineError, named
 from plots.core.tables.table import Table
 from plots.features.compare import mix
 from plots.features.crossover.table import other_work
-from plots.features.machines.analysis import UnknownMachineError, named
 from plots.features.machines.side_by_side import are_machines, draw, shown_side_by_side
 from plots.features.machines.table import machines_table
 from plots.file import loading, rows

@@ -21,6 +21,7 @@ from plots.core.command import (
 )
 from plots.core.crossover import Comparison, comparisons
 from plots.core.curves import is_cpu
+from plots.core.machines import side_by_side
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.tables.plain import wrapped
@@ -29,7 +30,6 @@ from plots.core.thresholds import load_thresholds
 from plots.features.answer.analysis import LONGEST
 from plots.features.crossover.summary import crossover_text
 from plots.features.crossover.table import crossover_tables, other_work, speed_up_table
-from plots.features.machines.analysis import side_by_side
 from plots.features.machines.table import summary_table
 from plots.features.published.table import published_table
 from plots.features.published.thresholds import thresholds_table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.core.command import charts_missing, tell_written
-from plots.features.machines.analysis import SideBySide, side_by_side
+from plots.core.machines import SideBySide, side_by_side
 from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.rows import File
 

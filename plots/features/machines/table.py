@@ -10,8 +10,7 @@ from plots import units
 from plots.core.comparability import remarks
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
-from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.features.machines.analysis import (
+from plots.core.machines import (
     DEVICES,
     EITHER,
     FAMILIES,
@@ -22,6 +21,7 @@ from plots.features.machines.analysis import (
     crossover_number,
     sizes,
 )
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.machines.hardware import short_gpu, short_processor
 from plots.file.families import TRAINING
 from plots.file.file_order import has_gpu

@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path, newest
+from plots.core.machines import UnknownMachineError, named
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
-from plots.features.machines.analysis import UnknownMachineError, named
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
 from plots.parallel import Pool

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plots.core.charts.files import stems
 from plots.core.crossover import Comparison, comparisons
+from plots.core.machines import SORTS, side_by_side
 from plots.core.network import training_rows
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
@@ -18,10 +19,9 @@ from plots.core.tables.formats import as_text
 from plots.features.answer.section import measured
 from plots.features.crossover.summary import answer_text
 from plots.features.doubts.section import missing_table
-from plots.features.epochs.table import best_table
-from plots.features.machines.analysis import SORTS, side_by_side
 from plots.features.predict.files import Predictions
 from plots.features.report.sections import SECTIONS
+from plots.features.training.table import best_table
 from plots.file.families import TRAINING
 from plots.file.rows import File
 from plots.parallel import Map, in_process

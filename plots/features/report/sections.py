@@ -14,7 +14,6 @@ from plots.features.ceilings import section as ceilings
 from plots.features.copies import section as copies
 from plots.features.crossover import section as crossovers
 from plots.features.doubts import section as doubts
-from plots.features.epochs import section as epochs
 from plots.features.machines import section as machines
 from plots.features.peers import section as peers
 from plots.features.predict import section as predicted
@@ -22,8 +21,9 @@ from plots.features.products import section as products
 from plots.features.published import section as published
 from plots.features.record import section as record
 from plots.features.shi import section as shi_table
-from plots.features.steps import section as steps
 from plots.features.threads import section as threads
+from plots.features.training import epochs_section as epochs
+from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 
 SECTIONS: tuple[ModuleType, ...] = (

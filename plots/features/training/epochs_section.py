@@ -12,8 +12,8 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.published import Experiment
 from plots.core.series import series_key, without_slower_executions
-from plots.features.epochs.chart import draw_epochs
-from plots.features.epochs.table import best_table, every_table
+from plots.features.training.chart import draw_epochs
+from plots.features.training.table import best_table, every_table
 from plots.file.rows import File, Row
 
 _NOTES = (
