@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crossover in words: nothing else in plots words one, and no one takes the words apart."""
+"""A crossover in words, and what was compared: nothing else in plots words them, and no one takes
+the words apart."""
 
 from __future__ import annotations
 
@@ -10,6 +11,14 @@ import numpy as np
 from plots import units
 from plots.core import statistics
 from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover
+from plots.core.curves import left_out
+from plots.core.work import difference
+from plots.file.axes import BUILT_IN, Axes
+from plots.file.families import FAMILIES
+from plots.file.rows import File
+from plots.text import printable
+
+_SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
 def crossover_words(one: Crossover) -> str:
@@ -67,6 +76,29 @@ def doubt(one: Crossover) -> str:
 def size_range(sizes: Sequence[float] | np.ndarray, measure: str) -> str:
     """The smallest and the largest of `sizes`: "22 to 806 parameters", "width 16 to 64"."""
     return _sized(f"{units.count(sizes[0])} to {units.count(sizes[-1])}", measure)
+
+
+def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
+    """What is timed, in words: "epoch", "training step of alexnet-r", "product, nn, warm"."""
+    family = common["family"]
+    name = FAMILIES[family].one if family in FAMILIES else family
+    model = f" of {common['model']}" if "model" in common else ""
+    return ", ".join([f"{name}{model}", *axes.words(common, without=_SAID)])
+
+
+def other_work(file: File) -> str:
+    """Which rows of `file` are not compared as they do other work, a phrase; empty for none."""
+    pairs = left_out(file)
+    if not pairs:
+        return ""
+    cpu, gpu = pairs[0]
+    counts = [len({pair[side].name for pair in pairs}) for side in (0, 1)]
+    rows = [f"{count} row{'' if count == 1 else 's'}" for count in counts]
+    return (
+        f"{rows[0]} of the CPU and {rows[1]} of the GPU are not compared, as they do other work on "
+        f"the same network, such as {printable(cpu.configuration['model'], 40)} "
+        f"({printable(difference(cpu, gpu), 120)})"
+    )
 
 
 def _several(one: Crossover) -> str:

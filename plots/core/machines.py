@@ -18,7 +18,6 @@ from plots.core.curves import is_disc
 from plots.core.headline import OWN_BATCH, foremost
 from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
-from plots.features.machines.hardware import short_gpu, short_processor
 from plots.file.axes import Items
 from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
 from plots.file.rows import File, Row
@@ -118,6 +117,18 @@ def side_by_side(
         )
     passed_over = tuple(newer_but_short(files, older))
     return SideBySide(tuple(ordered(standings, sort)), chosen, passed_over)
+
+
+def short_processor(name: str) -> str:
+    """`name` without what says nothing beside other processors: "Intel Xeon Platinum 8480+"."""
+    words = name.replace("(R)", "").replace("(TM)", "").split(" @ ")[0].split()
+    kept = [word for word in words if word not in ("CPU", "Processor") and "-Core" not in word]
+    return " ".join(kept) or name
+
+
+def short_gpu(name: str) -> str:
+    """`name` without its vendor's: "H100 PCIe"."""
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ") or name
 
 
 def named(files: Sequence[File], name: str) -> File:

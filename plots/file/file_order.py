@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from plots.core.network import epoch_rows, on_device
+from plots.file.families import EPOCH
 from plots.file.rows import File
 from plots.text import printable
 
@@ -56,7 +56,10 @@ def newer_but_short(
 
 def has_gpu(file: File) -> bool:
     """Whether an epoch was measured on a GPU."""
-    return bool(on_device(epoch_rows(file), "cuda"))
+    return any(
+        row.family == EPOCH and row.failure is None and row.configuration.get("device") == "cuda"
+        for row in file.rows
+    )
 
 
 def gpus_first(files: Iterable[File]) -> list[File]:

@@ -16,7 +16,7 @@ from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
 from plots.features.compare.analysis import compare
 from plots.features.compare.table import compare_tables
-from plots.features.crossover.charts import draw_charts
+from plots.features.crossover.chart import draw_charts
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.report import report
 from plots.features.training.table import every_table

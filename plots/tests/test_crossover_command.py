@@ -19,8 +19,7 @@ from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.speed_up import grids, speed_ups
 from plots.core.tables.formats import FORMATS, render
-from plots.features.crossover.chart import draw_crossovers
-from plots.features.crossover.charts import draw_charts, write_charts
+from plots.features.crossover.chart import draw_charts, draw_crossovers, write_charts
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading

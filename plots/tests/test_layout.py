@@ -24,8 +24,7 @@ from plots.core.network import epoch_rows
 from plots.core.published import load_published
 from plots.core.rates import lines
 from plots.core.speed_up import grids
-from plots.features.crossover.chart import draw_crossovers
-from plots.features.crossover.charts import by_work
+from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.training.chart import draw_epochs
 from plots.features.why.analysis import splits

@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from plots.core.crossover import comparisons
-from plots.core.machines import EITHER, SORTS, UnknownMachineError, named, side_by_side
+from plots.core.machines import (
+    EITHER,
+    SORTS,
+    UnknownMachineError,
+    named,
+    short_gpu,
+    short_processor,
+    side_by_side,
+)
 from plots.core.network import epoch_rows
-from plots.features.machines.hardware import short_gpu, short_processor
 from plots.features.machines.table import machines_table, part, summary_table
 from plots.file import loading
 from plots.tests import synthetic, synthetic_machines

@@ -13,6 +13,7 @@ from plots.core.costs import find_cost
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import FAMILIES, pairings
+from plots.core.machines import short_gpu
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
     DEFAULT_CARDS,
@@ -23,7 +24,7 @@ from plots.features.predict.analysis import (
     outlooks,
     predict_times,
 )
-from plots.features.predict.answer import clause, ends, sentence, short_name, verdicts
+from plots.features.predict.answer import clause, ends, sentence, verdicts
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.ways import WAYS, Way
@@ -256,7 +257,7 @@ def test_every_sentence_says_that_nothing_was_measured(file, fitted):
     assert [one.card.id for one in found] == list(DEFAULT_CARDS)
     for verdict in found:
         text = sentence(verdict)
-        assert text.endswith(f"{NOT_MEASURED}.") and short_name(verdict.card) in text
+        assert text.endswith(f"{NOT_MEASURED}.") and short_gpu(verdict.card.name) in text
         assert f"the GPU would win {crossover_words(verdict.comparison.crossover)}" in text
         assert verdict.chosen.way.data == "resident"
     said = clause(found)

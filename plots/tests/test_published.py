@@ -22,7 +22,7 @@ from plots.core.tables.formats import FORMATS, render
 from plots.core.thresholds import THRESHOLDS_PATH, load_thresholds
 from plots.features.predict.training_rates import RATES_PATH, load_training_rates
 from plots.features.published.table import published_table
-from plots.features.published.thresholds import thresholds_table
+from plots.features.published.thresholds_table import thresholds_table
 from plots.file import loading
 from plots.tests import synthetic, synthetic_steps, synthetic_sweep
 

@@ -24,7 +24,7 @@ from plots.features.answer import section as verdict
 from plots.features.answer.analysis import sentences
 from plots.features.compare.analysis import compare
 from plots.features.crossover import section as crossovers
-from plots.features.crossover.charts import draw_charts
+from plots.features.crossover.chart import draw_charts
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
 from plots.features.report import report

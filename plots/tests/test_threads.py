@@ -17,8 +17,9 @@ from plots.core.curves import is_disc_name, thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import disagree, pairs_of, pairs_words, spacing
 from plots.core.regret import regret
+from plots.core.tables.paired import DISAGREES
 from plots.features.answer.analysis import sentences
-from plots.features.crossover.table import DISAGREES, crossover_table
+from plots.features.crossover.table import crossover_table
 from plots.features.threads import section
 from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
 from plots.features.threads.table import threads_table

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.published import Experiment
 from plots.core.tables.table import Table
-from plots.features.predict.files import Predictions
 from plots.file.rows import File
 from plots.parallel import Map, in_process
 
@@ -89,6 +89,13 @@ class Section:
     links: tuple[Link, ...] = ()
 
 
+class Predicted(Protocol):
+    """What is predicted of the files; plots/features/predict/files.py has it."""
+
+    def clause(self, file: File) -> str:
+        """A clause on `file`; empty where nothing is predicted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What sections share besides the files.
@@ -105,7 +112,7 @@ class Context:
     stems: dict[Path, str] | None = None
     compared: dict[Path, list[Comparison]] | None = None
     side: SideBySide | None = None
-    predictions: Predictions | None = None
+    predictions: Predicted | None = None
     map: Map = in_process
 
     def comparisons(self, file: File) -> list[Comparison]:

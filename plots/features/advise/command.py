@@ -12,7 +12,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.command import add_format, add_paths, complain, named_path, newest, print_tables
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.tables.table import Table
-from plots.features.predict.command import add_gpu, chosen_cards, said
+from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.file import loading, rows
 from plots.file.file_order import by_id
 from plots.text import printable
@@ -104,7 +104,7 @@ class _Cards:
     def table(self, file: rows.File, found: Sequence[Prediction]) -> Table:
         """Beside `found`, what is predicted of the file's own devices. Raises CostError where
         nothing is predicted of any card but the file's own."""
-        from plots.features.advise.cards import advised_cards_table  # noqa: PLC0415
+        from plots.features.advise.cards_table import advised_cards_table  # noqa: PLC0415
         from plots.features.predict.data import card_of  # noqa: PLC0415
 
         own = card_of(file, load_cards())

@@ -7,6 +7,8 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from plots.core.command import (
@@ -22,13 +24,16 @@ from plots.core.command import (
     tell_written,
 )
 from plots.core.comparability import obstacles, remarks
-from plots.core.machines import UnknownMachineError, named
+from plots.core.crossover import comparisons
+from plots.core.crossover_words import other_work
+from plots.core.machines import SideBySide, UnknownMachineError, named, side_by_side
 from plots.core.tables.table import Table
 from plots.features.compare import mix
-from plots.features.crossover.table import other_work
-from plots.features.machines.side_by_side import are_machines, draw, shown_side_by_side
+from plots.features.crossover.table import crossover_table
 from plots.features.machines.table import machines_table
 from plots.file import loading, rows
+from plots.file.file_order import gpus_first, machine, newest_per_machine
+from plots.file.rows import File
 from plots.text import printable, slug
 
 NAME = "compare"
@@ -119,14 +124,16 @@ def run(options: argparse.Namespace) -> int:
             return complain(problems[:1] or [_TOO_FEW])
         baseline = _baseline(files, options)
         tables: list[Table] = []
-        if are_machines(files):
-            side = shown_side_by_side(files, baseline, options)
+        if _are_machines(files):
+            side = _side_by_side(files, baseline, options)
             files, baseline = [one.file for one in side.standings], side.baseline
             tables = [machines_table(side)]
             if not options.rows and options.fail_on_slower is None:
                 print_tables(tables, options)
                 problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
-                return complain(problems + (draw(side, options.charts) if options.charts else []))
+                return complain(
+                    problems + (_draw_machines(side, options.charts) if options.charts else [])
+                )
         return _run_comparison(files, baseline or files[0], tables, problems, options)
     except (loading.BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
@@ -263,6 +270,47 @@ def _slower(done: list, fraction: float) -> list[str]:
     return found
 
 
+def _are_machines(files: Sequence[File]) -> bool:
+    """Whether `files` are of several machines; one measured without its GPU is no other machine."""
+    gpus = {file.machine.gpu for file in files if file.machine.gpu}
+    return len({file.machine.id for file in files}) > 1 or len(gpus) > 1
+
+
+def _side_by_side(
+    files: Sequence[File], baseline: File | None, options: argparse.Namespace
+) -> SideBySide:
+    """The newest file of each machine, or with --all every file, as --sort has them.
+
+    The ratios are to the machine of `baseline`; without one, to the newest with a GPU.
+    """
+    shown, older = (list(files), []) if options.all else newest_per_machine(files)
+    wanted = [file for file in shown if file is baseline]
+    wanted += [file for file in shown if baseline and machine(file) == machine(baseline)]
+    return side_by_side(
+        shown,
+        older=older,
+        baseline=(wanted or gpus_first(shown))[0],
+        sort=options.sort,
+        refuse=not options.anyway,
+    )
+
+
+def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
+    """Writes the chart of all machines; returns what is wrong, a sentence each."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.files import write_pictures  # noqa: PLC0415
+    from plots.features.machines.chart import draw_machines  # noqa: PLC0415
+
+    chart = draw_machines(side)
+    if chart is None:
+        return ["no chart was drawn, as no machine has times of two disc networks"]
+    try:
+        tell_written(write_pictures(chart.pictures, folder, chart.name))
+    except OSError as error:
+        return [charts_missing(error, folder)]
+    return []
+
+
 def _draw(done: list, folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
@@ -290,8 +338,8 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
     mixed = mix.mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
     notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
-    table = mix.crossovers_of_mix(mixed, notes)
-    if table is None:
+    compared = comparisons(mixed)
+    if not compared:
         other = other_work(mixed)
         return complain(
             [
@@ -300,7 +348,8 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
                 "name files of one sweep"
             ]
         )
-    print_tables([table], options)
+    table = crossover_table([(mixed, compared)])
+    print_tables([replace(table, notes=(*table.notes, mix.CAVEAT, *notes))], options)
     return complain([])
 
 

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plots.core.crossover import comparisons
-from plots.core.tables.table import Table
-from plots.features.crossover.table import crossover_table
 from plots.file.rows import File
 from plots.text import printable
 
@@ -55,13 +51,3 @@ def mix(cpu_file: File, gpu_file: File) -> File:
         run=cpu_file.run,
         rows=(*cpu_rows, *gpu_rows),
     )
-
-
-def crossovers_of_mix(mixed: File, notes: Sequence[str] = ()) -> Table | None:
-    """From which size on the GPU of `mixed` wins, with the caveat and `notes`; None where no rows
-    of both sides compute the same at two sizes or more."""
-    found = comparisons(mixed)
-    if not found:
-        return None
-    table = crossover_table([(mixed, found)])
-    return replace(table, notes=(*table.notes, CAVEAT, *notes))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws time against size on both devices, and where the GPU overtakes the CPU."""
+"""Draws time against size on both devices, and where the GPU overtakes the CPU; and with that all
+charts of the crossover analysis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -13,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
+from plots.core.charts.files import stems, write_pictures
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
     Chart,
@@ -27,11 +30,13 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.crossover import Comparison
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover_words import crossover_words, what
 from plots.core.curves import Curve
+from plots.core.headline import own_batch
 from plots.core.replicates import log_medians
-from plots.features.crossover.table import what
-from plots.file.families import FAMILIES
+from plots.core.speed_up import grids
+from plots.features.crossover.heat_map import draw_heat_map
+from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File
 from plots.text import printable, slug
 
@@ -42,6 +47,45 @@ _SIZES = {
     "size": "rows and columns of the square matrices",
     "width": "width of the layer",
 }
+
+
+def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
+    """A chart of time for each thing that both devices compute, training first, then the heat
+    maps of speedup."""
+    charts = [draw_crossovers(file, group) for group in by_work(comparisons)]
+    return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
+
+
+def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+    """`comparisons` by what is computed: epochs first, those at the headline's batch before others,
+    then training steps; else in their order."""
+    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
+    for comparison in comparisons:
+        groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
+    batch = own_batch(comparisons)
+
+    def place(group: list[Comparison]) -> tuple[int, bool]:
+        common = group[0].common
+        if common["family"] not in TRAINING:
+            return len(TRAINING), False
+        return TRAINING.index(common["family"]), common.get("batch", batch) != batch
+
+    return sorted(groups.values(), key=place)
+
+
+def write_charts(found: Sequence[tuple[File, Sequence[Comparison]]], folder: Path) -> list[Path]:
+    """Draws the charts of all files into `folder`, which it makes; returns the paths.
+
+    Names are those of stems(). Raises OSError.
+    """
+    names = stems([file for file, _ in found])
+    written: dict[Path, None] = {}
+    for (file, comparisons), name in zip(found, names, strict=True):
+        for chart in draw_charts(file, comparisons):
+            written |= dict.fromkeys(
+                write_pictures(chart.pictures, folder, f"{name}.{chart.name}", written)
+            )
+    return list(written)
 
 
 def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:

@@ -20,6 +20,7 @@ from plots.core.command import (
     tell_written,
 )
 from plots.core.crossover import Comparison, comparisons
+from plots.core.crossover_words import other_work
 from plots.core.curves import is_cpu
 from plots.core.machines import side_by_side
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
@@ -29,10 +30,10 @@ from plots.core.tables.table import Table
 from plots.core.thresholds import load_thresholds
 from plots.features.answer.analysis import LONGEST
 from plots.features.crossover.summary import crossover_text
-from plots.features.crossover.table import crossover_tables, other_work, speed_up_table
+from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.published.table import published_table
-from plots.features.published.thresholds import thresholds_table
+from plots.features.published.thresholds_table import thresholds_table
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.crossover.charts import write_charts  # noqa: PLC0415
+        from plots.features.crossover.chart import write_charts  # noqa: PLC0415
 
         try:
             tell_written(write_charts(crossovers, options.charts))

@@ -23,8 +23,8 @@ from plots.core.charts.style import (
     render,
     write_above,
 )
+from plots.core.crossover_words import what
 from plots.core.speed_up import Grid
-from plots.features.crossover.table import what
 from plots.file.rows import File
 from plots.text import printable, slug
 

@@ -11,8 +11,7 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.speed_up import grids, speed_ups
 from plots.core.tables.table import Table
-from plots.features.crossover.chart import draw_crossovers
-from plots.features.crossover.charts import by_work
+from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING

@@ -10,13 +10,13 @@ import numpy as np
 
 from plots import units
 from plots.core.crossover import Comparison
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover_words import crossover_words, other_work, what
 from plots.core.headline import foremost, way
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
-from plots.features.crossover.table import is_best_of_one, other_work, speed_up_table, what
+from plots.features.crossover.table import is_best_of_one, speed_up_table
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable, whole

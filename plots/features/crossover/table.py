@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from plots import units
 from plots.core.crossover import Comparison, Crossover
-from plots.core.crossover_words import crossover_words
-from plots.core.curves import Curve, left_out
-from plots.core.paired import disagree, pairs_of, pairs_words
-from plots.core.regret import Regret, regret
+from plots.core.crossover_words import crossover_words, other_work, what
+from plots.core.curves import Curve
+from plots.core.paired import disagree, pairs_of
+from plots.core.regret import regret
 from plots.core.speed_up import SpeedUp
+from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.core.work import difference
-from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
-from plots.file.rows import File, Refinement
+from plots.file.rows import File
 from plots.text import printable, whole
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
@@ -40,19 +38,6 @@ _TITLES = {
     "Gemm": "Crossover of square matrix products",
     "Layer": "Crossover of layers",
 }
-# From the last sure win of the first side to the first sure win of the second.
-PAIRS = (
-    Column("pairs_low", "from", numeric=True, group="pairs"),
-    Column("pairs_high", "to", numeric=True, group="pairs"),
-    Column("pairs", "pairs say", for_programs=True),
-)
-# Shares of the time that following the crossover loses, on average and at most.
-LOST = (
-    Column("regret", "time lost", numeric=True),
-    Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
-)
-DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
-_SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
 def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
@@ -108,31 +93,6 @@ def _of_pairs(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell,
     pairs = pairs_of(file, one.common, one.cpu, one.gpu)
     contradicts = pairs is not None and disagree(one.crossover, pairs)
     return pairs_cells(pairs, ("CPU", "GPU"), contradicts, flags)
-
-
-def pairs_cells(
-    pairs: Refinement | None, sides: tuple[str, str], contradicts: bool, flags: dict[str, int]
-) -> tuple[Cell, ...]:
-    """The cells of PAIRS: where the second side begins to win for good, marked where that
-    contradicts the bootstrap."""
-    if pairs is None:
-        return NOTHING, NOTHING, NOTHING
-    words = pairs_words(pairs, sides)
-    last = pairs.intervals[-1] if pairs.intervals else None
-    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
-    marked = marks([DISAGREES] if contradicts else [], flags)
-    return replace(_size(low), marks=marked), replace(_size(high), marks=marked), _text(words)
-
-
-def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
-    """The cells of LOST."""
-    if lost is None:
-        return NOTHING, NOTHING
-    return _share(lost.mean), _share(lost.largest)
-
-
-def _share(part: float) -> Cell:
-    return Cell(f"{100 * part:.1f} %", part)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
@@ -198,33 +158,10 @@ def _trains(compared: Sequence[Comparison]) -> bool:
     return any(one.common["family"] in TRAINING for one in compared)
 
 
-def other_work(file: File) -> str:
-    """Which rows of `file` are not compared as they do other work, a phrase; empty for none."""
-    pairs = left_out(file)
-    if not pairs:
-        return ""
-    cpu, gpu = pairs[0]
-    counts = [len({pair[side].name for pair in pairs}) for side in (0, 1)]
-    rows = [f"{count} row{'' if count == 1 else 's'}" for count in counts]
-    return (
-        f"{rows[0]} of the CPU and {rows[1]} of the GPU are not compared, as they do other work on "
-        f"the same network, such as {printable(cpu.configuration['model'], 40)} "
-        f"({printable(difference(cpu, gpu), 120)})"
-    )
-
-
 def _left_out(files: Iterable[File]) -> list[str]:
     return [
         f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
     ]
-
-
-def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
-    """What is timed, in words: "epoch", "training step of alexnet-r", "product, nn, warm"."""
-    family = common["family"]
-    name = FAMILIES[family].one if family in FAMILIES else family
-    model = f" of {common['model']}" if "model" in common else ""
-    return ", ".join([f"{name}{model}", *axes.words(common, without=_SAID)])
 
 
 def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:

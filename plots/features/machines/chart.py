@@ -22,9 +22,8 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.headline import OWN_BATCH
-from plots.core.machines import SideBySide, Standing, cpu_curve
+from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
 from plots.core.replicates import log_medians
-from plots.features.machines.hardware import short_gpu
 from plots.features.machines.table import crossover_text
 from plots.text import printable
 

@@ -19,10 +19,11 @@ from plots.core.machines import (
     SideBySide,
     Standing,
     crossover_number,
+    short_gpu,
+    short_processor,
     sizes,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.features.machines.hardware import short_gpu, short_processor
 from plots.file.families import TRAINING
 from plots.file.file_order import has_gpu
 from plots.file.rows import File, Row

@@ -12,11 +12,10 @@ from plots.core.cards import Card
 from plots.core.crossover import Comparison, Crossover
 from plots.core.crossover_words import claim, doubt, size_range
 from plots.core.headline import own_batch, unusual, way
+from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.file.families import EPOCH
-
-_LEFT_OUT = ("NVIDIA ", "GeForce ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,14 +27,6 @@ class Verdict:
     outlooks: tuple[Outlook, ...]
     chosen: Outlook | None
     comparison: Comparison | None
-
-
-def short_name(card: Card) -> str:
-    """ "RTX 4090": the name without what all such have."""
-    name = card.name
-    for words in _LEFT_OUT:
-        name = name.removeprefix(words)
-    return name
 
 
 def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
@@ -75,7 +66,7 @@ def sentence(verdict: Verdict) -> str:
         return _of_networks(verdict)
     batch = one.common.get("batch", "?")
     training = ", ".join(filter(None, [way(one), f"batch {batch}", unusual(one)]))
-    return f"{short_name(verdict.card)}: {_claim(one)} ({training}); {NOT_MEASURED}."
+    return f"{short_gpu(verdict.card.name)}: {_claim(one)} ({training}); {NOT_MEASURED}."
 
 
 def _claim(one: Comparison) -> str:
@@ -89,7 +80,7 @@ def _claim(one: Comparison) -> str:
 def _of_networks(verdict: Verdict) -> str:
     """Of a file without a curve: in which of its networks the card would be faster for sure."""
     fastest = fastest_ways(verdict.outlooks)
-    name = short_name(verdict.card)
+    name = short_gpu(verdict.card.name)
     if not fastest:
         reasons = [reason for one in verdict.outlooks for reason in one.problems]
         return f"{name}: nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
@@ -131,7 +122,7 @@ def clause(found: Sequence[Verdict]) -> str:
     compared = [one for one in found if one.comparison]
     if not compared:
         return _clause_of_networks(found)
-    names = ", ".join(short_name(one.card) for one in compared)
+    names = ", ".join(short_gpu(one.card.name) for one in compared)
     first = compared[0].comparison
     assert first is not None
     crossovers = [one.comparison.crossover for one in compared if one.comparison]
@@ -146,7 +137,7 @@ def _clause_of_networks(found: Sequence[Verdict]) -> str:
     if not ratios:
         return ""
     least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
-    names = ", ".join(short_name(one.card) for one in found)
+    names = ", ".join(short_gpu(one.card.name) for one in found)
     claim = f"a GPU would train these networks {least} to {most} times as fast"
     return f"{NOT_MEASURED}: {claim} ({names})"
 

@@ -1,50 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphics cards that can be predicted, as a table."""
+"""The cards that a command line asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
 
-from plots import units
-from plots.core.cards import Card
-from plots.core.tables.table import NOTHING, Cell, Column, Table
-
-_RATES = {
-    "f32_flops": ("f32", "FLOP/s"),
-    "tf32_flops": ("tf32", "FLOP/s"),
-    "bf16_flops": ("bf16", "FLOP/s"),
-    "f16_flops": ("f16", "FLOP/s"),
-    "memory_bytes_per_second": ("memory", "B/s"),
-    "link_bytes_per_second": ("link", "B/s"),
-}
+from plots.core.cards import CARDS_PATH, Card, load_cards
+from plots.core.cost import CostError
+from plots.core.published import RESTORE
+from plots.text import printable
 
 
-def cards_table(cards: Mapping[str, Card]) -> Table:
-    """A line for each card: what a data sheet says of it; a dash where no source says it."""
-    columns = (
-        Column("card", "--gpu="),
-        Column("name", "name"),
-        Column("year", "year", numeric=True),
-        Column("kind", "kind"),
-        *(Column(key, title, numeric=True) for key, (title, _) in _RATES.items()),
-        Column("memory_bytes", "memory size", numeric=True),
-        Column("multiprocessors", "multiprocessors", numeric=True),
+def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
+    """Adds --gpu, the cards to predict; without a default none is."""
+    said = "four that span the market" if default is not None else "none; those four if empty"
+    parser.add_argument(
+        "--gpu",
+        metavar="CARD,...",
+        default=default,
+        help=f"cards to predict, as predict --gpus lists them (default: {said})",
     )
-    return Table("Graphics cards", columns, tuple(map(_line, cards.values())))
 
 
-def _line(card: Card) -> tuple[Cell, ...]:
-    rates = {key: card.figure(key) for key in _RATES}
-    memory, multiprocessors = card.figure("memory_bytes"), card.figure("multiprocessors")
-    return (
-        Cell(card.id, card.id),
-        Cell(card.name, card.name),
-        Cell(str(card.year), card.year),
-        Cell(card.kind, card.kind),
-        *(
-            Cell(units.rate(rate, _RATES[key][1]), rate) if rate else NOTHING
-            for key, rate in rates.items()
-        ),
-        Cell(units.binary_bytes(memory), memory) if memory else NOTHING,
-        Cell(units.count(multiprocessors), multiprocessors) if multiprocessors else NOTHING,
-    )
+def chosen_cards(names: str) -> tuple[Card, ...]:
+    """The cards of --gpu; raises CostError for one that is not known, OSError without the file."""
+    from plots.features.predict.analysis import DEFAULT_CARDS  # noqa: PLC0415
+
+    cards = load_cards()
+    wanted = [name.strip() for name in names.split(",")] if names else list(DEFAULT_CARDS)
+    if "" in wanted:
+        raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
+    unknown = [name for name in wanted if name not in cards]
+    if unknown:
+        raise CostError(
+            f"--gpu={printable(unknown[0], 40)}: no such card; there are {', '.join(cards)}"
+        )
+    return tuple(cards[name] for name in dict.fromkeys(wanted))
+
+
+def said(error: Exception) -> str:
+    """What went wrong, with its remedy."""
+    if isinstance(error, OSError):
+        return f"{printable(str(error.filename or CARDS_PATH))}: {error.strerror}; {RESTORE}"
+    return str(error)

@@ -32,10 +32,11 @@ from plots.core.charts.style import (
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
+from plots.core.machines import short_gpu
 from plots.core.network import best, step_rows
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED
-from plots.features.predict.answer import Verdict, ends, short_name, shown_ways
+from plots.features.predict.answer import Verdict, ends, shown_ways
 from plots.features.predict.fit import Fit
 from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.rows import File
@@ -94,7 +95,7 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
         low, middle, high = np.array(one.gpu.samples).T
         is_open = one.crossover.kind == "ambiguous"
         said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
-        label = f"{short_name(verdict.card)} ({NOT_MEASURED}): {said}"
+        label = f"{short_gpu(verdict.card.name)} ({NOT_MEASURED}): {said}"
         colour = _COLOURS[place % len(_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
     common = compared[0][1].common
@@ -229,7 +230,7 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
         handles.append(
             Patch(
                 facecolor=(*_rgb(colour), 0.45),
-                label=f"{short_name(verdict.card)}, {NOT_MEASURED}",
+                label=f"{short_gpu(verdict.card.name)}, {NOT_MEASURED}",
             )
         )
     handles.insert(0, _draw_steps_of_cpu(axes, file, first))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plots.core.cards import CARDS_PATH, Card, load_cards
+from plots.core.cards import Card, load_cards
 from plots.core.command import (
     add_all,
     add_format,
@@ -20,8 +20,8 @@ from plots.core.command import (
     tell_written,
 )
 from plots.core.cost import CostError
-from plots.core.published import RESTORE
 from plots.core.tables.table import Table
+from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.file import loading
 from plots.file.families import TRAINING
 from plots.file.rows import File
@@ -90,17 +90,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
-    """Adds --gpu, the cards to predict; without a default none is."""
-    said = "four that span the market" if default is not None else "none; those four if empty"
-    parser.add_argument(
-        "--gpu",
-        metavar="CARD,...",
-        default=default,
-        help=f"cards to predict, as predict --gpus lists them (default: {said})",
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Prints the predictions and draws the charts; returns the exit code."""
     from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
@@ -157,22 +146,6 @@ def _predict(files, fitted, wanted, problems, options) -> int:
     return complain(problems)
 
 
-def chosen_cards(names: str) -> tuple[Card, ...]:
-    """The cards of --gpu; raises CostError for one that is not known, OSError without the file."""
-    from plots.features.predict.analysis import DEFAULT_CARDS  # noqa: PLC0415
-
-    cards = load_cards()
-    wanted = [name.strip() for name in names.split(",")] if names else list(DEFAULT_CARDS)
-    if "" in wanted:
-        raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
-    unknown = [name for name in wanted if name not in cards]
-    if unknown:
-        raise CostError(
-            f"--gpu={printable(unknown[0], 40)}: no such card; there are {', '.join(cards)}"
-        )
-    return tuple(cards[name] for name in dict.fromkeys(wanted))
-
-
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
     from plots.features.predict.analysis import Wanted  # noqa: PLC0415
     from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way  # noqa: PLC0415
@@ -226,7 +199,7 @@ def _text(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> str
 
 
 def _cards_table() -> Table:
-    from plots.features.predict.cards import cards_table  # noqa: PLC0415
+    from plots.features.predict.table import cards_table  # noqa: PLC0415
 
     return cards_table(load_cards())
 
@@ -243,10 +216,3 @@ def _nothing(file: File, found: Sequence[Verdict], batch: str | None) -> str:
     if batch is not None:
         return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"
     return f"{place}, because no row of its CPU trains a network; measure with --family=Epoch"
-
-
-def said(error: Exception) -> str:
-    """What went wrong, with its remedy."""
-    if isinstance(error, OSError):
-        return f"{printable(str(error.filename or CARDS_PATH))}: {error.strerror}; {RESTORE}"
-    return str(error)

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from plots import units
 from plots.core.conformal import conformal
 from plots.features.predict.data import Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
@@ -146,3 +147,31 @@ def _residuals(
         stack, log = _stacked([one])
         found.append(float(stack.log_seconds(fitted[kept])[0] - log[0]))
     return np.array(found)
+
+
+def band_notes(fit: Fit, precision: str = "f32") -> tuple[str, ...]:
+    """What the band is worth, and where it is from."""
+    cards: dict[str, set[str]] = {}
+    for one in fit.scored:
+        cards.setdefault(one.network, set()).add(one.card)
+    counts = [len(own) for own in cards.values()]
+    within = sum(score <= fit.band for score in fit.scores.values())
+    kinds = "measured rows" if fit.measured else "published times"
+    factor = units.significant(fit.factor, 2)
+    notes = [
+        f"These cards were not measured on this machine. The band is a factor of {factor} up and "
+        f"down: {within} of {len(cards)} networks, each on {min(counts)} to {max(counts)} cards, "
+        f"were at most that far off where they and the card were left out of the fit to {kinds}, "
+        f"so it covers {100 * fit.coverage:.0f} % of networks like these "
+        "(docs/method/prediction.md)."
+    ]
+    if not fit.measured:
+        notes.append(
+            "To it comes what launches, waits and copies take, from the least to the most that "
+            "others published: that decides for small networks, and is not tested."
+        )
+    if precision != "f32":
+        tested = len({one.network for one in fit.scored if one.precision == precision})
+        networks = "network" if tested == 1 else "networks"
+        notes.append(f"In {precision} the band was tested on {tested or 'no'} {networks}.")
+    return tuple(notes)

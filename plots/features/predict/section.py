@@ -15,8 +15,9 @@ from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, sentence
 from plots.features.predict.chart import draw_predicted
-from plots.features.predict.fit import Fit
-from plots.features.predict.table import band_notes, bands_table, crossover_table, networks_table
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import Fit, band_notes
+from plots.features.predict.table import bands_table, crossover_table, networks_table
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File
 from plots.text import printable
@@ -34,7 +35,7 @@ _BANDS = ("model", "cpu_epoch_seconds", "cpu_step_seconds")
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where nothing is predicted of any."""
     predicted = context.predictions
-    if predicted is None:
+    if not isinstance(predicted, Predictions):
         return None
     shown = [file for file in files[: context.detailed] if predicted.of(file)]
     if not shown:

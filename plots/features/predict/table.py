@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from plots import units
+from plots.core.cards import Card
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
+from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
-from plots.features.predict.answer import Verdict, short_name, shown_ways
-from plots.features.predict.fit import Fit
+from plots.features.predict.answer import Verdict, shown_ways
+from plots.features.predict.fit import Fit, band_notes
 from plots.file.families import EPOCH, FAMILIES
 
 _BAND = "predicted"
@@ -24,6 +26,14 @@ _GPU = (
     Column("execution", "execution", group="GPU"),
     Column("data", "data", group="GPU"),
 )
+_RATES = {
+    "f32_flops": ("f32", "FLOP/s"),
+    "tf32_flops": ("tf32", "FLOP/s"),
+    "bf16_flops": ("bf16", "FLOP/s"),
+    "f16_flops": ("f16", "FLOP/s"),
+    "memory_bytes_per_second": ("memory", "B/s"),
+    "link_bytes_per_second": ("link", "B/s"),
+}
 
 
 def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
@@ -113,7 +123,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
         Column("params", "parameters", numeric=True),
         *([_WORK[0]] if len(batches) > 1 else []),
         Column(f"cpu_{short}_seconds", "CPU", numeric=True),
-        *(Column(verdict.card.id, short_name(verdict.card), numeric=True) for verdict in found),
+        *(Column(verdict.card.id, short_gpu(verdict.card.name), numeric=True) for verdict in found),
     )
     title = f"{FAMILIES[family].title} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
     how = f"GPU: {' or '.join(ways)}. Bold, or with an asterisk: surely faster than the CPU."
@@ -172,32 +182,35 @@ def problems_of(found: Sequence[Verdict]) -> list[str]:
     ]
 
 
-def band_notes(fit: Fit, precision: str = "f32") -> tuple[str, ...]:
-    """What the band is worth, and where it is from."""
-    cards: dict[str, set[str]] = {}
-    for one in fit.scored:
-        cards.setdefault(one.network, set()).add(one.card)
-    counts = [len(own) for own in cards.values()]
-    within = sum(score <= fit.band for score in fit.scores.values())
-    kinds = "measured rows" if fit.measured else "published times"
-    factor = units.significant(fit.factor, 2)
-    notes = [
-        f"These cards were not measured on this machine. The band is a factor of {factor} up and "
-        f"down: {within} of {len(cards)} networks, each on {min(counts)} to {max(counts)} cards, "
-        f"were at most that far off where they and the card were left out of the fit to {kinds}, "
-        f"so it covers {100 * fit.coverage:.0f} % of networks like these "
-        "(docs/method/prediction.md)."
-    ]
-    if not fit.measured:
-        notes.append(
-            "To it comes what launches, waits and copies take, from the least to the most that "
-            "others published: that decides for small networks, and is not tested."
-        )
-    if precision != "f32":
-        tested = len({one.network for one in fit.scored if one.precision == precision})
-        networks = "network" if tested == 1 else "networks"
-        notes.append(f"In {precision} the band was tested on {tested or 'no'} {networks}.")
-    return tuple(notes)
+def cards_table(cards: Mapping[str, Card]) -> Table:
+    """A line for each card: what a data sheet says of it; a dash where no source says it."""
+    columns = (
+        Column("card", "--gpu="),
+        Column("name", "name"),
+        Column("year", "year", numeric=True),
+        Column("kind", "kind"),
+        *(Column(key, title, numeric=True) for key, (title, _) in _RATES.items()),
+        Column("memory_bytes", "memory size", numeric=True),
+        Column("multiprocessors", "multiprocessors", numeric=True),
+    )
+    return Table("Graphics cards", columns, tuple(map(_card_line, cards.values())))
+
+
+def _card_line(card: Card) -> tuple[Cell, ...]:
+    rates = {key: card.figure(key) for key in _RATES}
+    memory, multiprocessors = card.figure("memory_bytes"), card.figure("multiprocessors")
+    return (
+        Cell(card.id, card.id),
+        Cell(card.name, card.name),
+        Cell(str(card.year), card.year),
+        Cell(card.kind, card.kind),
+        *(
+            Cell(units.rate(rate, _RATES[key][1]), rate) if rate else NOTHING
+            for key, rate in rates.items()
+        ),
+        Cell(units.binary_bytes(memory), memory) if memory else NOTHING,
+        Cell(units.count(multiprocessors), multiprocessors) if multiprocessors else NOTHING,
+    )
 
 
 def _precision(found: Sequence[Verdict]) -> str:
@@ -211,7 +224,7 @@ def _precision(found: Sequence[Verdict]) -> str:
 
 def _gpu(outlook: Outlook) -> tuple[Cell, ...]:
     return (
-        Cell(short_name(outlook.card), outlook.card.id),
+        Cell(short_gpu(outlook.card.name), outlook.card.id),
         _text(outlook.way.execution),
         _text(outlook.way.data),
     )

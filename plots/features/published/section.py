@@ -10,7 +10,7 @@ from plots.core.page.section import Block, Context, Fold, Link, Section
 from plots.core.published import Experiment, same_as_ours
 from plots.core.thresholds import load_thresholds
 from plots.features.published.table import published_table
-from plots.features.published.thresholds import thresholds_table
+from plots.features.published.thresholds_table import thresholds_table
 from plots.file.rows import File
 
 _FIRST = ("title", "speed_up", "cpu_seconds", "gpu_seconds", "params", "batch")

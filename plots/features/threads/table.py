@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.paired import spacing
+from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.crossover.table import LOST, PAIRS, lost_cells, pairs_cells
 from plots.features.threads.analysis import MoreThreads
 from plots.file.rows import File
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from plots import units
 from plots.core.crossover import Comparison
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover_words import crossover_words, what
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.core.thresholds import Nearest, Threshold
-from plots.features.crossover.table import what
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
 

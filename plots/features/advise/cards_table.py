@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.cards import Card
 from plots.core.cost import Cost
+from plots.core.machines import short_gpu
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.analysis import Prediction, best
 from plots.features.predict.analysis import NOT_MEASURED, Times, predict_times
-from plots.features.predict.answer import short_name
-from plots.features.predict.fit import Fit
-from plots.features.predict.table import band_notes
+from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.ways import WAYS
 
 
@@ -31,7 +30,7 @@ def advised_cards_table(
             if isinstance(answer, str):
                 reasons.append(f"No prediction on {card.id}: {answer}.")
                 continue
-            name = Cell(short_name(card), card.id)
+            name = Cell(short_gpu(card.name), card.id)
             how = (Cell(way.execution, way.execution), Cell(way.data, way.data))
             times = (answer.seconds, answer.low, answer.high, answer.seconds / steps)
             lines.append((name, *how, *map(_seconds, times), Cell("no", 0), _winner(answer, cpu)))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns beside a crossover: what the pairs say of it, and what following it loses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plots import units
+from plots.core.paired import pairs_words
+from plots.core.regret import Regret
+from plots.core.tables.table import NOTHING, Cell, Column, marks
+from plots.file.rows import Refinement
+
+# From the last sure win of the first side to the first sure win of the second.
+PAIRS = (
+    Column("pairs_low", "from", numeric=True, group="pairs"),
+    Column("pairs_high", "to", numeric=True, group="pairs"),
+    Column("pairs", "pairs say", for_programs=True),
+)
+# Shares of the time that following the crossover loses, on average and at most.
+LOST = (
+    Column("regret", "time lost", numeric=True),
+    Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
+)
+DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
+
+
+def pairs_cells(
+    pairs: Refinement | None, sides: tuple[str, str], contradicts: bool, flags: dict[str, int]
+) -> tuple[Cell, ...]:
+    """The cells of PAIRS: where the second side begins to win for good, marked where that
+    contradicts the bootstrap."""
+    if pairs is None:
+        return NOTHING, NOTHING, NOTHING
+    words = pairs_words(pairs, sides)
+    last = pairs.intervals[-1] if pairs.intervals else None
+    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
+    marked = marks([DISAGREES] if contradicts else [], flags)
+    return replace(_size(low), marks=marked), replace(_size(high), marks=marked), Cell(words, words)
+
+
+def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
+    """The cells of LOST."""
+    if lost is None:
+        return NOTHING, NOTHING
+    return _share(lost.mean), _share(lost.largest)
+
+
+def _share(part: float) -> Cell:
+    return Cell(f"{100 * part:.1f} %", part)
+
+
+def _size(size: float | None) -> Cell:
+    return NOTHING if size is None else Cell(units.significant(size), size)
