@@ -66,22 +66,6 @@ def test_the_tests_packages_are_added_once_and_stay(venv: list[str]) -> None:
         assert venv == [*WHOLE, "pip install"]
 
 
-def _lose_stamp() -> None:
-    environment.MAIN.stamp.unlink()
-
-
-def _break_stamp() -> None:
-    environment.MAIN.stamp.write_text("{", encoding="utf-8")
-
-
-def _lose_interpreter() -> None:
-    environment.MAIN.python.unlink()
-
-
-def _change_interpreter() -> None:
-    script(environment.MAIN.python, answering("3.12", environment.MAIN.folder))
-
-
 def _move_repository() -> None:
     content = json.loads(environment.MAIN.stamp.read_text(encoding="utf-8"))
     content["prefix"] = "/elsewhere/.venv"
@@ -90,7 +74,7 @@ def _move_repository() -> None:
 
 def _replace_by_file() -> None:
     environment.MAIN.remove()
-    environment.MAIN.folder.write_text("", encoding="utf-8")
+    environment.MAIN.folder.touch()
 
 
 def _replace_by_dangling_link() -> None:
@@ -101,10 +85,10 @@ def _replace_by_dangling_link() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        _lose_stamp,
-        _break_stamp,
-        _lose_interpreter,
-        _change_interpreter,
+        lambda: Path.unlink(environment.MAIN.stamp),
+        lambda: environment.MAIN.stamp.write_text("{", encoding="utf-8"),
+        lambda: Path.unlink(environment.MAIN.python),
+        lambda: script(environment.MAIN.python, answering("3.12", environment.MAIN.folder)),
         _move_repository,
         _replace_by_file,
         _replace_by_dangling_link,
