@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tells rows apart: the axes of their names, and the fingerprint of what they train."""
 
+import json
 import re
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from bench_runs import (
 )
 
 pytestmark = needs_bench
+
+RESULTS = Path(__file__).parents[1] / "results"
 
 ROWS = "1,2,0\n3,4,1\n5,6,1\n"
 
@@ -122,3 +125,14 @@ def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
     for name in names:
         keys = [part.split(":")[0] for part in name.split("/")[1:]]
         assert keys == [key for key in order if key in keys], name
+
+
+def test_the_table_of_counters_is_the_documents() -> None:
+    done = bench("--context", "--cuda=off")
+    known = json.loads(done.stdout)["crossover"]["counters"]
+    text = (RESULTS / "README.md").read_text("utf-8").partition("\n## Counters\n")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (fact|once|repetition) \| (.*?) \|$", text, re.M)
+    assert known == {
+        key: {"unit": unit, "kind": kind, "description": description.replace("`", "")}
+        for key, unit, kind, description in rows
+    }

@@ -16,6 +16,7 @@
 
 #include "build_info.h"
 #include "command_line/axes.h"
+#include "crossover/catalogue.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
@@ -166,6 +167,17 @@ Json axes_json() {
   return json;
 }
 
+/// Series of networks of growing size, by name.
+Json ladders_json() {
+  Json json = Json::object();
+  for (const Family& family : catalogue()) {
+    if (!family.ladder.empty()) {
+      json[family.ladder] = family.names;
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string now_in_utc() {
@@ -222,7 +234,8 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"software", software_json(devices)},
                     {"configuration", configuration_json(arguments, command, flags)},
                     {"axes", axes_json()},
-                    {"counters", counters_json()}}}};
+                    {"counters", counters_json()},
+                    {"ladders", ladders_json()}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }

@@ -33,6 +33,9 @@ struct Family {
   /// Whether a name that is not listed is meant for the family, too; make() throws
   /// std::invalid_argument where it is none after all. Empty: no such name is.
   std::function<bool(const std::string& name)> also = {};
+  /// What the series is called of which `names` are the sizes, smallest first: a scale on which a
+  /// crossover is found. Empty: they are none.
+  std::string ladder = {};
 };
 
 Family disc_family();
@@ -44,6 +47,9 @@ Family lstm_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();
+
+/// The ladder that a network of that name is on, between its sizes too; empty: none.
+std::string ladder_of(const std::string& name);
 
 /// The network of that name; otherwise throws std::invalid_argument, which lists the names.
 Task find_model(const std::string& name);

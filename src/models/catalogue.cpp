@@ -5,6 +5,15 @@
 #include <stdexcept>
 
 namespace crossover {
+namespace {
+
+bool has(const Family& family, const std::string& name) {
+  const auto& names = family.names;
+  return std::find(names.begin(), names.end(), name) != names.end() ||
+         (family.also && family.also(name));
+}
+
+}  // namespace
 
 std::vector<Family> catalogue() {
   return {disc_family(),    heart_family(),  fcn_family(),
@@ -16,12 +25,19 @@ Dataset uniform_data(const Model& model, std::int64_t rows) {
                                         : uniform_rows(model.sample, rows, model.classes);
 }
 
+std::string ladder_of(const std::string& name) {
+  for (const Family& family : catalogue()) {
+    if (has(family, name)) {
+      return family.ladder;
+    }
+  }
+  return "";
+}
+
 Task find_model(const std::string& name) {
   std::string known;
   for (const Family& family : catalogue()) {
-    const bool is_listed =
-        std::find(family.names.begin(), family.names.end(), name) != family.names.end();
-    if (is_listed || (family.also && family.also(name))) {
+    if (has(family, name)) {
       return family.make(name);
     }
     for (const std::string& other : family.names) {

@@ -143,6 +143,7 @@ Family disc_family() {
     family.names.push_back(name_of({.layers = layers}));
   }
   family.also = is_between;
+  family.ladder = "disc";
   family.make = [](const std::string& name) {
     return Task{.model = mlp(name, widths(disc_of(name)), Activation::relu),
                 .rows = 1000,

@@ -69,9 +69,9 @@ Json size_json(std::size_t place) {
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows) {
   // As the command line has changed the family's networks.
-  const auto like =
-      std::find_if(arguments.tasks.begin(), arguments.tasks.end(),
-                   [](const Task& task) { return task.model.name.starts_with("disc-"); });
+  const auto like = std::find_if(
+      arguments.tasks.begin(), arguments.tasks.end(),
+      [&](const Task& task) { return ladder_of(task.model.name) == ladder_of(model); });
   if (like == arguments.tasks.end()) {
     return;
   }
