@@ -6,7 +6,6 @@ docs/method/crossover.md, "What is compared", gives the rules.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,13 +14,12 @@ import numpy as np
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes, Items
 from plots.file.families import EPOCH, MINIBATCH, TRAINING
+from plots.file.ladders import DISC
 from plots.file.rows import File, Row, median_of
 from plots.text import whole
 
 BEST = "best"
 AUTO = "auto"  # the execution that chooses another
-
-_DISC = re.compile(r"disc-[0-9]+(x[0-9.]+)?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +66,8 @@ class Family:
 class Pairing:
     """Curves that compute the same: `cpus`, one for each thread count, their `best`, and `gpu`.
 
-    `common` is what they have in common, in the order of the axes.
+    `common` is what they have in common, in the order of the axes; its model, where the curves
+    are over the sizes of another ladder than disc, are the networks of that.
     """
 
     common: dict[str, str]
@@ -83,24 +82,8 @@ class Pairing:
         return (*self.cpus, self.best)
 
 
-def is_disc(row: Row) -> bool:
-    """Whether `row` trains a network of the disc family, whose sizes make a curve."""
-    return is_disc_name(row.configuration.get("model", ""))
-
-
-def is_disc_name(model: str) -> bool:
-    """Whether `model` names a network of the disc family, also between two of its sizes."""
-    return _DISC.fullmatch(model) is not None
-
-
-def is_between(row: Row) -> bool:
-    """Whether `row` trains a disc network between two of the family's sizes."""
-    model = row.configuration.get("model", "")
-    return is_disc_name(model) and "x" in model
-
-
-def _disc_parameters(row: Row) -> float | None:
-    return row.counters["params"] if is_disc(row) else None
+def _on_ladder(row: Row) -> float | None:
+    return row.counters["params"] if row.ladder else None
 
 
 def _whole(text: str) -> float | None:
@@ -113,7 +96,7 @@ def _edge(row: Row) -> float | None:
 
 
 FAMILIES = {
-    EPOCH: Family("parameters", _disc_parameters, ("model",)),
+    EPOCH: Family("parameters", _on_ladder, ("model",)),
     MINIBATCH: Family("batch", lambda row: row.counters["batch"], ("batch",)),
     "Gemm": Family("size", _edge, ("m", "n", "k"), "count"),
     "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
@@ -191,7 +174,10 @@ def _groups(file: File, families: dict[str, Family]) -> dict[Items, list[list[Ro
     for row in file.rows:
         family = families.get(row.family)
         if family and not row.failure and family.size(row):
-            ways = groups.setdefault(row.axes.what(row.configuration, family.replaces), {})
+            what = row.axes.what(row.configuration, family.replaces)
+            if "model" in family.replaces and row.ladder and row.ladder.name != DISC.name:
+                what = (*what, ("model", row.ladder.networks))
+            ways = groups.setdefault(what, {})
             ways.setdefault(row.axes.how(row.configuration, family.replaces), []).append(row)
     return {what: list(ways.values()) for what, ways in groups.items()}
 
@@ -296,7 +282,7 @@ def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
         samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
-        between=frozenset(size for size in sizes if is_between(sized[size])),
+        between=frozenset(size for size in sizes if sized[size].is_between),
     )
 
 

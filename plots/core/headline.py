@@ -16,10 +16,10 @@ import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, intervals_overlap
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import is_disc, is_disc_name
 from plots.core.replicates import log_medians
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.file.families import EPOCH, MINIBATCH
+from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import whole
 
@@ -59,12 +59,26 @@ class Headline:
         return self.answers[0].comparison
 
 
-def headline(file: File, compared: Sequence[Comparison]) -> Headline | None:
-    """The headline of `file`, whose comparisons() are `compared`.
+def ladders_of(compared: Iterable[Comparison]) -> list[str]:
+    """What the networks of each ladder in `compared` are called, disc's first."""
+    found = {networks_of(one): None for one in compared if one.common["family"] == EPOCH}
+    return sorted(found, key=lambda networks: networks != DISC.networks)
 
-    None where CPU and GPU have fewer than two disc networks in common.
+
+def networks_of(one: Comparison) -> str:
+    """What the networks are called over whose sizes `one` compares epochs: "disc networks"."""
+    return one.common.get("model", DISC.networks)
+
+
+def headline(
+    file: File, compared: Sequence[Comparison], networks: str | None = None
+) -> Headline | None:
+    """The headline of `file`, whose comparisons() are `compared`, on the ladder of these `networks`
+    (None: the first of ladders_of()).
+
+    None where CPU and GPU have fewer than two of its networks in common.
     """
-    curves = _curves(compared)
+    curves = _curves(compared, networks)
     if not curves:
         return None
     batch = _own_batch(curves)
@@ -112,12 +126,13 @@ def unusual(one: Comparison) -> str:
     return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
 
 
-def _curves(compared: Iterable[Comparison]) -> list[Comparison]:
-    """Epochs against the best of the CPU, in the plainest training (f32), or in that which comes
-    first in the file where none is plain."""
+def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list[Comparison]:
+    """Epochs of `networks` against the best of the CPU, in the plainest training (f32), or in that
+    which comes first in the file where none is plain."""
+    networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
-        if one.common["family"] != EPOCH or not one.cpu.candidates:
+        if one.common["family"] != EPOCH or not one.cpu.candidates or networks_of(one) != networks:
             continue
         groups.setdefault(unusual(one), []).append(one)
     return groups.get("") or next(iter(groups.values()), [])
@@ -188,12 +203,17 @@ def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Ans
         if other and other is not chosen and _disagree(chosen.crossover, other.crossover):
             elsewhere.append(other)
     networks = _networks(file, chosen)
+    on_ladder = {row.model for row in file.rows if row.ladder}
     return Answer(
         comparison=chosen,
         data=data,
         elsewhere=tuple(sorted(elsewhere, key=_batch)),
-        exceptions=tuple(one for one in networks if not _is_disc(one) and _differs(one, chosen)),
-        largest=next((one for one in networks if _is_disc(one)), None),
+        exceptions=tuple(
+            one
+            for one in networks
+            if one.common["model"] not in on_ladder and _differs(one, chosen)
+        ),
+        largest=next((one for one in networks if one.common["model"] in on_ladder), None),
     )
 
 
@@ -223,8 +243,12 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
         if row.family == EPOCH
         and not row.failure
         and (
-            not is_disc(row)
-            or (row.configuration.get("batch", "") == batch and row.counters["params"] == largest)
+            row.ladder is None
+            or (
+                row.ladder.networks == networks_of(chosen)
+                and row.configuration.get("batch", "") == batch
+                and row.counters["params"] == largest
+            )
         )
     ]
     alike = _trained(chosen.common)
@@ -233,10 +257,6 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
         for one in speed_ups(replace(file, rows=tuple(rows)))
         if one.gpu.configuration == chosen.gpu.configuration and _trained(one.common) == alike
     ]
-
-
-def _is_disc(one: SpeedUp) -> bool:
-    return is_disc_name(one.common["model"])
 
 
 def _trained(common: dict[str, str]) -> dict[str, str]:

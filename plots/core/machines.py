@@ -14,12 +14,12 @@ import numpy as np
 
 from plots.core.comparability import obstacles
 from plots.core.crossover import Comparison, Crossover, comparisons
-from plots.core.curves import is_disc
 from plots.core.headline import OWN_BATCH, foremost
 from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
 from plots.file.axes import Items
 from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
+from plots.file.ladders import DISC
 from plots.file.rows import File, Row
 from plots.parallel import Map, in_process
 from plots.text import printable
@@ -188,7 +188,8 @@ def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:
     """
     times: dict[float, float] = {}
     for row in on_device(_plain_epochs(file), "cpu"):
-        if is_disc(row) and row.configuration["batch"] == str(OWN_BATCH):
+        is_disc = row.ladder is not None and row.ladder.name == DISC.name
+        if is_disc and row.configuration["batch"] == str(OWN_BATCH):
             size = row.counters["params"]
             times[size] = min(row.median, times.get(size, math.inf))
     found = sorted(times)

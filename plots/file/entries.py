@@ -12,6 +12,7 @@ import numpy as np
 from plots.file.axes import Axes
 from plots.file.derived import OPERATIONS, PER_ITERATION, derived
 from plots.file.families import FAMILIES, TRAINING
+from plots.file.ladders import Ladder
 from plots.file.refusal import bad, element_words, row_words, shown
 from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
 from plots.text import printable
@@ -27,8 +28,11 @@ _MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  
 Entry = dict[str, Any]
 
 
-def rows_of(path: Path, document: dict[str, Any], axes: Axes) -> tuple[Row, ...]:
+def rows_of(
+    path: Path, document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]
+) -> tuple[Row, ...]:
     """The rows of the file `path`, in its order; raises BadFileError."""
+    of_file = {"axes": axes, "ladders": ladders}
     repetitions: dict[str, list[Entry]] = {}
     for index, fields in enumerate(document["rows"]):
         name = fields["name"]
@@ -52,7 +56,7 @@ def rows_of(path: Path, document: dict[str, Any], axes: Axes) -> tuple[Row, ...]
         if is_repetition:
             own.append(entry)
     return tuple(
-        _row(path, index, fields, repetitions[fields["name"]], axes)
+        _row(path, index, fields, repetitions[fields["name"]], of_file)
         for index, fields in enumerate(document["rows"])
     )
 
@@ -66,10 +70,12 @@ def _numbers(fields: Entry) -> dict[str, float]:
     }
 
 
-def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes) -> Row:
+def _row(
+    path: Path, index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any]
+) -> Row:
     name, configuration = fields["name"], fields["configuration"]
     _check_name(path, name, configuration)
-    _check_axes(path, name, configuration, axes)
+    _check_axes(path, name, configuration, of_file["axes"])
     failure = None
     if "outcome" in fields:
         failure = Failure(fields["outcome"], fields["error_message"])
@@ -100,7 +106,7 @@ def _row(path: Path, index: int, fields: Entry, entries: list[Entry], axes: Axes
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
         minimum_work=None if least is None else _minimum_work(least),
         chosen=fields.get("chosen"),
-        axes=axes,
+        **of_file,
     )
 
 

@@ -17,6 +17,7 @@ import fastjsonschema
 
 from plots.file.axes import BUILT_IN, OWN
 from plots.file.entries import rows_of
+from plots.file.ladders import declared
 from plots.file.refinements import refinement_of
 from plots.file.refusal import BadFileError, bad, located, rule_words, shown
 from plots.file.rows import Cpu, File, Machine, Run, Software
@@ -79,7 +80,8 @@ def load_file(path: Path) -> File:
     context = document["context"]
     crossover = context["crossover"]
     _check_parts(path, document)
-    rows = rows_of(path, document, BUILT_IN.extended(crossover.get("axes", ())))
+    axes = BUILT_IN.extended(crossover.get("axes", ()))
+    rows = rows_of(path, document, axes, declared(crossover.get("ladders")))
     return File(
         path=path,
         date=_date(path, context["date"]),

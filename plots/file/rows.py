@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from plots.file.axes import BUILT_IN, OWN, Axes
+from plots.file.ladders import DISC, Ladder
 
 
 def median_of(samples: np.ndarray) -> float:
@@ -142,7 +143,7 @@ class Row:
     optimizer, rows and data, None in older files; those may have a `bound` in place of a
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
     not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`. `axes`
-    are the file's.
+    and `ladders` are the file's.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Row:
     minimum_work: MinimumWork | None = None
     chosen: Mapping[str, str] | None = None
     axes: Axes = BUILT_IN
+    ladders: tuple[Ladder, ...] = (DISC,)
 
     @property
     def family(self) -> str:
@@ -169,6 +171,21 @@ class Row:
     def program(self) -> str:
         """What computes: bench, or another framework such as pytorch."""
         return self.configuration.get("program", OWN)
+
+    @property
+    def model(self) -> str:
+        """The network; empty where the row has none."""
+        return self.configuration.get("model", "")
+
+    @property
+    def ladder(self) -> Ladder | None:
+        """The ladder that its network stands on; None where it stands on none."""
+        return next((ladder for ladder in self.ladders if ladder.has(self.model)), None)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether its network lies between two sizes of a ladder."""
+        return any(ladder.is_between(self.model) for ladder in self.ladders)
 
     @property
     def device(self) -> str:

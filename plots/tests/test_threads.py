@@ -13,7 +13,7 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import Crossover, comparisons, find_crossover
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import is_disc_name, thread_pairs
+from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import disagree, pairs_of, pairs_words, spacing
 from plots.core.regret import regret
@@ -24,6 +24,7 @@ from plots.features.threads import section
 from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
+from plots.file.ladders import DISC
 from plots.file.rows import PairedInterval, Refinement
 from plots.tests import synthetic
 from plots.tests.synthetic_pairs import COMMON, interval, pairs
@@ -78,8 +79,8 @@ def read(write: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
 
 
 def test_networks_in_between_are_discs():
-    assert all(map(is_disc_name, ("disc-8", "disc-8x1.5", "disc-12x1.0625")))
-    assert not any(map(is_disc_name, ("disc", "disc-8x", "disc-x1", "disco-8", "disc-8-x1.5")))
+    assert all(map(DISC.has, ("disc-8", "disc-8x1.5", "disc-12x1.0625")))
+    assert not any(map(DISC.has, ("disc", "disc-8x", "disc-x1", "disco-8", "disc-8-x1.5")))
 
 
 def test_more_threads_pay_where_the_curves_cross(read):

@@ -12,7 +12,15 @@ from plots import units
 from plots.core.bounds import Ceilings
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import claim, doubt, size_range
-from plots.core.headline import Answer, headline, over_batches, unusual, way
+from plots.core.headline import (
+    Answer,
+    headline,
+    ladders_of,
+    networks_of,
+    over_batches,
+    unusual,
+    way,
+)
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import regret
@@ -62,11 +70,14 @@ def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
 
 
 def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
-    found = headline(file, compared)
-    if found:
-        said = [_paragraph(file, answer) for answer in found.answers]
-        largest = found.answers[0].largest
-        return [*said, _speed_up(largest)] if largest else said
+    said = []
+    for networks in ladders_of(compared):
+        if found := headline(file, compared, networks):
+            said += [_paragraph(file, answer) for answer in found.answers]
+            largest = found.answers[0].largest
+            said += [_speed_up(largest)] if largest else []
+    if said:
+        return said
     ratios = speed_ups(file)
     if ratios:
         return [
@@ -106,7 +117,7 @@ def _paragraph(file: File, answer: Answer) -> str:
     one = answer.comparison
     batch = one.common.get("batch", "?")
     training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
-    place = f"On disc networks at {training}, {_DATA[answer.data]} ({_way(one)})"
+    place = f"On {networks_of(one)} at {training}, {_DATA[answer.data]} ({_way(one)})"
     said = f"{place}, {_claim(one)}"
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"

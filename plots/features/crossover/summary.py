@@ -18,13 +18,14 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.crossover.table import is_best_of_one, speed_up_table
 from plots.file.families import EPOCH, MINIBATCH
+from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import printable, whole
 
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
 _TITLES = {
-    EPOCH: "From which size the GPU trains disc networks faster",
+    EPOCH: f"From which size the GPU trains {DISC.networks} faster",
     MINIBATCH: "From which batch size the GPU trains step by step faster",
     "Gemm": "From which size the GPU multiplies square matrices faster",
     "Layer": "From which width the GPU computes layers faster",
@@ -93,7 +94,10 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
     threads = shown[0].cpu.label.rpartition("CPU, ")[2]
     if is_best_of_one(shown[0].cpu):
         threads = threads.removeprefix("best of ")
-    title = f"{_TITLES[family]} than the CPU ({threads})"
+    asked = _TITLES[family]
+    if family == EPOCH and any("model" in one.common for one in shown):
+        asked = "From which size the GPU trains networks faster"
+    title = f"{asked} than the CPU ({threads})"
     return Table(
         title,
         tuple(column for column in columns.values() if column),

@@ -18,7 +18,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
-from plots.core.curves import FAMILIES, NETWORKS, Pairing, is_between, is_cpu, pairings
+from plots.core.curves import FAMILIES, NETWORKS, Pairing, is_cpu, pairings
 from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.data import card_of, is_plain
@@ -112,7 +112,7 @@ def _measured(file: File, batch: str | None) -> list[Row]:
         if row.family in TRAINING
         and row.failure is None
         and is_cpu(row)
-        and not is_between(row)
+        and not row.is_between
         and batch in (None, row.configuration.get("batch"))
     ]
 

@@ -17,7 +17,8 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
-from plots.file.families import EPOCH, FAMILIES
+from plots.file.families import FAMILIES
+from plots.file.ladders import DISC
 
 _BAND = "predicted"
 _WORK = (Column("batch", "batch", numeric=True), Column("precision", "precision"))
@@ -63,7 +64,7 @@ def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
     crossover = one.crossover
     return (
         *_gpu(outlook),
-        _text("disc networks" if one.common["family"] == EPOCH else one.common["model"]),
+        _text(one.common.get("model", DISC.networks)),
         *_work(one.common),
         _text(one.measure),
         *(_size(size) for size in (crossover.size, crossover.low, crossover.high)),

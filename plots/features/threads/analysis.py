@@ -14,6 +14,7 @@ from plots.core.crossover_words import crossover_words, doubt, where
 from plots.core.curves import Curve, thread_pairs
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
+from plots.file.ladders import DISC
 from plots.file.rows import File, Refinement
 from plots.text import printable
 
@@ -25,7 +26,7 @@ _NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class MoreThreads:
-    """The epochs of disc networks on the fewest and on the most threads of a file.
+    """The epochs of a ladder's networks on the fewest and on the most threads of a file.
 
     `common` is what both compute. `pairs` are the file's pairs of both, None where it has none;
     `disagrees` says that they contradict the bootstrap.
@@ -86,14 +87,15 @@ def more_threads(file: File) -> list[MoreThreads]:
 def threads_sentence(one: MoreThreads) -> str:
     """The answer in a sentence, with what the pairs say."""
     fewest, most = one.sides
+    networks = printable(one.common.get("model", DISC.networks), _NAME)
     kind = one.crossover.kind
     if kind == "once":
-        claim = f"{most} train disc networks faster than {fewest} {where(one.crossover)}"
+        claim = f"{most} train {networks} faster than {fewest} {where(one.crossover)}"
     elif kind == "ambiguous":
-        claim = f"we could not determine from which size {most} train disc networks faster than "
+        claim = f"we could not determine from which size {most} train {networks} faster than "
         claim += f"{fewest} ({doubt(one.crossover)})"
     else:
-        claim = f"disc networks train faster on {crossover_words(one.crossover)}"
+        claim = f"{networks} train faster on {crossover_words(one.crossover)}"
     batch = printable(one.common.get("batch", "?"), _NAME)
     said = f"At batch {batch}, {claim}."
     if one.pairs:

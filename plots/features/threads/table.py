@@ -10,9 +10,11 @@ from plots.core.paired import spacing
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.threads.analysis import MoreThreads
+from plots.file.ladders import DISC
 from plots.file.rows import File
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
+_NETWORKS = (Column("networks", "networks"),)
 _COLUMNS = (
     Column("batch", "batch", numeric=True),
     Column("precision", "precision"),
@@ -32,6 +34,7 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
     interval, that of the pairs, and the share of the time that following it loses."""
     several = len(found) > 1
+    others = any("model" in one.common for _, own in found for one in own)
     lines: list[tuple[Cell, ...]] = []
     notes: dict[str, int] = {}
     for file, own in found:
@@ -40,11 +43,20 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
             if several
             else ()
         )
-        lines += [(*which, *_line(one, notes)) for one in own]
-    title = "From which size more CPU threads pay, in epochs of disc networks"
+        lines += [
+            (*which, *((_text(_networks(one)),) if others else ()), *_line(one, notes))
+            for one in own
+        ]
+    title = "From which size more CPU threads pay, in epochs"
+    title += "" if others else f" of {DISC.networks}"
     if not several and found:
         title += f", on {found[0][0].machine.id}"
-    return Table(title, (*(_WHICH if several else ()), *_COLUMNS), tuple(lines), tuple(notes))
+    return Table(
+        title,
+        (*(_WHICH if several else ()), *(_NETWORKS if others else ()), *_COLUMNS),
+        tuple(lines),
+        tuple(notes),
+    )
 
 
 def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
@@ -68,6 +80,10 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
             len(notes) + 1,
         )
     return cells
+
+
+def _networks(one: MoreThreads) -> str:
+    return one.common.get("model", DISC.networks)
 
 
 def _text(text: str | None) -> Cell:

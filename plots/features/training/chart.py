@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -26,13 +27,12 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.curves import is_disc
 from plots.core.published import Experiment, same_as_ours
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.file.rows import File, Row
 from plots.text import printable
 
-_POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network outside the disc family
+_POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network on no ladder
 
 
 def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
@@ -53,29 +53,37 @@ def _draw(
     looks = Looks(file.rows)
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
     _set_axes(axes, rows, experiments)
-    handles: list[Artist] = [*_draw_disc_lines(axes, rows, labels, looks)]
+    handles: list[Artist] = [*_draw_lines(axes, rows, labels, looks)]
     handles += _draw_points(axes, rows, looks)
     handles += _draw_published(axes, experiments)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
     finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
 
 
-def _draw_disc_lines(
+def _draw_lines(
     axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str], looks: Looks
 ) -> list[Line2D]:
-    """Draws the disc family, a line for each series and batch size; returns the legend."""
-    disc = sorted(filter(is_disc, rows), key=lambda row: row.counters["params"])
-    batches = sorted({row.counters["batch"] for row in disc})
+    """Draws the ladders, a line for each, series and batch size; returns the legend."""
+    on_ladders = [row for row in rows if row.ladder]
+    on_ladders.sort(key=lambda row: row.counters["params"])
+    names = list(dict.fromkeys(row.ladder.name for row in on_ladders if row.ladder))
+    batches = sorted({row.counters["batch"] for row in on_ladders})
     handles = []
     for key, label in labels.items():
         look = looks.of(dict(key))
-        own = [row for row in disc if series_key(row) == key]
+        own = [row for row in on_ladders if series_key(row) == key]
         if not own:  # single points only: their colour still needs an entry
             handles.append(Line2D([], [], linestyle="", label=label, **look.points))
-        for place, batch in enumerate(batches):
-            line = [row for row in own if row.counters["batch"] == batch]
+        for place, (name, batch) in enumerate(product(names, batches)):
+            line = [
+                row
+                for row in own
+                if row.ladder and (row.ladder.name, row.counters["batch"]) == (name, batch)
+            ]
             if not line:
                 continue
+            said = [label, name] if len(names) > 1 else [label]
+            said += [f"batch {batch:,.0f}"] if len(batches) > 1 else []
             params = [row.counters["params"] for row in line]
             axes.fill_between(
                 params,
@@ -93,20 +101,20 @@ def _draw_disc_lines(
                 [row.median for row in line],
                 linewidth=1.8,
                 markersize=4.5,
-                label=f"{label}, batch {batch:,.0f}" if len(batches) > 1 else label,
+                label=", ".join(said),
                 **style,
             )
     return handles
 
 
 def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
-    """Networks outside the disc family: a shape for each; returns their part of the legend.
+    """Networks on no ladder: a shape for each; returns their part of the legend.
 
     They are larger than the points of a line, and stand on it in the paper's colour.
     """
     networks: dict[str, list[Row]] = {}
     for row in rows:
-        if not is_disc(row):
+        if row.ladder is None:
             networks.setdefault(row.configuration["model"], []).append(row)
     handles = []
     for place, (model, points) in enumerate(sorted(networks.items())):
@@ -203,14 +211,16 @@ def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> list[Line2
 
 def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
     count = repetitions(len(row.samples) for row in rows)
-    batches = sorted({row.counters["batch"] for row in rows if is_disc(row)})
+    batches = sorted({row.counters["batch"] for row in rows if row.ladder})
     lines = [
         devices(file),
         f"points: median of {count} repetitions; shading, bars: their range",
     ]
     if batches:
         sizes = ", ".join(f"{batch:,.0f}" for batch in batches[:4])
-        lines.append(f"lines: networks disc-N, batch {sizes}; large shapes: others")
+        names = dict.fromkeys(f"{row.ladder.name}-N" for row in rows if row.ladder)
+        on_lines = printable(", ".join(names), 60)
+        lines.append(f"lines: networks {on_lines}, batch {sizes}; large shapes: others")
     if not file.complete:
         lines.append(f"from a run that was {file.ended}: rows are missing")
     return lines

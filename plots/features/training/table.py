@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
-from plots.core.curves import is_between
 from plots.core.network import NetworkKey, best, network_label, networks, on_device
 from plots.core.series import device_label
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -33,7 +32,7 @@ def best_table(rows: Sequence[Row]) -> Table:
     the range of all repetitions; the faster device's is bold. Disc networks between the family's
     sizes are counted in a note, unless there are no others.
     """
-    listed = [row for row in rows if not is_between(row)] or list(rows)
+    listed = [row for row in rows if not row.is_between] or list(rows)
     left_out = len(networks(rows)) - len(networks(listed))
     rows = listed
     groups, family = networks(rows), rows[0].family

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.bounds import bounds
 from plots.core.crossover import Comparison
-from plots.core.curves import is_disc
 from plots.core.headline import OWN_BATCH, own_batch
 from plots.core.network import best, network_label, networks, on_device, training_rows
 from plots.core.series import device_name
@@ -84,8 +83,8 @@ def _block(table: Table) -> str:
 
 
 def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
-    """The rows of `family` in f32: of the disc networks' epochs those at the batch of the headline,
-    of each network's training steps those in its largest batch."""
+    """The rows of `family` in f32: of epochs on a ladder those at the headline's batch, of each
+    network's training steps those in its largest batch."""
     rows = training_rows(file, family)
     rows = [row for row in rows if row.configuration["precision"] == _PLAIN] or rows
     if family == MINIBATCH:
@@ -95,8 +94,8 @@ def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[R
             largest[model] = max(batch, largest.get(model, batch))
         return [row for row in rows if row.counters["batch"] == largest[row.configuration["model"]]]
     batch = own_batch(compared) or str(OWN_BATCH)
-    own = [row for row in rows if not is_disc(row) or row.configuration["batch"] == batch]
-    return own if any(map(is_disc, own)) else rows
+    own = [row for row in rows if row.ladder is None or row.configuration["batch"] == batch]
+    return own if any(row.ladder for row in own) else rows
 
 
 def _fastest(rows: Sequence[Row]) -> list[Row]:
