@@ -145,30 +145,23 @@ class _StatusLine:
     """The latest line of a command: in place on a terminal, now and then elsewhere."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
         self._start = self._last = time.monotonic()
 
     def show(self, line: str) -> None:
-        if self._terminal:
+        if sys.stderr.isatty():
             width = shutil.get_terminal_size().columns - 3
-            sys.stderr.write(f"\r\033[K  {line[:width]}")
-            sys.stderr.flush()
+            print(f"\r\033[K  {line[:width]}", end="", file=sys.stderr, flush=True)
         elif time.monotonic() - self._last >= _HEARTBEAT_SECONDS:
             self._last = time.monotonic()
             say(f"  {self._last - self._start:.0f} s: {line[:_COLUMNS]}")
 
     def clear(self) -> None:
-        if self._terminal:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def run_logged(
-    what: str,
-    command: Sequence[str | Path],
-    log: Path,
-    *,
-    wait_if_stopped: bool = False,
+    what: str, command: Sequence[str | Path], log: Path, *, wait_if_stopped: bool = False
 ) -> list[str]:
     """Run a command with its output in `log` and its latest line on the terminal.
 
@@ -177,26 +170,25 @@ def run_logged(
     log.parent.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
     status = _StatusLine()
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+    def follow() -> None:
+        for line in process.stdout or ():
+            file.write(line)
+            lines.append(line.rstrip())
+            if lines[-1]:
+                status.show(lines[-1])
+        process.wait()
+
     with log.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        )
-
-        def follow() -> None:
-            for line in process.stdout or ():
-                file.write(line)
-                lines.append(line.rstrip())
-                if lines[-1]:
-                    status.show(lines[-1])
-            process.wait()
-
         try:
             follow()
         except Stopped:
