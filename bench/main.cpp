@@ -17,10 +17,9 @@
 #include "rows/device.h"
 #include "rows/families.h"
 #include "rows/row.h"
-#include "run/budget.h"
+#include "run/order.h"
 #include "run/peer.h"
 #include "run/say.h"
-#include "run/schedule.h"
 #include "run/session.h"
 #include "run/spent.h"
 #include "worker/bench_worker.h"
@@ -88,14 +87,12 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     devices.all.push_back(planned_gpu());
   }
   Rows rows = register_all(arguments, devices);
-  std::vector<PlannedRow> plan = schedule(rows, flags.select(rows.names()), arguments.sweep);
+  std::vector<PlannedRow> plan = ordered(rows, flags.select(rows.names()), arguments.sweep,
+                                         arguments.budget_seconds.has_value());
   if (peer) {
     peer->join(plan, arguments, devices, rows);
   }
   keep_programs(plan, arguments, rows);
-  if (arguments.budget_seconds && !arguments.sweep.by_worth) {
-    plan = by_question(plan, rows);
-  }
   if (only_plans) {
     print(std::cout, plan);
     return 0;

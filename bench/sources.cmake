@@ -40,7 +40,8 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/budget.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/order.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/passes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/peer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/contest.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/earlier.cpp
@@ -50,7 +51,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/search.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/sampler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/say.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/session.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/turns.cpp
   ${CMAKE_CURRENT_LIST_DIR}/worker/bench_worker.cpp

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../bench/command_line/benchmark_flags.h"
-#include "../bench/run/budget.h"
+#include "../bench/run/passes.h"
 #include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
@@ -79,7 +79,7 @@ class BudgetTest : public testing::Test {
     Reporter reporter(rows_, names, {});
     const std::unique_ptr<Worker> worker = local_bench_worker(rows_);
     Sampler sampler(rows_, reporter, spent_, 0, *worker);
-    Budget budget(seconds, spent_, rows_, sampler, repetitions_);
+    Passes budget({.repetitions = repetitions_, .budget_seconds = seconds}, spent_, rows_, sampler);
     budget.measure(plan_, has_networks(plan_), look_closer);
     testing::internal::GetCapturedStdout();
     said_ = testing::internal::GetCapturedStderr();

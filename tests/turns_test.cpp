@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../bench/command_line/benchmark_flags.h"
-#include "../bench/run/turns.h"
+#include "../bench/run/passes.h"
 #include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
@@ -56,11 +56,11 @@ class Turns : public testing::Test {
     shown_[plan_.back().name] = shown;
   }
 
-  Names measured(Order order = Order::planned) {
-    return measured(order, *local_bench_worker(rows_));
+  Names measured(const PassOptions& options = {}) {
+    return measured(options, *local_bench_worker(rows_));
   }
 
-  Names measured(Order order, Worker& worker) {
+  Names measured(PassOptions options, Worker& worker) {
     Spent spent;
     Names names;
     for (const PlannedRow& planned : plan_) {
@@ -70,7 +70,8 @@ class Turns : public testing::Test {
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
     Sampler sampler(rows_, reporter, spent, min_time_seconds, worker);
-    measure_all(plan_, rows_, sampler, repetitions, order);
+    options.repetitions = repetitions;
+    Passes(options, spent, rows_, sampler).measure(plan_, false, {});
     testing::internal::GetCapturedStdout();
     testing::internal::GetCapturedStderr();
     unmeasured_ = reporter.unmeasured();
@@ -159,14 +160,15 @@ TEST_F(Turns, FollowEachOtherOnOneDevice) {
 TEST_F(Turns, AlternateOnOneDeviceWhereTheyAreShuffled) {
   add("cpu", "disc-2", 1);
   add("cpu", "disc-2", 2);
-  EXPECT_GE(without_repeats(measured(Order::shuffled)).size(), 4U);  // each round has both
+  EXPECT_GE(without_repeats(measured({.together = Together::all, .shuffled = true})).size(),
+            4U);  // each round has both
 }
 
 TEST_F(Turns, AlternateOnOneDeviceWhereTheyGoTogether) {
   add("cpu", "disc-2", 1);
   add("cpu", "disc-2", 2);
   add("cpu", "disc-3");
-  EXPECT_EQ(without_repeats(measured(Order::together)),
+  EXPECT_EQ(without_repeats(measured({.together = Together::all})),
             (Names{"cpu disc-2", "cpu disc-2 2", "cpu disc-2", "cpu disc-2 2", "cpu disc-2",
                    "cpu disc-2 2", "cpu disc-3"}));
 }
@@ -206,7 +208,7 @@ TEST_F(Turns, OfAWorkerThatEndsCostOneRow) {
     add("cuda", "disc-2");
     add("cpu", "disc-3");
     Ending worker(rows_, last);
-    measured(Order::planned, worker);
+    measured({}, worker);
     EXPECT_LE(unmeasured_, 1U);  // none, where it ended when it was to free what it held
     for (const PlannedRow& planned : plan_) {
       const Record& record = rows_[planned.name].record;
@@ -225,7 +227,7 @@ TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
   add("cpu", "disc-2");
   add("cuda", "disc-2");
   Ending worker(rows_, 6);  // the second repetition of the second row
-  measured(Order::planned, worker);
+  measured({}, worker);
   std::vector<int> instances;
   for (const Repetition& repetition : rows_[plan_[0].name].record.repetitions) {
     instances.push_back(repetition.instance);

@@ -30,7 +30,7 @@ struct Sweep {
   Effort effort;  ///< of rows that have none of their own
   ThreadCounts threads = ThreadCounts::powers;
   bool refines = false;   ///< --refine=auto looks between its sizes
-  bool by_worth = false;  ///< rows that are worth most come first, others not at all (schedule.h)
+  bool by_worth = false;  ///< rows that are worth most come first, others not at all (run/order.h)
 
   // Networks
   std::vector<std::string> models;

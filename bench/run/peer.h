@@ -11,7 +11,7 @@
 #include "command_line/arguments.h"
 #include "rows/device.h"
 #include "rows/row.h"
-#include "run/schedule.h"
+#include "run/order.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {

@@ -16,12 +16,11 @@
 #include "file/context.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
-#include "run/budget.h"
+#include "run/passes.h"
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
 #include "run/say.h"
-#include "run/turns.h"
 
 namespace crossover::bench {
 namespace {
@@ -186,18 +185,14 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
-  std::vector<std::string> open;
-  if (arguments.budget_seconds) {
-    Budget budget(*arguments.budget_seconds, spent, rows, sampler, flags.repetitions());
-    budget.measure(plan, with_networks, closer);
-    open = budget.left_open();
-  } else {
-    measure_all(plan, rows, sampler, flags.repetitions(),
-                flags.shuffles()  ? Order::shuffled
-                : peer != nullptr ? Order::together
-                                  : Order::planned);
-    closer(std::numeric_limits<double>::infinity());
-  }
+  Passes passes(
+      {.repetitions = flags.repetitions(),
+       .budget_seconds = arguments.budget_seconds,
+       .together = flags.shuffles() || peer != nullptr ? Together::all : Together::devices,
+       .shuffled = flags.shuffles()},
+      spent, rows, sampler);
+  passes.measure(plan, with_networks, closer);
+  const std::vector<std::string>& open = passes.left_open();
   reporter.finish();
   benchmark::Shutdown();
   unmeasured += reporter.unmeasured();

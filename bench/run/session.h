@@ -10,8 +10,8 @@
 #include "command_line/benchmark_flags.h"
 #include "rows/device.h"
 #include "rows/row.h"
+#include "run/order.h"
 #include "run/peer.h"
-#include "run/schedule.h"
 #include "run/spent.h"
 #include "worker/worker.h"
 

@@ -30,7 +30,7 @@ int repetitions_of(const Row& row, int of_sweep) {
 }
 
 std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
-                                            bool every) {
+                                            Together together) {
   std::vector<std::vector<std::string>> groups;
   std::string work;
   for (const PlannedRow& planned : plan) {
@@ -43,7 +43,7 @@ std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan,
   }
   std::vector<std::vector<std::string>> found;
   for (const std::vector<std::string>& group : groups) {
-    if (every || !share_a_device(group, rows)) {
+    if (together == Together::all || !share_a_device(group, rows)) {
       found.push_back(group);
       continue;
     }
@@ -84,22 +84,6 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
   }
   for (const std::string& name : later) {
     take_turns({name}, rows, sampler, wanted, has_time);
-  }
-}
-
-void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
-                 Order order) {
-  const bool shuffled = order == Order::shuffled;
-  std::mt19937 random(std::random_device{}());
-  std::vector<std::vector<std::string>> groups = turns(plan, rows, order != Order::planned);
-  if (shuffled) {
-    std::shuffle(groups.begin(), groups.end(), random);
-  }
-  for (const std::vector<std::string>& group : groups) {
-    take_turns(
-        group, rows, sampler,
-        [&](const std::string& name) { return repetitions_of(rows[name], repetitions); },
-        [](const std::string& /*name*/) { return true; }, shuffled ? &random : nullptr);
   }
 }
 

@@ -8,19 +8,23 @@
 #include <vector>
 
 #include "rows/row.h"
+#include "run/order.h"
 #include "run/sampler.h"
-#include "run/schedule.h"
 
 namespace crossover::bench {
 
 /// Of a row without a number of its own as many as the sweep has.
 int repetitions_of(const Row& row, int of_sweep);
 
-/// Rows that take turns, repetition by repetition, so that drift hits all alike: neighbours of the
-/// plan that do the same work on several devices. With `every`, also those on one device. All
-/// others are alone.
+/// Which neighbours of a plan that do the same work take turns, so that drift hits all alike.
+enum class Together {
+  devices,  ///< those on several devices
+  all,      ///< also those on one
+};
+
+/// All other rows are alone.
 std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
-                                            bool every);
+                                            Together together);
 
 /// Takes repetitions of these rows in turn until each has `wanted` of them or `has_time` denies
 /// the next one, and reports them. What they hold at once must fit: a row for which no memory is
@@ -29,15 +33,5 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
                 const std::function<int(const std::string& name)>& wanted,
                 const std::function<bool(const std::string& name)>& has_time,
                 std::mt19937* random = nullptr);
-
-enum class Order {
-  planned,   ///< neighbours of the plan on several devices take turns
-  together,  ///< all neighbours that do the same work do
-  shuffled,  ///< so do they, each round in another order, and the work comes in random order
-};
-
-/// The rows of a plan, in that order.
-void measure_all(const std::vector<PlannedRow>& plan, Rows& rows, Sampler& sampler, int repetitions,
-                 Order order);
 
 }  // namespace crossover::bench

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/schedule.h"
+#include "run/order.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
@@ -22,6 +23,8 @@ const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", 
 bool trains(const std::string& family) { return family == "Epoch" || family == "Minibatch"; }
 
 bool on_gpu(const Row& row) { return !row.device->is_host; }
+
+std::string family_of(const Row& row) { return value_or_unsaid(row.configuration, "family"); }
 
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
@@ -135,58 +138,141 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
   return chosen;
 }
 
-struct Place {
-  std::size_t pass;
-  std::size_t family;
-  bool on_cpu;
-  std::size_t registered;
+/// Where a row comes: in which pass, and where in it. Rows of the same rank stay as registered.
+struct Rank {
+  std::size_t pass = 0;
+  std::size_t within = 0;
+  bool on_cpu = false;
 
   // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
   // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend auto operator<=>(const Rank&, const Rank&) = default;
 };
 
-std::vector<PlannedRow> by_worth(Rows& rows, const std::vector<std::string>& names) {
+struct RankedRow {
+  Rank rank;
+  PlannedRow row;
+};
+
+constexpr std::size_t first_pass_of_families = 2;
+
+std::size_t worth_rank(const std::string& family) {
+  return static_cast<std::size_t>(std::find(worth.begin(), worth.end(), family) - worth.begin());
+}
+
+/// Family by family, in the order of registration.
+std::vector<RankedRow> as_registered(Rows& rows, const std::vector<std::string>& names) {
+  std::vector<RankedRow> ranked;
+  for (const std::string& name : names) {
+    ranked.push_back({.rank = {}, .row = {.name = name, .pass = family_of(rows[name])}});
+  }
+  return ranked;
+}
+
+std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& names) {
   const std::string most_threads = most_threads_of(rows, names);
   std::vector<std::string> wanted;
   std::copy_if(names.begin(), names.end(), std::back_inserter(wanted),
                [&](const std::string& name) { return is_wanted(rows[name], most_threads); });
   const std::set<std::string> first = overview(rows, wanted, most_threads);
-
-  std::map<Place, PlannedRow> ordered;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const Row& row = rows[wanted[i]];
-    const std::string family = value_or_unsaid(row.configuration, "family");
-    const auto rank = static_cast<std::size_t>(worth_rank(family));
-    const bool on_cpu = !on_gpu(row);
-    PlannedRow planned{.name = wanted[i], .pass = family};
-    Place place{.pass = 2 + rank, .family = rank, .on_cpu = on_cpu, .registered = i};
+  std::vector<RankedRow> ranked;
+  for (const std::string& name : wanted) {
+    const std::string family = family_of(rows[name]);
+    const std::size_t worth_of = worth_rank(family);
+    const bool on_cpu = !on_gpu(rows[name]);
+    RankedRow& one = ranked.emplace_back();
+    one.row = {.name = name, .pass = family};
+    one.rank = {.pass = first_pass_of_families + worth_of, .within = worth_of, .on_cpu = on_cpu};
     if (family == "Peak") {
-      planned.pass = "ceilings";
-      place.pass = 0;
-    } else if (first.contains(wanted[i])) {
-      planned.pass = "overview";
-      place = {.pass = 1,
-               .family = on_cpu ? worth.size() + 1 + rank : rank,
-               .on_cpu = on_cpu,
-               .registered = i};
+      one.row.pass = pass_of_ceilings;
+      one.rank.pass = 0;
+    } else if (first.contains(name)) {
+      one.row.pass = "overview";
+      one.rank.pass = 1;
+      one.rank.within += on_cpu ? worth.size() + 1 : 0;
     }
-    ordered.emplace(place, std::move(planned));
   }
-  std::vector<PlannedRow> plan;
-  plan.reserve(ordered.size());
-  for (auto& [place, planned] : ordered) {
-    plan.push_back(std::move(planned));
-  }
-  return plan;
+  return ranked;
 }
 
-}  // namespace
-
-int worth_rank(const std::string& family) {
-  return static_cast<int>(std::find(worth.begin(), worth.end(), family) - worth.begin());
+/// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
+/// all of them, on a GPU with the data there.
+bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
+  if (family_of(row) != "Epoch" || value_or_unsaid(row.configuration, "precision") != "f32") {
+    return false;
+  }
+  if (!row.device->is_host) {
+    return value_or_unsaid(row.configuration, "data") == "resident";
+  }
+  const int own = std::stoi(value_or_unsaid(row.configuration, "cpu_threads"));
+  return own == *threads.begin() || own == *threads.rbegin();
 }
 
+/// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early
+/// has its ends and even rungs.
+std::vector<std::size_t> halving(std::size_t count) {
+  std::vector<std::size_t> order;
+  if (count > 0) {
+    order.push_back(0);
+  }
+  if (count > 1) {
+    order.push_back(count - 1);
+  }
+  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count > 0 ? count - 1 : 0}};
+  for (; !gaps.empty(); gaps.pop_front()) {
+    const auto [low, high] = gaps.front();
+    const std::size_t middle = (low + high) / 2;
+    if (middle > low) {
+      order.push_back(middle);
+      gaps.emplace_back(low, middle);
+      gaps.emplace_back(middle, high);
+    }
+  }
+  return order;
+}
+
+/// Ceilings, then the networks of the ladder, each step halving the widest gap between them, then
+/// what is worth most.
+std::vector<RankedRow> by_question(Rows& rows, const std::vector<std::string>& names) {
+  std::set<int> threads;
+  for (const std::string& name : names) {
+    const std::string own = value_or_unsaid(rows[name].configuration, "cpu_threads");
+    if (!own.empty()) {
+      threads.insert(std::stoi(own));
+    }
+  }
+  std::vector<RankedRow> ranked;
+  std::map<std::string, std::size_t> rungs;  // by network and batch, in the order of registration
+  for (const std::string& name : names) {
+    const Row& row = rows[name];
+    const std::string family = family_of(row);
+    RankedRow& one = ranked.emplace_back();
+    one.row = {.name = name, .pass = family};
+    if (family == "Peak") {
+      one.row.pass = pass_of_ceilings;
+    } else if (is_of_the_ladder(row, threads)) {
+      const std::string work = value_or_unsaid(row.configuration, "model") + "/" +
+                               value_or_unsaid(row.configuration, "batch");
+      one.row.pass = pass_of_networks;
+      one.rank = {.pass = 1, .within = rungs.emplace(work, rungs.size()).first->second};
+    } else {
+      one.rank.pass = first_pass_of_families + worth_rank(family);
+    }
+  }
+  std::vector<std::size_t> turn_of(rungs.size());
+  const std::vector<std::size_t> turns = halving(rungs.size());
+  for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+    turn_of[turns[turn]] = turn;
+  }
+  for (RankedRow& one : ranked) {
+    if (one.row.pass == pass_of_networks) {
+      one.rank.within = turn_of[one.rank.within];
+    }
+  }
+  return ranked;
+}
+
+/// Sets what each row is expected to take: the first of those that share a reference computes it.
 void expect(std::vector<PlannedRow>& plan, Rows& rows) {
   std::set<std::string> references;
   for (PlannedRow& planned : plan) {
@@ -198,15 +284,18 @@ void expect(std::vector<PlannedRow>& plan, Rows& rows) {
   }
 }
 
-std::vector<PlannedRow> schedule(Rows& rows, const std::vector<std::string>& names,
-                                 const Sweep& sweep) {
+}  // namespace
+
+std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& names,
+                                const Sweep& sweep, bool within_budget) {
+  std::vector<RankedRow> ranked = sweep.by_worth  ? by_worth(rows, names)
+                                  : within_budget ? by_question(rows, names)
+                                                  : as_registered(rows, names);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const RankedRow& one, const RankedRow& two) { return one.rank < two.rank; });
   std::vector<PlannedRow> plan;
-  if (sweep.by_worth) {
-    plan = by_worth(rows, names);
-  } else {
-    for (const std::string& name : names) {
-      plan.push_back({.name = name, .pass = value_or_unsaid(rows[name].configuration, "family")});
-    }
+  for (RankedRow& one : ranked) {
+    plan.push_back(std::move(one.row));
   }
   expect(plan, rows);
   return plan;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which rows are measured, and how long they will take: each row has a rank. Most
+// sweeps go family by family. Within a budget the ceilings come first and then the networks, spread
+// over their sizes. On a GPU that is lent for minutes (--sweep=gpu) the ceilings are followed by
+// one row for each value of each axis. In both, what is worth less comes behind.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "rows/row.h"
+
+namespace crossover::bench {
+
+struct PlannedRow {
+  std::string name;
+  std::string pass;    ///< "ceilings", "overview", "Epoch" ...
+  double seconds = 0;  ///< expected, with what it is the first to need
+};
+
+/// The passes that answer the question within a budget, before all others.
+inline constexpr const char* pass_of_ceilings = "ceilings";
+inline constexpr const char* pass_of_networks = "networks";
+
+/// Of the rows of these names those that the sweep wants, by their ranks.
+std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& names,
+                                const Sweep& sweep, bool within_budget);
+
+/// One line for each row: pass, expected seconds of the row and of all up to it, name. In the end a
+/// line for each pass and one for all.
+void print(std::ostream& to, const std::vector<PlannedRow>& plan);
+
+}  // namespace crossover::bench

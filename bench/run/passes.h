@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep as a list of passes over its rows: who has the next turn, and when it ends. Without a
+// budget it is one pass. Within one what the question needs comes first (ceilings, then every
+// network, with few repetitions), then a closer look, then the other rows, then more repetitions of
+// the noisiest.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rows/row.h"
+#include "run/order.h"
+#include "run/sampler.h"
+#include "run/spent.h"
+#include "run/turns.h"
+
+namespace crossover::bench {
+
+struct PassOptions {
+  int repetitions = 0;                   ///< of rows that have no number of their own
+  std::optional<double> budget_seconds;  ///< from the start of `spent` on
+  Together together = Together::devices;
+  bool shuffled = false;  ///< work comes in random order, and each round of its rows in another
+};
+
+class Passes {
+ public:
+  Passes(const PassOptions& options, const Spent& spent, Rows& rows, Sampler& sampler)
+      : options_(options), spent_(spent), rows_(rows), sampler_(sampler) {}
+
+  /// `look_closer` is called with the most seconds that it may take, once what it needs is
+  /// measured: the networks where they have a pass of their own, which an earlier run may have
+  /// measured (has_networks), else all rows. May be empty.
+  void measure(const std::vector<PlannedRow>& plan, bool has_networks,
+               const std::function<void(double seconds)>& look_closer);
+
+  /// The rows of the plan for which there was no time.
+  [[nodiscard]] const std::vector<std::string>& left_open() const { return left_open_; }
+
+ private:
+  using Group = std::vector<std::string>;
+
+  [[nodiscard]] double left() const {
+    return options_.budget_seconds ? *options_.budget_seconds - spent_.all()
+                                   : std::numeric_limits<double>::infinity();
+  }
+  /// Before anything is known of rows like it.
+  [[nodiscard]] double guessed(const std::string& name) const;
+  [[nodiscard]] double expected(const Group& group) const;
+  /// Whether the group ends in time, before that share of the budget is used.
+  [[nodiscard]] bool admits(const Group& group, double share) const;
+  void choose_repetitions(const std::vector<PlannedRow>& plan);
+  [[nodiscard]] int few_repetitions(const std::string& name) const;
+  /// Returns those that had no turn, for later.
+  std::vector<PlannedRow> measure_pass(const std::vector<PlannedRow>& pass, double share);
+  void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
+  void repeat_noisiest();
+
+  PassOptions options_;
+  const Spent& spent_;
+  Rows& rows_;
+  Sampler& sampler_;
+  std::mt19937 random_{std::random_device{}()};
+  int most_at_first_ = std::numeric_limits<int>::max();  ///< repetitions
+  std::map<std::string, double> planned_;  ///< by row, with what it is the first to need
+  /// By kind of row: seconds that rows took, and those that were guessed.
+  std::map<std::string, std::pair<double, double>> experience_;
+  /// By row: seconds of its first repetition, with all before, and of the last one.
+  std::map<std::string, std::pair<double, double>> took_;
+  std::vector<std::string> left_open_;
+};
+
+/// Whether some of them are in the pass that measures the networks before all else.
+bool has_networks(const std::vector<PlannedRow>& plan);
+
+}  // namespace crossover::bench
