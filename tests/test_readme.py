@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README and the pages that it links to show what a committed file says, and name paths that
+"""The README and other pages show what a committed file and the program say, and name paths that
 exist.
 
 python tests/test_readme.py      draw its chart and write its tables again
