@@ -6,7 +6,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/command_line/axes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/benchmark_flags.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/choices.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/duration.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/flag.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/networks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/sweeps.cpp
@@ -34,7 +33,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/peak.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/probe_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/profile_counters.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/record.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/require_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/target.cpp
@@ -47,7 +45,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/earlier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/pair_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/refine.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/refine_limits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/refine/search.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/sampler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/say.cpp

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../bench/run/refine/pair_test.h"
-#include "../bench/run/refine/refine_limits.h"
+#include "../bench/run/refine/refine.h"
 #include "../bench/run/refine/search.h"
 
 namespace crossover::test {

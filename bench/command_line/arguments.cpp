@@ -5,7 +5,6 @@
 #include <limits>
 #include <sstream>
 
-#include "command_line/duration.h"
 #include "command_line/networks.h"
 
 namespace crossover::bench {

@@ -2,9 +2,11 @@
 #include "command_line/flag.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <sstream>
 #include <type_traits>
+#include <utility>
 
 namespace crossover::bench {
 
@@ -55,6 +57,22 @@ std::size_t parse_choice(const std::string& flag, const std::string& text, const
     throw UsageError(flag + "=" + text + ": '" + name + "' is not one of " + join(known));
   }
   return static_cast<std::size_t>(at - known.begin());
+}
+
+double parse_duration(const std::string& flag, const std::string& text) {
+  constexpr std::array<std::pair<char, double>, 3> units{{{'s', 1}, {'m', 60}, {'h', 3600}}};
+  constexpr double longest = 1e7;
+  for (const auto& [unit, seconds] : units) {
+    if (text.size() > 1 && text.back() == unit) {
+      const auto count =
+          parse_number<double>(flag, text.substr(0, text.size() - 1), 0, longest / seconds);
+      if (count > 0) {
+        return count * seconds;
+      }
+    }
+  }
+  throw UsageError(flag + "=" + text +
+                   " is no time; give seconds, minutes or hours: 90s, 5m, 1.5h");
 }
 
 }  // namespace crossover::bench

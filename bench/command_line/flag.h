@@ -49,6 +49,9 @@ std::vector<Number> parse_numbers(const std::string& flag, const std::string& te
 std::size_t parse_choice(const std::string& flag, const std::string& text, const std::string& name,
                          const std::vector<std::string>& known);
 
+/// "90s", "5m", "1.5h" -> seconds, above 0. UsageError that names the flag.
+double parse_duration(const std::string& flag, const std::string& text);
+
 /// Sizes and counts have no greater use.
 inline constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
 

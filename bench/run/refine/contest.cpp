@@ -8,7 +8,7 @@
 
 #include "crossover/disc.h"
 #include "file/standard_runs.h"
-#include "run/refine/refine_limits.h"
+#include "run/refine/pair_test.h"
 
 namespace crossover::bench {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/refine/pair_test.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace crossover::bench {
@@ -68,6 +69,20 @@ bool run_pairs(PairTest& test, const Measurement& first, const Measurement& seco
     test.add(first_begins ? *one : *two, first_begins ? *two : *one);
   }
   return true;
+}
+
+Winner apart(std::span<const double> first_seconds, std::span<const double> second_seconds) {
+  if (first_seconds.empty() || second_seconds.empty()) {
+    return Winner::neither;
+  }
+  const auto [first_least, first_most] =
+      std::minmax_element(first_seconds.begin(), first_seconds.end());
+  const auto [second_least, second_most] =
+      std::minmax_element(second_seconds.begin(), second_seconds.end());
+  if (*first_most < *second_least) {
+    return Winner::first;
+  }
+  return *second_most < *first_least ? Winner::second : Winner::neither;
 }
 
 }  // namespace crossover::bench

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 namespace crossover::bench {
 
@@ -53,5 +54,9 @@ using Measurement = std::function<std::optional<double>()>;
 /// Adds pairs until the test is decided or can't be any more: first and second, second and first,
 /// first and second, so that what drifts helps neither. False where a measurement could not be had.
 bool run_pairs(PairTest& test, const Measurement& first, const Measurement& second);
+
+/// The faster side of two rows that were measured one after the other, where no repetition of one
+/// is as long as one of the other; `neither` where some are, or where there are none.
+Winner apart(std::span<const double> first_seconds, std::span<const double> second_seconds);
 
 }  // namespace crossover::bench

@@ -2,6 +2,8 @@
 // Measures sizes between those of a sweep, in pairs, where the winner of two sides changes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,9 +14,20 @@
 #include "rows/device.h"
 #include "rows/row.h"
 #include "run/refine/contest.h"
-#include "run/refine/refine_limits.h"
 
 namespace crossover::bench {
+
+/// How far a refinement goes, and what it takes for granted.
+struct RefineLimits {
+  double error = 0.05;             ///< probability that any sure winner is none
+  std::size_t most_sizes = 32;     ///< that may be tried
+  std::int64_t most_pairs = 100;   ///< of a size
+  double seconds = 60;             ///< after which nothing more is tried
+  double min_time_seconds = 0.01;  ///< of one repetition; less where the sweep's is less
+
+  /// Of one size, so that `error` holds for all of them (Bonferroni).
+  [[nodiscard]] double error_of_size() const { return error / static_cast<double>(most_sizes); }
+};
 
 /// How rows are measured: as a Sampler does.
 struct RefineRows {
