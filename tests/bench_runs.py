@@ -58,13 +58,15 @@ def bench(
     variables: dict[str, str] | None = None,
     prepare: Callable[[], None] | None = None,
     program: Path = BENCH,
+    given: str = "",
 ) -> subprocess.CompletedProcess[str]:
+    """`given`: what stands on its standard input."""
     return subprocess.run(
         [program, *arguments],
         capture_output=True,
         encoding="utf-8",
         errors="replace",
-        stdin=subprocess.DEVNULL,
+        input=given,
         env=environment(**(variables or {})),
         preexec_fn=prepare,
         timeout=LIMIT_SECONDS,
