@@ -33,12 +33,15 @@ def seconds(value: float, digits: int = 3) -> str:
 
 def seconds_range(low: float, high: float) -> str:
     """The range from `low` to `high` seconds, the unit once where both share it."""
-    first, second = seconds(low), seconds(high)
-    if first == second:
-        return first
-    if first.split()[1] == second.split()[1]:
-        first = first.split()[0]
-    return f"{first} – {second}"
+    first, second = seconds_ends(low, high)
+    return second if seconds(low) == second else f"{first} – {second}"
+
+
+def seconds_ends(low: float, high: float, digits: int = 3) -> tuple[str, str]:
+    """Both times as seconds() gives them, the first without its unit where the second shares it."""
+    first, second = seconds(low, digits), seconds(high, digits)
+    number, unit = first.split()
+    return number if second.endswith(f" {unit}") else first, second
 
 
 def power_of_ten_seconds(value: float) -> str:

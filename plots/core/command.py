@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plots.core.machines import SORTS
 from plots.core.tables.formats import FORMATS, render
@@ -14,6 +15,9 @@ from plots.core.tables.table import Table
 from plots.file.file_order import machine, newer_but_short, newest_per_machine
 from plots.file.rows import File
 from plots.text import printable
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
@@ -28,15 +32,20 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
-def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Adds the result files that a command reads."""
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        type=named_path,
-        metavar="PATH",
-        help="result file, or a folder for every *.json below it",
-    )
+_PATHS = "result file, or a folder for every *.json below it"
+
+
+def add_paths(parser: argparse.ArgumentParser, nargs: str = "+", said: str = _PATHS) -> None:
+    """Adds the result files that a command reads, one at least unless `nargs` says otherwise."""
+    parser.add_argument("paths", nargs=nargs, type=named_path, metavar="PATH", help=said)
+
+
+def add_charts(
+    parser: argparse.ArgumentParser,
+    said: str = "also draw charts (PNG and SVG) into this folder, made if missing",
+) -> None:
+    """Adds --charts, the folder for them."""
+    parser.add_argument("--charts", type=named_path, metavar="DIR", help=said)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +76,19 @@ def tell_written(paths: Iterable[Path]) -> None:
     """Says which files were written."""
     for path in paths:
         print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
+
+
+def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder: Path) -> list[str]:
+    """Writes what is `drawn` of each of `files` into `folder`, and says so; returns what went
+    wrong, a sentence each."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.files import write_charts  # noqa: PLC0415
+
+    try:
+        tell_written(write_charts(files, drawn, folder))
+    except OSError as error:
+        return [charts_missing(error, folder)]
+    return []
 
 
 def charts_missing(error: OSError, folder: Path) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bootstrap of medians; docs/method/crossover.md says why, and how well its intervals cover.
+"""The bootstrap of medians, and the band of predictions; docs/method/crossover.md says why, and how
+well the bootstrap's intervals cover.
 
 scipy.stats.bootstrap gives the same intervals, which a test holds, but resamples each row anew for
 each comparison it is in, and has no place for a crossover beyond the measured sizes.
@@ -7,6 +8,8 @@ each comparison it is in, and has no place for a crossover beyond the measured s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +17,7 @@ import numpy as np
 REPLICATES = 2000
 CONFIDENCE = 0.95
 FEWEST_SAMPLES = 3  # with fewer nothing is known about the noise, so there is no interval
+LEVEL = 0.9  # that a band is made for, where there are networks enough
 _SEED = 20_190_000
 
 
@@ -54,3 +58,15 @@ def interval(replicates: np.ndarray) -> tuple[float, float]:
     outside = (1 - CONFIDENCE) / 2
     count = len(ordered)
     return float(ordered[int(outside * count)]), float(ordered[-1 - int(outside * count)])
+
+
+def conformal(residuals: Sequence[float]) -> tuple[float, float]:
+    """The residual that LEVEL of networks like these stay below, and the level that it has.
+
+    Of n residuals the k-th smallest covers k / (n + 1) of exchangeable new ones (Vovk et al.,
+    Algorithmic Learning in a Random World, 2005); the largest is the best that n can do.
+    """
+    ordered = sorted(residuals)
+    count = len(ordered)
+    rank = min(math.ceil(LEVEL * (count + 1)), count)
+    return ordered[rank - 1], rank / (count + 1)

@@ -15,11 +15,12 @@ import pytest
 from matplotlib.image import imread
 
 from plots.cli import main
+from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.speed_up import grids, speed_ups
 from plots.core.tables.formats import FORMATS, render
-from plots.features.crossover.chart import draw_charts, draw_crossovers, write_charts
+from plots.features.crossover.chart import draw_charts, draw_crossovers
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
@@ -268,7 +269,7 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
         check_pictures(chart)
         assert len(chart.alt) < 2000 and "\n" not in chart.alt
     folder = tmp_path / "charts"
-    for path in write_charts([(file, found)], folder):
+    for path in write_charts([file], [draw_charts(file, found)], folder):
         assert path.parent == folder and re.fullmatch(r"[a-z0-9.-]+", path.name)
         assert len(path.name) < 200
 
@@ -276,5 +277,6 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
 @pytest.mark.slow
 def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_path):
     file = loading.load_file(simple)
-    written = write_charts([(file, comparisons(file))] * 2, tmp_path / "charts")
+    drawn = draw_charts(file, comparisons(file))
+    written = write_charts([file] * 2, [drawn] * 2, tmp_path / "charts")
     assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from plots.core.cards import load_cards
-from plots.core.conformal import conformal
 from plots.core.costs import find_cost
+from plots.core.statistics import conformal
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.check import before_table, check_tables
 from plots.features.predict.data import (

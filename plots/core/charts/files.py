@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from plots.core.charts.style import Pictures
+from plots.core.charts.style import Chart, Pictures
 from plots.file.rows import File
 from plots.text import slug
 
@@ -33,6 +33,21 @@ def write_pictures(
     for path, content in contents.items():
         path.write_bytes(content)
     return list(contents)
+
+
+def write_charts(
+    files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder: Path
+) -> list[Path]:
+    """Writes what is `drawn` of each of `files` into `folder`, which it makes; returns the paths.
+
+    Names are those of stems(). Raises OSError.
+    """
+    written: dict[Path, None] = {}
+    for name, charts in zip(stems(files), drawn, strict=True):
+        for chart in charts:
+            stem = f"{name}.{chart.name}"
+            written |= dict.fromkeys(write_pictures(chart.pictures, folder, stem, written))
+    return list(written)
 
 
 def _unused(stem: str, taken: Collection[str]) -> str:

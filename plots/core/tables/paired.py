@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plots import units
 from plots.core.paired import pairs_words
 from plots.core.regret import Regret
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, marks
 from plots.file.rows import Refinement
 
@@ -36,7 +36,11 @@ def pairs_cells(
     last = pairs.intervals[-1] if pairs.intervals else None
     low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
     marked = marks([DISAGREES] if contradicts else [], flags)
-    return replace(_size(low), marks=marked), replace(_size(high), marks=marked), Cell(words, words)
+    return (
+        replace(number_cell(low), marks=marked),
+        replace(number_cell(high), marks=marked),
+        text_cell(words),
+    )
 
 
 def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
@@ -48,7 +52,3 @@ def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
 
 def _share(part: float) -> Cell:
     return Cell(f"{100 * part:.1f} %", part)
-
-
-def _size(size: float | None) -> Cell:
-    return NOTHING if size is None else Cell(units.significant(size), size)

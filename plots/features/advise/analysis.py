@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from plots.core.conformal import conformal
 from plots.core.cost import Cost, Work, convolves, work_of
 from plots.core.series import SeriesKey, series_key, series_labels
+from plots.core.statistics import conformal
 from plots.file.families import TRAINING
 from plots.file.rows import File, Row
 from plots.text import printable

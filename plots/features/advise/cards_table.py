@@ -9,6 +9,7 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.cost import Cost
 from plots.core.machines import short_gpu
+from plots.core.tables.cells import text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.analysis import Prediction, best
 from plots.features.predict.analysis import NOT_MEASURED, Times, predict_times
@@ -31,7 +32,7 @@ def advised_cards_table(
                 reasons.append(f"No prediction on {card.id}: {answer}.")
                 continue
             name = Cell(short_gpu(card.name), card.id)
-            how = (Cell(way.execution, way.execution), Cell(way.data, way.data))
+            how = (text_cell(way.execution), text_cell(way.data))
             times = (answer.seconds, answer.low, answer.high, answer.seconds / steps)
             lines.append((name, *how, *map(_seconds, times), Cell("no", 0), _winner(answer, cpu)))
     columns = (

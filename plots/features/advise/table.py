@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from plots import units
 from plots.core.cost import Cost
+from plots.core.tables.cells import text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.analysis import FARTHEST, Prediction, Series, best, predict
 
@@ -115,10 +116,8 @@ def _named(prediction: Prediction) -> str:
 
 
 def _banded(prediction: Prediction, name: str = "") -> str:
-    low, high = units.seconds(prediction.low, 2), units.seconds(prediction.high, 2)
-    if low.split()[1] == high.split()[1]:
-        low = low.split()[0]
-    band = f"{low} to {high}" + (f"; {name}" if name else "")
+    band = " to ".join(units.seconds_ends(prediction.low, prediction.high, 2))
+    band += f"; {name}" if name else ""
     return f"{units.seconds(prediction.seconds, 2)} per epoch ({band})"
 
 
@@ -129,7 +128,7 @@ def _line(item: Prediction) -> tuple[Cell, ...]:
     series = item.series
     error = 100 * series.typical_error
     return (
-        Cell(series.label, series.label),
+        text_cell(series.label),
         seconds(item.seconds),
         seconds(item.low),
         seconds(item.high),

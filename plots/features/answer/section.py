@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plots import units
 from plots.core.network import epoch_rows, on_device, step_rows
 from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
 from plots.file.file_order import newer_but_short
@@ -112,8 +112,8 @@ def _line(file: File, answer: str) -> tuple[Cell, ...]:
     return (
         Cell(file.machine.id, file.machine.id, bold=True),
         Cell(f"{cpu.model}, {cores}", cpu.model),
-        Cell(gpu, gpu) if gpu else NOTHING,
-        Cell(answer, answer),
+        text_cell(gpu) if gpu else NOTHING,
+        text_cell(answer),
         Cell(file.date.date().isoformat(), file.date.isoformat()),
-        *(Cell(units.count(number), number) for number in (len(file.rows), failed, flagged)),
+        *(count_cell(number) for number in (len(file.rows), failed, flagged)),
     )

@@ -9,6 +9,7 @@ from plots import units
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import device_name
+from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Row
 
@@ -107,8 +108,8 @@ def _latencies(rows: Sequence[Row]) -> Table:
         cells = [
             *_names(row),
             Cell(units.seconds(best), best, bold=True, marks=flagged),
-            Cell(units.seconds(median), median),
-            Cell(units.seconds(device), device) if device else NOTHING,
+            seconds_cell(median),
+            seconds_cell(device) if device else NOTHING,
             Cell(str(len(row.samples)), len(row.samples)),
         ]
         lines.append(tuple(cells if clock else [*cells[:4], cells[5]]))
@@ -124,4 +125,4 @@ def _names(row: Row) -> tuple[Cell, Cell]:
     details += row.axes.words(configuration, roles=["what"], without=["family", "quantity"])
     what = ", ".join([_QUANTITIES.get(quantity, quantity), *details])
     where = device_name(row)
-    return Cell(what, what), Cell(where, where)
+    return text_cell(what), text_cell(where)

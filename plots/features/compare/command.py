@@ -15,7 +15,9 @@ from plots.core.command import (
     EXIT_BAD_INPUT,
     EXIT_SLOWER,
     add_baseline,
+    add_charts,
     add_format,
+    add_paths,
     add_sort,
     charts_missing,
     complain,
@@ -52,13 +54,7 @@ _TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of an
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        type=named_path,
-        metavar="PATH",
-        help="result file, or folder: every *.json below it",
-    )
+    add_paths(parser, "*", "result file, or folder: every *.json below it")
     add_sort(parser)
     add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
     parser.add_argument(
@@ -93,12 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare files whose configurations differ in what makes ratios meaningless",
     )
-    parser.add_argument(
-        "--charts",
-        type=named_path,
-        metavar="DIR",
-        help="also draw the ratios, as PNG and SVG, into DIR",
-    )
+    add_charts(parser, "also draw the ratios, as PNG and SVG, into DIR")
     parser.add_argument(
         "--cpu-of",
         type=named_path,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from plots import units
+from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
 from plots.file.row_names import short_names
@@ -55,7 +56,7 @@ def _every_unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
     lines = [
         (
             Cell(names[unmatched.row.name], unmatched.row.name),
-            Cell(unmatched.reason, unmatched.reason),
+            text_cell(unmatched.reason),
         )
         for unmatched in comparison.unmatched
     ]
@@ -69,7 +70,7 @@ def _unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
         reasons.setdefault(unmatched.reason, []).append(unmatched.row.name)
     lines = [
         (
-            Cell(reason, reason),
+            text_cell(reason),
             Cell(units.count(len(rows)), len(rows)),
             Cell(names[rows[0]], rows[0]),
         )
@@ -99,9 +100,9 @@ def _families(comparison: Comparison) -> Table:
         counts = [verdicts.count(verdict) for verdict in _VERDICTS]
         lines.append(
             (
-                Cell(family, family),
+                text_cell(family),
                 _ratio(means[family]),
-                *(Cell(units.count(count), count) for count in (len(verdicts), *counts)),
+                *(count_cell(count) for count in (len(verdicts), *counts)),
             )
         )
     columns = (
@@ -204,8 +205,8 @@ def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ..
     return (
         Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks)),
         Cell(pair.verdict, pair.verdict, bold=called),
-        Cell(units.seconds(pair.baseline.median), pair.baseline.median),
-        Cell(units.seconds(pair.seconds), pair.seconds),
+        seconds_cell(pair.baseline.median),
+        seconds_cell(pair.seconds),
         _ratio(pair.ratio),
         _ratio(pair.low),
         _ratio(pair.high),

@@ -12,6 +12,7 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
+from plots.core.tables.cells import bytes_cell, range_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Row
 
@@ -99,10 +100,6 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     )
 
 
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
 def _summary(found: Sequence[Line]) -> Table:
     columns = (
         Column("copy", "copy"),
@@ -118,11 +115,11 @@ def _summary(found: Sequence[Line]) -> Table:
         seconds = first.row.median / first.row.counters["count"]
         table.append(
             (
-                Cell(line.label, line.label),
-                Cell(units.binary_bytes(first.size), first.size),
-                Cell(units.seconds(seconds), seconds),
+                text_cell(line.label),
+                bytes_cell(first.size),
+                seconds_cell(seconds),
                 Cell(units.rate(fastest.median, "B/s"), fastest.median, bold=True),
-                Cell(units.binary_bytes(fastest.size), fastest.size),
+                bytes_cell(fastest.size),
             )
         )
     return Table("Latency and bandwidth, medians", columns, tuple(table))
@@ -151,19 +148,13 @@ def _every(rows: Sequence[Row]) -> Table:
         network = f"{model}, {fields.get('batch', '')}" if model else ""
         table.append(
             (
-                Cell(direction, direction),
-                *(
-                    Cell(fields[name], fields[name]) if name in fields else NOTHING
-                    for name in ("memory", "mode")
-                ),
-                _text(device_name(row, without=("memory", "mode"))),
-                Cell(network, network) if model else NOTHING,
+                text_cell(direction),
+                *(text_cell(fields.get(name)) for name in ("memory", "mode")),
+                text_cell(device_name(row, without=("memory", "mode"))),
+                text_cell(network) if model else NOTHING,
                 Cell(units.binary_bytes(_size(row)), _size(row)),
                 Cell(units.seconds(seconds), seconds, marks=flagged),
-                Cell(
-                    units.seconds_range(row.minimum / count, row.maximum / count),
-                    (row.maximum - row.minimum) / count,
-                ),
+                range_cell(row, count),
                 Cell(units.rate(bandwidth, "B/s"), bandwidth),
             )
         )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
-from plots.core.charts.files import stems, write_pictures
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
     Chart,
@@ -71,21 +69,6 @@ def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
         return TRAINING.index(common["family"]), common.get("batch", batch) != batch
 
     return sorted(groups.values(), key=place)
-
-
-def write_charts(found: Sequence[tuple[File, Sequence[Comparison]]], folder: Path) -> list[Path]:
-    """Draws the charts of all files into `folder`, which it makes; returns the paths.
-
-    Names are those of stems(). Raises OSError.
-    """
-    names = stems([file for file, _ in found])
-    written: dict[Path, None] = {}
-    for (file, comparisons), name in zip(found, names, strict=True):
-        for chart in draw_charts(file, comparisons):
-            written |= dict.fromkeys(
-                write_pictures(chart.pictures, folder, f"{name}.{chart.name}", written)
-            )
-    return list(written)
 
 
 def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from plots.core.command import (
     add_all,
+    add_charts,
     add_format,
     add_paths,
     add_sort,
-    charts_missing,
     complain,
-    named_path,
     newest,
     print_tables,
-    tell_written,
+    save_charts,
 )
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import other_work
@@ -57,12 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
     add_all(parser)
-    parser.add_argument(
-        "--charts",
-        type=named_path,
-        metavar="DIR",
-        help="also draw charts (PNG and SVG) into this folder, made if missing",
-    )
+    add_charts(parser)
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--summary",
@@ -114,12 +108,10 @@ def run(options: argparse.Namespace) -> int:
             print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.crossover.chart import write_charts  # noqa: PLC0415
+        from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
 
-        try:
-            tell_written(write_charts(crossovers, options.charts))
-        except OSError as error:
-            problems.append(charts_missing(error, options.charts))
+        drawn = (draw_charts(file, found) for file, found in crossovers)
+        problems += save_charts([file for file, _ in crossovers], drawn, options.charts)
     return complain(problems)
 
 

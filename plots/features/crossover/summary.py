@@ -13,8 +13,9 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, other_work, what
 from plots.core.headline import foremost, way
 from plots.core.speed_up import SpeedUp
+from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
-from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.table import Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.crossover.table import is_best_of_one, speed_up_table
 from plots.file.families import EPOCH, MINIBATCH
@@ -83,11 +84,11 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
     for one in shown:
         batch, precision = one.common.get("batch"), one.common.get("precision")
         cells = {
-            "what": _text(what(one.common, one.gpu.axes)),
-            "batch": NOTHING if batch is None else _text(_number(batch)),
-            "precision": NOTHING if precision is None else _text(precision),
-            "gpu": _text(way(one)),
-            "answer": _text(crossover_words(one.crossover)),
+            "what": text_cell(what(one.common, one.gpu.axes)),
+            "batch": text_cell(batch and _number(batch)),
+            "precision": text_cell(precision),
+            "gpu": text_cell(way(one)),
+            "answer": text_cell(crossover_words(one.crossover)),
         }
         lines.append(tuple(cells[key] for key in kept))
     left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
@@ -174,7 +175,3 @@ _SAID = {"precision", "execution", "data"}  # columns that the title speaks for
 def _number(text: str) -> str:
     number = whole(text)
     return text if number is None else units.count(number)
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)

@@ -14,6 +14,7 @@ from plots.core.curves import Curve
 from plots.core.paired import disagree, pairs_of
 from plots.core.regret import regret
 from plots.core.speed_up import SpeedUp
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
@@ -58,13 +59,13 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
             lines.append(
                 (
                     *_which(file, found),
-                    _text(what(comparison.common, gpu.axes)),
+                    text_cell(what(comparison.common, gpu.axes)),
                     *_how(comparison.common, cpu, gpu, flags),
                     Cell(_answer(crossover), crossover.kind),
-                    Cell(comparison.measure, comparison.measure),
-                    _size(crossover.size),
-                    _size(crossover.low),
-                    _size(crossover.high),
+                    text_cell(comparison.measure),
+                    number_cell(crossover.size),
+                    number_cell(crossover.low),
+                    number_cell(crossover.high),
                     *(_of_pairs(file, comparison, flags) if paired else ()),
                     *lost_cells(regret(crossover, cpu, gpu)),
                     _crossings(crossover),
@@ -124,7 +125,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
             lines.append(
                 (
                     *_which(file, found),
-                    Cell(model, model),
+                    text_cell(model),
                     Cell(units.count(speed_up.parameters), int(speed_up.parameters)),
                     batch,
                     precision,
@@ -132,9 +133,9 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
                     _time(cpu, speed_up.winner == "cpu"),
                     *how,
                     _time(gpu, speed_up.winner == "gpu"),
-                    _ratio(speed_up.ratio),
-                    _ratio(speed_up.low),
-                    _ratio(speed_up.high),
+                    number_cell(speed_up.ratio),
+                    number_cell(speed_up.low),
+                    number_cell(speed_up.high),
                 )
             )
     columns = (
@@ -171,7 +172,7 @@ def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
 def _which(file: File, found: Sequence[object]) -> tuple[Cell, ...]:
     if len(found) == 1:
         return ()
-    return (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
+    return (text_cell(file.machine.id), Cell(file.path.stem, file.path.name))
 
 
 def _on(found: Sequence[tuple[File, object]]) -> str:
@@ -215,16 +216,8 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
     return Cell(text, text if number is None else number, marks=flagged)
 
 
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
 def _answer(crossover: Crossover) -> str:
     return "once" if crossover.kind == "once" else crossover_words(crossover)
-
-
-def _size(size: float | None) -> Cell:
-    return NOTHING if size is None else Cell(units.significant(size), size)
 
 
 def _crossings(crossover: Crossover) -> Cell:
@@ -235,7 +228,3 @@ def _crossings(crossover: Crossover) -> Cell:
 def _time(curve: Curve, bold: bool) -> Cell:
     seconds = float(np.median(curve.samples[0]))
     return Cell(units.seconds(seconds), seconds, bold=bold)
-
-
-def _ratio(ratio: float | None) -> Cell:
-    return NOTHING if ratio is None else Cell(units.significant(ratio), ratio)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.table import Cell, Column, Table
+from plots.core.tables.cells import text_cell
+from plots.core.tables.table import Column, Table
 from plots.file.rows import File
 
 _FEW = 12  # lines of a table that is not folded
@@ -60,9 +61,9 @@ def missing_table(file: File) -> Table:
     columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
     lines = [
         (
-            Cell(row.name, row.name),
-            Cell(row.failure.outcome, row.failure.outcome),
-            Cell(row.failure.message, row.failure.message),
+            text_cell(row.name),
+            text_cell(row.failure.outcome),
+            text_cell(row.failure.message),
         )
         for row in file.rows
         if row.failure
@@ -72,7 +73,5 @@ def missing_table(file: File) -> Table:
 
 def _flagged(file: File) -> Table:
     columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
-    lines = [
-        (Cell(row.name, row.name), Cell(flag, flag)) for row in file.rows for flag in row.warnings
-    ]
+    lines = [(text_cell(row.name), text_cell(flag)) for row in file.rows for flag in row.warnings]
     return Table("Flagged rows", columns, tuple(lines))

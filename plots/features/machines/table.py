@@ -23,6 +23,7 @@ from plots.core.machines import (
     short_processor,
     sizes,
 )
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import TRAINING
 from plots.file.file_order import has_gpu
@@ -96,7 +97,7 @@ def machines_table(side: SideBySide) -> Table:
             *_how(standing),
             Cell(standing.file.date.date().isoformat(), standing.file.date.isoformat()),
             _optional(standing.file.software.commit[:7]),
-            _text(standing.file.path.name),
+            text_cell(standing.file.path.name),
         )
         for standing in side.standings
     ]
@@ -110,11 +111,11 @@ def summary_table(standings: Sequence[Standing]) -> Table:
     columns = (_MACHINE, *_CROSSOVER, *_HOW, Column("gpu", "GPU"), Column("file", "file"))
     lines = [
         (
-            _text(standing.file.machine.id),
+            text_cell(standing.file.machine.id),
             *_crossover(standing, notes),
             *_how(standing),
             _gpu(standing.file),
-            _text(standing.file.path.name),
+            text_cell(standing.file.path.name),
         )
         for standing in standings
     ]
@@ -188,12 +189,8 @@ def _key(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
 def _optional(text: str) -> Cell:
-    return _text(text) if text else NOTHING
+    return text_cell(text) if text else NOTHING
 
 
 def _name(standing: Standing, side: SideBySide, notes: dict[str, int]) -> Cell:
@@ -227,19 +224,15 @@ def _crossover(standing: Standing, notes: dict[str, int]) -> tuple[Cell, Cell, C
     explained = one.crossover.kind in _ANSWERS
     said = [f"{standing.file.machine.id}: {crossover_words(one.crossover)}."] if explained else []
     number = Cell(text, crossover_number(one), marks=marks(said, notes))
-    return number, _size(one.crossover.low), _size(one.crossover.high)
-
-
-def _size(size: float | None) -> Cell:
-    return NOTHING if size is None else Cell(units.significant(size), size)
+    return number, number_cell(one.crossover.low), number_cell(one.crossover.high)
 
 
 def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
     one = standing.answer
     if one is None:
-        return _text(crossover_text(standing)), NOTHING, NOTHING
+        return text_cell(crossover_text(standing)), NOTHING, NOTHING
     batch = one.common.get("batch", "")
-    return _text(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(way(one))
+    return text_cell(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(way(one))
 
 
 def _time(

@@ -10,6 +10,7 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
+from plots.core.tables.cells import count_cell, network_cells, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.peers.analysis import Pair, crossovers_of, pairs, seconds
 from plots.file.families import FAMILIES, TRAINING
@@ -74,7 +75,7 @@ def crossover_table(file: File) -> Table | None:
 def missing_table(file: File) -> Table:
     """The rows of the peer without a result, and why."""
     lines = tuple(
-        (_text(row.name), _text(row.failure.outcome), _text(row.failure.message))
+        (text_cell(row.name), text_cell(row.failure.outcome), text_cell(row.failure.message))
         for row in file.peers
         if row.failure
     )
@@ -86,7 +87,7 @@ def _table(family: str, found: Sequence[Pair]) -> Table:
     trains = family in TRAINING
     notes: dict[str, int] = {}
     lines = tuple(
-        (*(_network(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))
+        (*(network_cells(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))
         for pair in found
     )
     one = FAMILIES[family].one if family in FAMILIES else "copy"
@@ -98,17 +99,8 @@ def _table(family: str, found: Sequence[Pair]) -> Table:
     )
 
 
-def _network(row: Row) -> tuple[Cell, ...]:
-    params, batch = row.counters["params"], row.counters["batch"]
-    return (
-        _text(row.configuration["model"]),
-        Cell(units.count(params), params),
-        Cell(units.count(batch), batch),
-    )
-
-
 def _what(row: Row) -> tuple[Cell, ...]:
-    return (_text(", ".join(row.axes.words(row.configuration, roles=["what"], without=_SAID))),)
+    return (text_cell(", ".join(row.axes.words(row.configuration, roles=["what"], without=_SAID))),)
 
 
 _SAID = {"family", "cache"}
@@ -123,16 +115,16 @@ def _cells(pair: Pair, notes: dict[str, int]) -> tuple[Cell, ...]:
     ours, theirs = seconds(pair.ours), seconds(pair.theirs)
     precision = pair.ours.configuration.get("precision")
     return (
-        _text(precision) if precision else NOTHING,
-        _text(_where(pair.ours)),
+        text_cell(precision) if precision else NOTHING,
+        text_cell(_where(pair.ours)),
         Cell(units.seconds(ours), ours, bold=ours < theirs),
-        _text(_how(pair.ours)),
+        text_cell(_how(pair.ours)),
         Cell(units.seconds(theirs), theirs, bold=theirs < ours),
-        _text(_how(pair.theirs)),
+        text_cell(_how(pair.theirs)),
         Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes)),
-        _ratio(pair.low),
-        _ratio(pair.high),
-        _ratio(pair.most),
+        number_cell(pair.low),
+        number_cell(pair.high),
+        number_cell(pair.most),
     )
 
 
@@ -153,17 +145,9 @@ def _how(row: Row) -> str:
 def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
     size = one.crossover.size
     return (
-        _text(whose),
-        _text(one.cpu.label),
-        _text(way(one)),
-        _text(crossover_words(one.crossover)),
-        NOTHING if size is None else Cell(units.count(size), size),
+        text_cell(whose),
+        text_cell(one.cpu.label),
+        text_cell(way(one)),
+        text_cell(crossover_words(one.crossover)),
+        count_cell(size),
     )
-
-
-def _ratio(value: float | None) -> Cell:
-    return NOTHING if value is None else Cell(units.significant(value), value)
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from plots import units
-from plots.core.charts.files import stems, write_pictures
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
     COLOURS,
@@ -70,22 +68,6 @@ def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart
     if any(one.common["family"] == MINIBATCH for each in found for _, one in shown_ways(each)):
         charts.append(_steps(file, found, fit))
     return charts
-
-
-def write_charts(
-    found: Sequence[tuple[File, Sequence[Verdict]]], fit: Fit, folder: Path
-) -> list[Path]:
-    """Draws the charts of all files into `folder`, which it makes; returns the paths.
-
-    Names are those of stems(). Raises OSError.
-    """
-    names = stems([file for file, _ in found])
-    written: dict[Path, None] = {}
-    for (file, verdicts), name in zip(found, names, strict=True):
-        for chart in draw_predicted(file, verdicts, fit):
-            stem = f"{name}.{chart.name}"
-            written |= dict.fromkeys(write_pictures(chart.pictures, folder, stem, written))
-    return list(written)
 
 
 def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:

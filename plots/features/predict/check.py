@@ -11,6 +11,7 @@ import numpy as np
 from plots import units
 from plots.core.cards import Card, load_cards
 from plots.core.costs import find_cost
+from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import Times, predict_times
 from plots.features.predict.data import Observation, published_points
@@ -43,7 +44,7 @@ def left_out_table(fitted: Fit) -> Table:
                 Cell(str(len(off)), len(off)),
                 _factor(float(np.median(off))),
                 _factor(float(off.max())),
-                _text(f"{worst.network} on {worst.card}"),
+                text_cell(f"{worst.network} on {worst.card}"),
             )
         )
     title = "Predictions of what was not in the fit"
@@ -68,7 +69,7 @@ def networks_left_out_table(fitted: Fit) -> Table:
         ]
         lines.append(
             (
-                _text(network),
+                text_cell(network),
                 Cell(str(len(own)), len(own)),
                 _factor(min(own)),
                 _factor(max(own)),
@@ -109,7 +110,7 @@ def parameters_table(fitted: Fit) -> Table:
         ]
         if value == parameter.expected:  # nothing that was observed depends on it
             cells[-1] = NOTHING
-        lines.append((_text(parameter.name), *cells, _text(parameter.meaning)))
+        lines.append((text_cell(parameter.name), *cells, text_cell(parameter.meaning)))
     return Table("Parameters of the prediction", columns, tuple(lines))
 
 
@@ -146,14 +147,14 @@ def _before_line(one: Observation, before: Fit, card: Card) -> tuple[Cell, ...]:
     low, point, high = (each / one.steps for each in (times.low, times.seconds, times.high))
     inside = low <= one.seconds <= high
     return (
-        _text(one.network),
-        Cell(units.count(one.batch), one.batch),
-        _text(one.precision),
-        _text(one.card),
-        Cell(units.seconds(one.seconds), one.seconds),
+        text_cell(one.network),
+        count_cell(one.batch),
+        text_cell(one.precision),
+        text_cell(one.card),
+        seconds_cell(one.seconds),
         *(Cell(units.seconds(each, 2), each) for each in (point, low, high)),
         Cell("yes" if inside else "no", int(inside)),
-        _text(one.label),
+        text_cell(one.label),
     )
 
 
@@ -173,11 +174,11 @@ def points_table(fitted: Fit, points: Sequence[Observation]) -> Table:
     residuals = unseen(fitted, points).tolist()
     lines = tuple(
         (
-            _text(one.label),
-            _text(one.network),
-            Cell(units.count(one.batch), one.batch),
-            _text(one.card),
-            Cell(units.seconds(one.seconds), one.seconds),
+            text_cell(one.label),
+            text_cell(one.network),
+            count_cell(one.batch),
+            text_cell(one.card),
+            seconds_cell(one.seconds),
             *_predicted(one, residual, fitted),
         )
         for one, residual in zip(points, residuals, strict=True)
@@ -222,7 +223,3 @@ def _made_of(fitted: Fit) -> str:
 
 def _factor(log: float) -> Cell:
     return Cell(f"{math.exp(log):.2f}", math.exp(log))
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
     add_all,
+    add_charts,
     add_format,
-    charts_missing,
+    add_paths,
     complain,
-    named_path,
     newest,
     print_tables,
-    tell_written,
+    save_charts,
 )
 from plots.core.cost import CostError
 from plots.core.tables.table import Table
@@ -46,13 +46,7 @@ PRECISIONS = ("f32", "tf32", "bf16", "f16")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        type=named_path,
-        metavar="PATH",
-        help="result file, or a folder for every *.json below it",
-    )
+    add_paths(parser, "*")
     add_format(parser)
     add_all(parser)
     add_gpu(parser)
@@ -77,12 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where the data is: resident, pinned or pinned-async (default: resident,pinned-async)",
     )
     parser.add_argument("--batch", metavar="N", help="use only rows of this batch size")
-    parser.add_argument(
-        "--charts",
-        type=named_path,
-        metavar="DIR",
-        help="also draw charts (PNG and SVG) into this folder, made if missing",
-    )
+    add_charts(parser)
     parser.add_argument(
         "--check",
         action="store_true",
@@ -137,12 +126,10 @@ def _predict(files, fitted, wanted, problems, options) -> int:
         )
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.predict.chart import write_charts  # noqa: PLC0415
+        from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
 
-        try:
-            tell_written(write_charts(found, fitted, options.charts))
-        except OSError as error:
-            problems.append(charts_missing(error, options.charts))
+        drawn = (draw_predicted(file, own, fitted) for file, own in found)
+        problems += save_charts([file for file, _ in found], drawn, options.charts)
     return complain(problems)
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from plots import units
-from plots.core.conformal import conformal
+from plots.core.statistics import conformal
 from plots.features.predict.data import Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
 

@@ -13,6 +13,7 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
 from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
+from plots.core.tables.cells import bytes_cell, count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
@@ -64,9 +65,9 @@ def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
     crossover = one.crossover
     return (
         *_gpu(outlook),
-        _text(one.common.get("model", DISC.networks)),
+        text_cell(one.common.get("model", DISC.networks)),
         *_work(one.common),
-        _text(one.measure),
+        text_cell(one.measure),
         *(_size(size) for size in (crossover.size, crossover.low, crossover.high)),
         Cell("no", 0),
         Cell("once" if crossover.kind == "once" else crossover_words(crossover), crossover.kind),
@@ -133,7 +134,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
         columns,
         tuple(
             (
-                _text(one.common["model"]),
+                text_cell(one.common["model"]),
                 Cell(units.count(one.parameters), int(one.parameters)),
                 *([_work(one.common)[0]] if len(batches) > 1 else []),
                 _seconds(float(np.median(one.cpu.samples[0])), 3),
@@ -147,21 +148,19 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
 
 def _band(one: SpeedUp) -> Cell:
     low, point, high = one.gpu.samples[0].tolist()
-    first, second = units.seconds(low, 2), units.seconds(high, 2)
-    if first.split()[1] == second.split()[1]:
-        first = first.split()[0]
-    return Cell(f"{first} – {second}", (low, point, high), bold=one.winner == "gpu")
+    band = " – ".join(units.seconds_ends(low, high, 2))
+    return Cell(band, (low, point, high), bold=one.winner == "gpu")
 
 
 def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
     low, point, high = one.gpu.samples[0].tolist()
     winner = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[one.winner]
     return (
-        _text(one.common["model"]),
+        text_cell(one.common["model"]),
         Cell(units.count(one.parameters), int(one.parameters)),
         *_work(one.common),
         _seconds(float(np.median(one.cpu.samples[0])), 3),
-        _text(one.cpu.label.removeprefix("CPU, ")),
+        text_cell(one.cpu.label.removeprefix("CPU, ")),
         *_gpu(outlook),
         *(_seconds(value) for value in (point, low, high)),
         Cell("no", 0),
@@ -201,16 +200,16 @@ def _card_line(card: Card) -> tuple[Cell, ...]:
     rates = {key: card.figure(key) for key in _RATES}
     memory, multiprocessors = card.figure("memory_bytes"), card.figure("multiprocessors")
     return (
-        Cell(card.id, card.id),
-        Cell(card.name, card.name),
+        text_cell(card.id),
+        text_cell(card.name),
         Cell(str(card.year), card.year),
-        Cell(card.kind, card.kind),
+        text_cell(card.kind),
         *(
             Cell(units.rate(rate, _RATES[key][1]), rate) if rate else NOTHING
             for key, rate in rates.items()
         ),
-        Cell(units.binary_bytes(memory), memory) if memory else NOTHING,
-        Cell(units.count(multiprocessors), multiprocessors) if multiprocessors else NOTHING,
+        bytes_cell(memory) if memory else NOTHING,
+        count_cell(multiprocessors) if multiprocessors else NOTHING,
     )
 
 
@@ -226,8 +225,8 @@ def _precision(found: Sequence[Verdict]) -> str:
 def _gpu(outlook: Outlook) -> tuple[Cell, ...]:
     return (
         Cell(short_gpu(outlook.card.name), outlook.card.id),
-        _text(outlook.way.execution),
-        _text(outlook.way.data),
+        text_cell(outlook.way.execution),
+        text_cell(outlook.way.data),
     )
 
 
@@ -235,12 +234,8 @@ def _work(common: dict[str, str]) -> tuple[Cell, ...]:
     batch = common.get("batch")
     return (
         Cell(f"{int(batch):,}", int(batch)) if batch else NOTHING,
-        _text(common.get("precision", "f32")),
+        text_cell(common.get("precision", "f32")),
     )
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)
 
 
 def _size(size: float | None) -> Cell:

@@ -12,6 +12,7 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
+from plots.core.tables.cells import count_cell, range_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Row
 from plots.text import whole
@@ -146,9 +147,9 @@ def _summary(title: str, found: Sequence[Line]) -> Table:
         first = line.points[0].median
         table.append(
             (
-                Cell(line.label, line.label),
+                text_cell(line.label),
                 Cell(units.rate(fastest.median, "FLOP/s"), fastest.median, bold=True),
-                Cell(units.count(fastest.size), fastest.size),
+                count_cell(fastest.size),
                 Cell(units.rate(first, "FLOP/s"), first),
             )
         )
@@ -186,10 +187,7 @@ def _every(title: str, rows: Sequence[Row]) -> Table:
                 *(_field(row.configuration.get(name)) for name in names),
                 Cell(where := device_name(row, without=names), where),
                 Cell(units.seconds(seconds), seconds, marks=flagged),
-                Cell(
-                    units.seconds_range(row.minimum / count, row.maximum / count),
-                    (row.maximum - row.minimum) / count,
-                ),
+                range_cell(row, count),
                 Cell(units.rate(speed, "FLOP/s"), speed),
             )
         )

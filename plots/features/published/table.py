@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.published import Experiment
+from plots.core.tables.cells import count_cell, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 
 _COLUMNS = (
@@ -54,25 +55,25 @@ def _line(one: Experiment) -> tuple[Cell, ...]:
     ratio = times["CPU"] / times["GPU"]
     year = one.citation.year
     return (
-        Cell(one.id, one.id),
-        Cell(one.title, one.title),
+        text_cell(one.id),
+        text_cell(one.title),
         Cell(_KINDS[one.kind], one.kind),
         _count(one.params),
         _count(one.batch),
-        Cell(of, of),
+        text_cell(of),
         Cell(units.seconds(times["CPU"]), times["CPU"], bold=ratio < 1),
         Cell(units.seconds(times["GPU"]), times["GPU"], bold=ratio > 1),
-        Cell(units.significant(ratio), ratio),
-        Cell(one.framework, one.framework),
+        number_cell(ratio),
+        text_cell(one.framework),
         Cell(one.cpu or NOTHING.text, one.cpu),
         Cell(str(year), year) if year else NOTHING,
-        Cell(one.citation.url, one.citation.url),
+        text_cell(one.citation.url),
         _devices(one),
     )
 
 
 def _count(number: int | None) -> Cell:
-    return Cell(units.count(number), number) if number else NOTHING
+    return count_cell(number) if number else NOTHING
 
 
 def _devices(one: Experiment) -> Cell:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from plots import units
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, what
+from plots.core.tables.cells import count_cell, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.core.thresholds import Nearest, Threshold
 from plots.file.families import EPOCH, MINIBATCH
@@ -84,16 +85,16 @@ def _line(threshold: Threshold, one: Comparison | None, notes: dict[str, int]) -
     near, note, year, value = threshold.nearest, threshold.note, threshold.year, threshold.value
     noted = marks((f"{note[0].upper()}{note[1:]}.",), notes) if note else ()
     return (
-        Cell(threshold.id, threshold.id),
-        Cell(threshold.code, threshold.code),
+        text_cell(threshold.id),
+        text_cell(threshold.code),
         Cell(_USES[threshold.between], threshold.between),
         Cell(threshold.rule, threshold.rule, marks=noted),
-        Cell(threshold.operation, threshold.operation),
+        text_cell(threshold.operation),
         Cell(str(value), tuple(value) if isinstance(value, list) else value),
         Cell(str(year), year) if year else NOTHING,
-        Cell(threshold.url, threshold.url),
+        text_cell(threshold.url),
         _workload(near, one),
-        Cell(units.count(near.size), near.size) if near else NOTHING,
+        count_cell(near.size) if near else NOTHING,
         *_measured(one),
     )
 
@@ -108,7 +109,7 @@ def _workload(near: Nearest | None, one: Comparison | None) -> Cell:
     if one and near.family == MINIBATCH:
         kind = f"step of {one.common['model']}, batch"
     text = f"{kind} {units.count(near.size)}"
-    return Cell(text, text)
+    return text_cell(text)
 
 
 def _measured(one: Comparison | None) -> tuple[Cell, ...]:
@@ -116,6 +117,6 @@ def _measured(one: Comparison | None) -> tuple[Cell, ...]:
         return (NOTHING,) * 4
     crossover = one.crossover
     sizes = (crossover.size, crossover.low, crossover.high)
-    numbers = (NOTHING if each is None else Cell(units.significant(each), each) for each in sizes)
+    numbers = (number_cell(each) for each in sizes)
     words = crossover_words(crossover)
-    return (*numbers, Cell(words, words))
+    return (*numbers, text_cell(words))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.record.commandline import again, command, template
 from plots.file.rows import File, Row
@@ -128,11 +129,11 @@ def _rows(file: File) -> Table:
         timed = row.failure is None
         lines.append(
             (
-                Cell(row.name, row.name),
-                Cell(units.seconds(row.median), row.median) if timed else NOTHING,
+                text_cell(row.name),
+                seconds_cell(row.median) if timed else NOTHING,
                 Cell(str(len(row.samples)), len(row.samples)),
                 _verified(row),
-                Cell(again_command, again_command),
+                text_cell(again_command),
             )
         )
     return Table("Every row", columns, tuple(lines))
@@ -164,8 +165,8 @@ def _older(files: Sequence[File]) -> Table:
     )
     lines = tuple(
         (
-            Cell(file.machine.id, file.machine.id),
-            Cell(file.path.name, file.path.name),
+            text_cell(file.machine.id),
+            text_cell(file.path.name),
             Cell(file.date.date().isoformat(), file.date.isoformat()),
             Cell(units.count(len(file.rows)), len(file.rows)),
         )

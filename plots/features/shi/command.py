@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from plots.core.command import add_format, complain, named_path, print_tables, tell_passed_over
+from plots.core.command import add_format, add_paths, complain, print_tables, tell_passed_over
 from plots.core.published import PUBLISHED_PATH, RESTORE
 from plots.core.tables.plain import wrapped
 from plots.features.shi.analysis import load_shi, newest_with_rows
@@ -28,12 +28,10 @@ EXAMPLE = "shi results --format=latex"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        type=named_path,
-        metavar="PATH",
-        help="file or folder; of each machine the newest complete file with such rows counts",
+    add_paths(
+        parser,
+        "*",
+        "file or folder; of each machine the newest complete file with such rows counts",
     )
     add_format(parser)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from plots import units
 from plots.core.series import chosen_words, device_label
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.shi.analysis import (
     DEVICES,
@@ -68,7 +69,7 @@ def shi_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
     lines = []
     for line in _lines(figures, cells):
         own_cells = [cells.get((line, column), NOTHING) for column in columns]
-        names = (Cell(name, name) for name in line)
+        names = (text_cell(name) for name in line)
         lines.append((*names, *_with_bold(own_cells, columns)))
     heads = (Column("network", "Network"), Column("framework", "Framework"))
     return Table(_TITLE, (*heads, *columns), tuple(lines), tuple(notes))
@@ -239,10 +240,10 @@ def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
     several = len(measured) > 1
     lines = [
         (
-            _text(one.network),
-            *((_text(file.machine.id),) if several else ()),
-            _text(device_label(one.row)),
-            _text(one.precision),
+            text_cell(one.network),
+            *((text_cell(file.machine.id),) if several else ()),
+            text_cell(device_label(one.row)),
+            text_cell(one.precision),
             Cell(units.seconds(one.seconds), one.seconds, marks=marks(one.row.warnings, flags)),
             *(cell for side in SIDES for cell in _against(one, side)),
         )
@@ -255,10 +256,10 @@ def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
                 sides.setdefault(one.side, []).append(one)
         lines += (
             (
-                _text(f"geometric mean of {max(len(one.networks) for one in its)}"),
-                *((_text(file.machine.id),) if several else ()),
-                _text(_KINDS[side]),
-                _text(PRECISION),
+                text_cell(f"geometric mean of {max(len(one.networks) for one in its)}"),
+                *((text_cell(file.machine.id),) if several else ()),
+                text_cell(_KINDS[side]),
+                text_cell(PRECISION),
                 NOTHING,
                 *(cell for kind in SIDES for cell in _mean(its, kind)),
             )
@@ -357,7 +358,7 @@ def _against(one: Ours, side: Side) -> tuple[Cell, ...]:
     figure, ratio = one.against[side]
     threads = f", {figure.threads} threads" if figure.threads else ""
     return (
-        _text(f"{figure.framework}, {DEVICES[figure.device]}{threads}"),
+        text_cell(f"{figure.framework}, {DEVICES[figure.device]}{threads}"),
         Cell(units.seconds(figure.seconds or 0.0), figure.seconds),
         *_ratio_cells(ratio),
     )
@@ -366,7 +367,7 @@ def _against(one: Ours, side: Side) -> tuple[Cell, ...]:
 def _mean(found: Sequence[Mean], side: Side) -> tuple[Cell, ...]:
     for one in found:
         if one.of == side:
-            return (_text(_places(one)), NOTHING, *_ratio_cells(one.ratio))
+            return (text_cell(_places(one)), NOTHING, *_ratio_cells(one.ratio))
     return (NOTHING,) * 5
 
 
@@ -374,12 +375,4 @@ def _ratio_cells(ratio: Ratio) -> tuple[Cell, ...]:
     """The ratio, bold where ours is faster for sure, and its interval."""
     is_faster = ratio.low is not None and ratio.low > 1
     number = Cell(units.significant(ratio.ratio), ratio.ratio, bold=is_faster)
-    return number, _optional(ratio.low), _optional(ratio.high)
-
-
-def _optional(number: float | None) -> Cell:
-    return NOTHING if number is None else Cell(units.significant(number), number)
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)
+    return number, number_cell(ratio.low), number_cell(ratio.high)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.paired import spacing
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
-from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.table import Cell, Column, Table
 from plots.features.threads.analysis import MoreThreads
 from plots.file.ladders import DISC
 from plots.file.rows import File
@@ -39,12 +40,10 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
     notes: dict[str, int] = {}
     for file, own in found:
         which = (
-            (Cell(file.machine.id, file.machine.id), Cell(file.path.stem, file.path.name))
-            if several
-            else ()
+            (text_cell(file.machine.id), Cell(file.path.stem, file.path.name)) if several else ()
         )
         lines += [
-            (*which, *((_text(_networks(one)),) if others else ()), *_line(one, notes))
+            (*which, *((text_cell(_networks(one)),) if others else ()), *_line(one, notes))
             for one in own
         ]
     title = "From which size more CPU threads pay, in epochs"
@@ -62,14 +61,14 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
 def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
     crossover, (fewest, most) = one.crossover, one.sides
     cells = (
-        _text(one.common.get("batch")),
-        _text(one.common.get("precision")),
-        _text(fewest),
-        _text(most),
+        text_cell(one.common.get("batch")),
+        text_cell(one.common.get("precision")),
+        text_cell(fewest),
+        text_cell(most),
         Cell(_KINDS.get(crossover.kind, crossover.kind), crossover.kind),
-        _size(crossover.size),
-        _size(crossover.low),
-        _size(crossover.high),
+        number_cell(crossover.size),
+        number_cell(crossover.low),
+        number_cell(crossover.high),
         *pairs_cells(one.pairs, one.sides, one.disagrees, notes),
         *lost_cells(one.regret),
     )
@@ -84,11 +83,3 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
 
 def _networks(one: MoreThreads) -> str:
     return one.common.get("model", DISC.networks)
-
-
-def _text(text: str | None) -> Cell:
-    return NOTHING if text is None else Cell(text, text)
-
-
-def _size(size: float | None) -> Cell:
-    return NOTHING if size is None else Cell(units.significant(size), size)

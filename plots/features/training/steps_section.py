@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from plots.core.network import on_device, step_rows
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.features.training.steps_table import memory_table
-from plots.features.training.table import best_table, every_table
+from plots.features.training.table import best_table, every_table, memory_table
 from plots.file.rows import File
 
 _NOTES = (

@@ -11,6 +11,14 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.network import NetworkKey, best, network_label, networks, on_device
 from plots.core.series import device_label
+from plots.core.tables.cells import (
+    bytes_cell,
+    count_cell,
+    number_cell,
+    range_cell,
+    seconds_cell,
+    text_cell,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.derived import PER_ITERATION, SAMPLES
 from plots.file.families import FAMILIES
@@ -23,6 +31,7 @@ _NETWORK = (
 )
 _GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
+_MEMORY = ("peak_bytes", "reorders", "reorder_bytes")
 
 
 def best_table(rows: Sequence[Row]) -> Table:
@@ -87,10 +96,10 @@ def every_table(rows: Sequence[Row]) -> Table:
                     *_network_cells(key, row, list(groups)),
                     _way(row),
                     _median(row, False, flags),
-                    _range(row),
+                    range_cell(row),
                     _samples(row),
                     Cell(units.rate(rate, "FLOP/s"), rate),
-                    Cell(units.seconds(first), first),
+                    seconds_cell(first),
                 )
             )
     return Table(f"Time of one {FAMILIES[family].one}, every row", columns, tuple(lines), (*flags,))
@@ -111,16 +120,16 @@ def _device_columns(device: str, several: bool, family: str) -> list[Column]:
 def _network_cells(key: NetworkKey, row: Row, keys: Sequence[NetworkKey]) -> list[Cell]:
     params, batch = row.counters["params"], row.counters["batch"]
     label = network_label(key, keys, row.axes)
-    return [Cell(label, label), Cell(units.count(params), params), Cell(units.count(batch), batch)]
+    return [text_cell(label), count_cell(params), count_cell(batch)]
 
 
 def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> list[Cell]:
-    times = [_median(row, bold, flags), _range(row)]
+    times = [_median(row, bold, flags), range_cell(row)]
     if not several:
         return [*times, _samples(row), _way(row)]
     # The group's heading names the device.
     shorter = _way(row).text.partition(", ")[2]
-    return [*times, Cell(shorter, shorter)]
+    return [*times, text_cell(shorter)]
 
 
 def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
@@ -128,18 +137,14 @@ def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
     return Cell(units.seconds(row.median), row.median, bold, flagged)
 
 
-def _range(row: Row) -> Cell:
-    return Cell(units.seconds_range(row.minimum, row.maximum), row.maximum - row.minimum)
-
-
 def _samples(row: Row) -> Cell:
     rate = row.counters[SAMPLES[row.family]] / row.median
-    return Cell(units.significant(rate), rate)
+    return number_cell(rate)
 
 
 def _way(row: Row) -> Cell:
     label = device_label(row)
-    return Cell(label, label)
+    return text_cell(label)
 
 
 def _speed_up(chosen: dict[str, Row]) -> Cell:
@@ -147,3 +152,30 @@ def _speed_up(chosen: dict[str, Row]) -> Cell:
         return NOTHING
     ratio = chosen["cpu"].median / chosen["cuda"].median
     return Cell(f"{units.significant(ratio)}×", ratio)
+
+
+def memory_table(rows: Sequence[Row]) -> Table:
+    """A line for each of `rows`, which are of training steps, that counts any of it."""
+    groups = networks(rows)
+    columns = (
+        Column("network", "network"),
+        Column("batch", "batch", numeric=True),
+        Column("on", "on"),
+        Column("peak_bytes", "most memory", numeric=True),
+        Column("reorders", "reorders", numeric=True, group="a step"),
+        Column("reorder_bytes", "of bytes", numeric=True, group="a step"),
+    )
+    lines = tuple(
+        (
+            text_cell(network_label(key, list(groups), row.axes)),
+            count_cell(row.counters["batch"]),
+            text_cell(device_label(row)),
+            bytes_cell(row.counters.get("peak_bytes")),
+            count_cell(row.counters.get("reorders")),
+            bytes_cell(row.counters.get("reorder_bytes")),
+        )
+        for key, members in groups.items()
+        for row in members
+        if any(counter in row.counters for counter in _MEMORY)
+    )
+    return Table("Memory and reorders of a training step", columns, lines)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from plots.core.command import (
     add_all,
+    add_charts,
     add_format,
     add_paths,
     charts_missing,
     complain,
-    named_path,
     print_tables,
 )
 from plots.file import loading, rows
@@ -35,11 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
     add_all(parser)
-    parser.add_argument(
-        "--charts",
-        type=named_path,
-        metavar="DIR",
-        help="also draw a chart of each file (PNG and SVG) into this folder, made if missing",
+    add_charts(
+        parser, "also draw a chart of each file (PNG and SVG) into this folder, made if missing"
     )
 
 

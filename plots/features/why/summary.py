@@ -11,6 +11,7 @@ from plots.core.crossover import Comparison
 from plots.core.headline import OWN_BATCH, own_batch
 from plots.core.network import best, network_label, networks, on_device, training_rows
 from plots.core.series import device_name
+from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.why.analysis import (
@@ -118,12 +119,12 @@ def _split_table(file: File, rows: Sequence[Row]) -> Table:
     }
     lines = tuple(
         (
-            _text(labels[row.index]),
-            _count(row.counters["batch"]),
-            _text(device_name(row)),
-            _seconds(row.median),
+            text_cell(labels[row.index]),
+            count_cell(row.counters["batch"]),
+            text_cell(device_name(row)),
+            seconds_cell(row.median),
             _bound(bound.get(row.index)),
-            _text(_shares(found[row.index])) if row.index in found else NOTHING,
+            text_cell(_shares(found[row.index])) if row.index in found else NOTHING,
         )
         for row in _fastest(rows)
     )
@@ -165,12 +166,12 @@ def _thread_table(found: Sequence[Threads], family: str) -> Table:
         row = item.rows[fewest]
         lines.append(
             (
-                _text(row.configuration["model"]),
-                _count(row.counters["batch"]),
-                _count(fewest),
-                _seconds(row.median),
-                _count(fastest),
-                _seconds(item.rows[fastest].median),
+                text_cell(row.configuration["model"]),
+                count_cell(row.counters["batch"]),
+                count_cell(fewest),
+                seconds_cell(row.median),
+                count_cell(fastest),
+                seconds_cell(item.rows[fastest].median),
                 Cell(
                     f"{item.speed_ups[fastest]:.2f}",
                     item.speed_ups[fastest],
@@ -213,12 +214,12 @@ def _changes(found: Sequence[Counterfactual], over: str) -> str:
 def _repayment_table(found: Sequence[Repayment], one: str) -> Table:
     lines = tuple(
         (
-            _text(item.gpu.configuration["model"]),
-            _count(item.gpu.counters["batch"]),
-            _text(", ".join(_way(item.gpu))),
-            _seconds(item.gpu.counters["first_call_seconds"]),
-            _seconds(item.cpu.counters["first_call_seconds"]),
-            Cell("never") if item.iterations is None else _count(item.iterations),
+            text_cell(item.gpu.configuration["model"]),
+            count_cell(item.gpu.counters["batch"]),
+            text_cell(", ".join(_way(item.gpu))),
+            seconds_cell(item.gpu.counters["first_call_seconds"]),
+            seconds_cell(item.cpu.counters["first_call_seconds"]),
+            Cell("never") if item.iterations is None else count_cell(item.iterations),
         )
         for item in found
     )
@@ -237,15 +238,3 @@ def _repayment_table(found: Sequence[Repayment], one: str) -> Table:
 
 def _way(row: Row) -> list[str]:
     return row.axes.words(row.configuration, roles=["how"], without=["device"])
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
-def _count(number: float) -> Cell:
-    return Cell(units.count(number), number)
-
-
-def _seconds(value: float) -> Cell:
-    return Cell(units.seconds(value), value)

@@ -11,6 +11,7 @@ from plots.core.crossover import Comparison, Crossover
 from plots.core.crossover_words import crossover_words
 from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
+from plots.core.tables.cells import count_cell, network_cells, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.why.analysis import (
     PARTS,
@@ -74,9 +75,9 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
     notes: dict[str, int] = {}
     lines = [
         (
-            *_network_cells(row),
-            _text(labels[series_key(row)]),
-            _seconds(row.median),
+            *network_cells(row),
+            text_cell(labels[series_key(row)]),
+            seconds_cell(row.median),
             *_share_cells(row, found.get(row.index), shares),
             *_bound_cells(bound.get(row.index), notes),
         )
@@ -109,7 +110,8 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
     lines = []
     for item in found:
         times = [
-            _seconds(item.rows[count].median) if count in item.rows else NOTHING for count in counts
+            seconds_cell(item.rows[count].median) if count in item.rows else NOTHING
+            for count in counts
         ]
         speed_ups = [
             Cell(
@@ -121,7 +123,7 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
             else NOTHING
             for count in counts[1:]
         ]
-        lines.append((*_network_cells(next(iter(item.rows.values()))), *times, *speed_ups))
+        lines.append((*network_cells(next(iter(item.rows.values()))), *times, *speed_ups))
     unsure = any(item.unsure for item in found)
     note = "The repetitions of both thread counts overlap: the difference may be chance."
     return Table(
@@ -145,10 +147,10 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
     lines = tuple(
         (
             Cell(item.change, item.change, marks=(number,)),
-            _text(item.held),
+            text_cell(item.held),
             _crossover(item.before),
             _crossover(item.after),
-            _text("measured" if item.measured else "the profile"),
+            text_cell("measured" if item.measured else "the profile"),
         )
         for number, item in enumerate(found, 1)
     )
@@ -176,13 +178,13 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
     )
     lines = tuple(
         (
-            *_network_cells(item.gpu),
-            _text(labels[series_key(item.gpu)]),
-            _text(labels[series_key(item.cpu)]),
-            _seconds(item.gpu.counters["first_call_seconds"]),
-            _seconds(item.cpu.counters["first_call_seconds"]),
-            _seconds(item.gpu.median),
-            _seconds(item.cpu.median),
+            *network_cells(item.gpu),
+            text_cell(labels[series_key(item.gpu)]),
+            text_cell(labels[series_key(item.cpu)]),
+            seconds_cell(item.gpu.counters["first_call_seconds"]),
+            seconds_cell(item.cpu.counters["first_call_seconds"]),
+            seconds_cell(item.gpu.median),
+            seconds_cell(item.cpu.median),
             _repaid(item.iterations),
         )
         for item in repayments(rows)
@@ -199,16 +201,7 @@ def _family(rows: Sequence[Row]) -> str:
 
 
 def _repaid(iterations: int | None) -> Cell:
-    return Cell("never") if iterations is None else Cell(units.count(iterations), iterations)
-
-
-def _network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
-    params, batch = row.counters["params"], row.counters["batch"]
-    return (
-        _text(row.configuration["model"]),
-        Cell(units.count(params), params),
-        Cell(units.count(batch), batch),
-    )
+    return Cell("never") if iterations is None else count_cell(iterations)
 
 
 def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
@@ -230,20 +223,12 @@ def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell
         mark = notes.setdefault(f"No bound: {bound.reason}.", len(notes) + 1)
         return Cell("–", marks=(mark,)), NOTHING, NOTHING
     percent = Cell(f"{units.significant(bound.percent, 2)} %", bound.percent)
-    return _text(bound.name), _seconds(bound.seconds), percent
+    return text_cell(bound.name), seconds_cell(bound.seconds), percent
 
 
 def _crossover(found: Crossover) -> Cell:
     size = found.size
-    return Cell(crossover_words(found)) if size is None else Cell(units.significant(size), size)
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
-def _seconds(value: float) -> Cell:
-    return Cell(units.seconds(value), value)
+    return Cell(crossover_words(found)) if size is None else number_cell(size)
 
 
 def _threads(count: int) -> str:
