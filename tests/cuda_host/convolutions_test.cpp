@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library of convolutions that has less than it might: what can be had without is right, and what
 // can't is told in a sentence.
-#include "libraries/convolutions.h"
+#include "libraries/algorithms.h"
 
 #include <gmock/gmock.h>
 
@@ -29,12 +29,12 @@ class RefusingConvolutions : public cuda::ConvolutionLibrary {
   RefusingConvolutions(Precision precision, Refuses refuses)
       : library_(cuda::make_cudnn_library(precision)), refuses_(std::move(refuses)) {}
 
-  [[nodiscard]] int plans(const ConvolutionForm& form) override {
-    return refuses_(form) ? 0 : library_->plans(form);
+  [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
+    return refuses_(form) ? 0 : library_->algorithms(form);
   }
-  [[nodiscard]] std::unique_ptr<cuda::ConvolutionPlan> make(const ConvolutionForm& form,
-                                                            int plan) override {
-    return library_->make(form, plan);
+  [[nodiscard]] std::unique_ptr<cuda::PreparedConvolution> make(const cuda::CalledConvolution& of,
+                                                                int algorithm) override {
+    return library_->make(of, algorithm);
   }
 
  private:

@@ -20,9 +20,10 @@ namespace cuda_host {
 namespace {
 
 using crossover::Type;
+using crossover::cuda::CalledConvolution;
 using crossover::cuda::ConvolutionForm;
-using crossover::cuda::ConvolutionOperands;
 using crossover::cuda::ConvolutionPass;
+using crossover::cuda::Workspace;
 
 /// Bytes that each plan works in. All calculate alike; the first is not the fastest.
 struct MadeUp {
@@ -96,7 +97,7 @@ void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
   }
 }
 
-void convolve(const ConvolutionForm& f, const ConvolutionOperands& of, bool tf32) {
+void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) {
   const Extents extents = extents_of(f);
   std::vector<double> sums;
   void* result = nullptr;
@@ -135,12 +136,13 @@ void convolve(const ConvolutionForm& f, const ConvolutionOperands& of, bool tf32
   }
 }
 
-class HostPlan : public crossover::cuda::ConvolutionPlan {
+class HostPlan : public crossover::cuda::PreparedConvolution {
  public:
   HostPlan(const ConvolutionForm& form, std::size_t number, bool tf32)
       : form_(form), number_(number), tf32_(tf32) {}
 
-  void execute(cudaStream_t handle, const ConvolutionOperands& of) const override {
+  void execute(cudaStream_t handle, const CalledConvolution& of,
+               const Workspace& workspace) const override {
     CROSSOVER_CUDA_CHECK(enter("cudnnExecute"));
     CUstream_st* stream = find_stream(handle);
     if (stream == nullptr) {
@@ -154,10 +156,10 @@ class HostPlan : public crossover::cuda::ConvolutionPlan {
       throw std::runtime_error("cuDNN: not in a capture");
     }
     const MadeUp& made_up = plans.at(number_);
-    if (made_up.workspace > 0 && static_cast<std::size_t>(of.workspace_bytes) < made_up.workspace) {
+    if (made_up.workspace > 0 && static_cast<std::size_t>(workspace.bytes) < made_up.workspace) {
       throw std::runtime_error("cuDNN: too little workspace");
     }
-    const std::vector<Range> ranges = ranges_of(of, made_up.workspace);
+    const std::vector<Range> ranges = ranges_of(of, workspace.at, made_up.workspace);
     if (const std::string what = fault(ranges); !what.empty()) {
       violation("in a convolution, " + what);
       fail_context(cudaErrorIllegalAddress);
@@ -171,9 +173,9 @@ class HostPlan : public crossover::cuda::ConvolutionPlan {
               .run = {},
               .blocks = blocks_of(addresses),
               .microseconds = made_up.microseconds};
-    work.run = [form = form_, tf32 = tf32_, of, spoiled = made_up.workspace] {
+    work.run = [form = form_, tf32 = tf32_, of, at = workspace.at, spoiled = made_up.workspace] {
       if (spoiled > 0) {
-        std::memset(of.workspace, 0xff, spoiled);
+        std::memset(at, 0xff, spoiled);
       }
       convolve(form, of, tf32);
     };
@@ -181,14 +183,14 @@ class HostPlan : public crossover::cuda::ConvolutionPlan {
   }
 
  private:
-  [[nodiscard]] std::vector<Range> ranges_of(const ConvolutionOperands& of,
+  [[nodiscard]] std::vector<Range> ranges_of(const CalledConvolution& of, const void* at,
                                              std::size_t workspace) const {
     const Extents extents = extents_of(form_);
-    const auto range = [&](const char* name, const void* at, std::int64_t count,
+    const auto range = [&](const char* name, const void* from, std::int64_t count,
                            ConvolutionPass writes) {
       const bool written = form_.pass == writes;
       return Range{
-          name, at,
+          name, from,
           static_cast<std::size_t>(count * crossover::bytes(written ? form_.result : form_.type)),
           written};
     };
@@ -200,7 +202,7 @@ class HostPlan : public crossover::cuda::ConvolutionPlan {
           {"the bias", of.bias, static_cast<std::size_t>(form_.out) * sizeof(float), false});
     }
     if (workspace > 0) {
-      ranges.push_back({"the workspace", of.workspace, workspace, true});
+      ranges.push_back({"the workspace", at, workspace, true});
     }
     return ranges;
   }
@@ -215,7 +217,7 @@ class HostCudnn : public crossover::cuda::ConvolutionLibrary {
   explicit HostCudnn(crossover::Precision precision)
       : tf32_(precision == crossover::Precision::tf32) {}
 
-  [[nodiscard]] int plans(const ConvolutionForm& form) override {
+  [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
     CROSSOVER_CUDA_CHECK(enter("cudnnPlans"));
     if (!state().device.no_cudnn.empty()) {
       throw crossover::Unsupported(state().device.no_cudnn);
@@ -227,10 +229,10 @@ class HostCudnn : public crossover::cuda::ConvolutionLibrary {
     return fits && !refused ? static_cast<int>(cuda_host::plans.size()) : 0;
   }
 
-  [[nodiscard]] std::unique_ptr<crossover::cuda::ConvolutionPlan> make(const ConvolutionForm& form,
-                                                                       int plan) override {
+  [[nodiscard]] std::unique_ptr<crossover::cuda::PreparedConvolution> make(
+      const CalledConvolution& of, int algorithm) override {
     CROSSOVER_CUDA_CHECK(enter("cudnnMake"));
-    return std::make_unique<HostPlan>(form, static_cast<std::size_t>(plan), tf32_);
+    return std::make_unique<HostPlan>(of.form, static_cast<std::size_t>(algorithm), tf32_);
   }
 
  private:

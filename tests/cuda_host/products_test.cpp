@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries that refuse products, when they are asked or when they are to run: what can be had
 // without is right, and what can't is told by its form.
-#include "libraries/products.h"
+#include "libraries/algorithms.h"
 
 #include <gmock/gmock.h>
 

@@ -34,18 +34,18 @@ class RefusingLibrary : public cuda::ProductLibrary {
     return none ? 0 : library_->algorithms(form);
   }
 
-  [[nodiscard]] std::unique_ptr<cuda::Product> make(const cuda::ProductForm& form, int algorithm,
-                                                    const void* vector, const void* mask) override {
-    if (refusals_.fails && refusals_.fails(form, algorithm)) {
+  [[nodiscard]] std::unique_ptr<cuda::Product> make(const cuda::CalledProduct& of,
+                                                    int algorithm) override {
+    if (refusals_.fails && refusals_.fails(of.form, algorithm)) {
       return std::make_unique<Failing>();
     }
-    return library_->make(form, algorithm, vector, mask);
+    return library_->make(of, algorithm);
   }
 
  private:
   class Failing : public cuda::Product {
-    void execute(cudaStream_t /*stream*/, const void* /*a*/, const void* /*b*/, void* /*d*/,
-                 void* /*workspace*/, std::int64_t /*workspace_bytes*/) const override {
+    void execute(cudaStream_t /*stream*/, const cuda::CalledProduct& /*of*/,
+                 const cuda::Workspace& /*workspace*/) const override {
       throw std::runtime_error("refused when run");
     }
   };

@@ -4,9 +4,8 @@
 
 #include <memory>
 
-#include "../libraries/convolution_library.h"
 #include "../libraries/cudnn_library.h"
-#include "../libraries/product_library.h"
+#include "../libraries/library.h"
 #include "crossover/backend.h"
 #include "runtime.h"
 

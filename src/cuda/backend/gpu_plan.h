@@ -4,8 +4,7 @@
 
 #include <memory>
 
-#include "../libraries/convolution_library.h"
-#include "../libraries/product_library.h"
+#include "../libraries/library.h"
 #include "crossover/backend.h"
 #include "runtime.h"
 

@@ -31,11 +31,8 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                .second = second_,
                .next_run = next_run_} {
   tensors_.clear(compute_.get());
-  choose_products(running_.binding, options.products);
-  choose_convolutions(running_.binding, options.convolutions);
-  arithmetic_ = measure_products(running_.binding, options.precision);
-  arithmetic_.tf32 =
-      std::max(arithmetic_.tf32, measure_convolutions(running_.binding, options.precision).tf32);
+  choose_algorithms(running_.binding, options);
+  arithmetic_ = measure_arithmetic(running_.binding, options.precision);
   tensors_.clear(compute_.get());
   steps_ = bind_steps(running_.binding, second_.get());
   executor_ = make_executor(running_);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <set>
 #include <type_traits>
 #include <variant>
 
+#include "../libraries/measure_arithmetic.h"
 #include "fields.h"
 
 namespace crossover::cuda {
@@ -43,12 +46,65 @@ OpCategory category_of(const Launched& launch) {
   }
 }
 
-/// One of our kernels. A launch without a call() does not compile.
+/// By a kernel of ours. A launch that nothing calls does not compile.
 template <template <template <class> class> class Of>
+  requires requires(const Of<Called>& of, const Site& site) { cuda::call(of, site); }
 BoundLaunch bind(const Of<Planned>& launch, const Binding& binding) {
   return {category_of(launch), [launch, binding](const Position& now) {
             cuda::call(Addresses{binding, now}(launch), binding.site());
           }};
+}
+
+Products& algorithms_for(const ProductLaunch& /*launch*/, const Binding& binding) {
+  return *binding.products;
+}
+Convolutions& algorithms_for(const ConvolutionLaunch& /*launch*/, const Binding& binding) {
+  return *binding.convolutions;
+}
+
+Workspace workspace_of(const Binding& binding) {
+  return {binding.address(binding.workspace), binding.plan->workspace_bytes};
+}
+
+/// By one of a library's algorithms.
+template <class Launched>
+requires requires(Launched launch) { launch.form; }
+BoundLaunch bind(const Launched& launch, const Binding& binding) {
+  const Addresses fixed{binding, first_buffer};
+  return {Launched::category, [made = algorithms_for(launch, binding).made(fixed(launch)), launch,
+                               binding](const Position& now) {
+            made->execute(binding.stream, Addresses{binding, now}(launch), workspace_of(binding));
+          }};
+}
+
+template <class Launched>
+void choose(const Binding& binding, bool fastest) {
+  for (const Launched& launch : launches_of<Launched>(*binding.plan)) {
+    algorithms_for(launch, binding)
+        .choose(Addresses{binding, first_buffer}(launch), fastest, workspace_of(binding),
+                binding.stream);
+  }
+}
+
+/// Each form of a kind.
+template <class Launched>
+void measure(const Binding& binding, Precision precision, Arithmetic& found) {
+  std::set<decltype(Launched::form)> measured;
+  for (const Launched& launch : launches_of<Launched>(*binding.plan)) {
+    if (!measured.insert(launch.form).second) {
+      continue;
+    }
+    const auto of = Addresses{binding, first_buffer}(launch);
+    const auto made = algorithms_for(launch, binding).made(of);
+    const Workspace workspace = workspace_of(binding);
+    if (precision == Precision::tf32) {
+      found.tf32 = std::max(found.tf32, measure_tf32_factors(*made, of, workspace, binding.stream));
+    }
+    if constexpr (std::is_same_v<Launched, ProductLaunch>) {
+      found.relu_passes_zero |= writes_mask(launch.form.epilogue) &&
+                                measure_mask_at_zero(*made, of, workspace, binding.stream);
+    }
+  }
 }
 
 BoundLaunch bound(const Launch& launch, const Binding& binding) {
@@ -109,6 +165,18 @@ void gather(const StepPlan& step, const Binding& binding) {
 
 void gather_in_loop(const StepPlan& step, const Binding& binding, const LoopCondition& condition) {
   gather_in_loop(binding.stream, gather_arguments(step, binding), condition);
+}
+
+void choose_algorithms(const Binding& binding, const CompileOptions& options) {
+  choose<ProductLaunch>(binding, options.products == ProductChoice::autotuned);
+  choose<ConvolutionLaunch>(binding, options.convolutions == ConvolutionChoice::benchmark);
+}
+
+Arithmetic measure_arithmetic(const Binding& binding, Precision precision) {
+  Arithmetic found{.tf32 = Tf32Factors::exact};
+  measure<ProductLaunch>(binding, precision, found);
+  measure<ConvolutionLaunch>(binding, precision, found);
+  return found;
 }
 
 }  // namespace crossover::cuda

@@ -9,8 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "../libraries/convolutions.h"
-#include "../libraries/products.h"
+#include "../libraries/algorithms.h"
 #include "../planning/plan.h"
 #include "gather.cuh"
 #include "site.h"
@@ -24,7 +23,7 @@ struct Binding {
   const LaunchPlan* plan = nullptr;
   Products* products = nullptr;
   Convolutions* convolutions = nullptr;
-  std::int64_t workspace = 0;  ///< place of what the libraries use in this stream
+  std::int64_t workspace = 0;  ///< place of the libraries' in this stream
 
   template <class T = void>
   [[nodiscard]] T* address(std::int64_t offset) const {
@@ -66,18 +65,11 @@ void gather(const StepPlan& step, const Binding& binding);
 /// At the head of a loop's body. The step reads rows.
 void gather_in_loop(const StepPlan& step, const Binding& binding, const LoopCondition& condition);
 
-/// Chooses an algorithm for each product of the plan: Products::choose(). Before anything is
-/// uploaded: the products run on what the block holds, and write to it. Throws NoneRuns.
-void choose_products(const Binding& binding, ProductChoice choice);
+/// Chooses an algorithm for each product and convolution of the plan: Algorithms::choose(). Before
+/// anything is uploaded: they run on what the block holds, and write to it. Throws NoneRuns.
+void choose_algorithms(const Binding& binding, const CompileOptions& options);
 
-/// The same for each convolution: Convolutions::choose().
-void choose_convolutions(const Binding& binding, ConvolutionChoice choice);
-
-/// What the chosen algorithms do where the library's manual leaves it open. As above.
-Arithmetic measure_products(const Binding& binding, Precision precision);
-Arithmetic measure_convolutions(const Binding& binding, Precision precision);
-
-BoundLaunch bind(const ProductLaunch& launch, const Binding& binding);
-BoundLaunch bind(const ConvolutionLaunch& launch, const Binding& binding);
+/// What those algorithms do where the library's manual leaves it open. As above.
+Arithmetic measure_arithmetic(const Binding& binding, Precision precision);
 
 }  // namespace crossover::cuda

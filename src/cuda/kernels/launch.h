@@ -17,16 +17,6 @@
 
 namespace crossover::cuda {
 
-struct ProductLaunch {
-  ProductForm form;
-  Operand a, b, d, vector, mask;
-};
-/// x, w and y of a Convolution, or their gradients: the form's pass says which one is written.
-struct ConvolutionLaunch {
-  ConvolutionForm form;
-  Operand x, w, y, bias;
-};
-
 using Launch =
     std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch,
                  AddLaunch, ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,

@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../backend/timing.h"
 #include "crossover/backend.h"
+#include "library.h"
 
 namespace crossover::cuda {
 
@@ -22,47 +24,33 @@ struct NoneRuns : Unsupported {
   using Unsupported::Unsupported;
 };
 
-/// `Made` is a form by one of the algorithms, ready to run.
-template <class Form, class Made>
+template <class Arguments>
 class Algorithms {
  public:
-  /// `proposed`: how many the library has for a form. `library`: its name, for sentences.
-  Algorithms(std::string library, std::function<int(const Form&)> proposed)
-      : library_(std::move(library)), proposed_(std::move(proposed)) {}
+  using Form = typename Library<Arguments>::Form;
+  using Made = std::shared_ptr<const Prepared<Arguments>>;
 
-  /// Numbers of those that are left, the best guess first.
-  [[nodiscard]] std::vector<int>& left(const Form& form) {
-    const auto [at, is_new] = left_.try_emplace(form);
-    if (is_new) {
-      at->second.resize(static_cast<std::size_t>(proposed_(form)));
-      std::iota(at->second.begin(), at->second.end(), 0);
+  explicit Algorithms(std::unique_ptr<Library<Arguments>> library) : library_(std::move(library)) {}
+
+  /// Whether an algorithm is left for the form. Throws Unsupported where there is no library.
+  [[nodiscard]] bool supports(const Form& form) { return !candidates(form).empty(); }
+
+  /// Takes for the form the library's best guess that runs, or the fastest of the first eight that
+  /// do, of equals the one that it ranks higher. Runs them on these operands, which it writes to
+  /// like the form itself. Does nothing for a form that it has chosen for. Throws NoneRuns.
+  void choose(const Arguments& of, bool fastest, const Workspace& workspace, cudaStream_t stream) {
+    if (chosen_.contains(of.form)) {
+      return;
     }
-    return at->second;
-  }
-
-  /// The chosen one's number. Throws Unsupported where there is none.
-  [[nodiscard]] int first(const Form& form) {
-    if (left(form).empty()) {
-      throw Unsupported(library_ + " has no algorithm for " + to_string(form));
-    }
-    return left(form).front();
-  }
-
-  /// Takes for the form the best guess that runs, or the fastest of the first eight that do, of
-  /// equals the one that ranks higher. make(algorithm) and execute(made) throw a std::runtime_error
-  /// where the library refuses after all. Throws NoneRuns.
-  template <class Make, class Execute>
-  std::shared_ptr<const Made> choose(const Form& form, bool fastest, const Make& make,
-                                     const Execute& execute, cudaStream_t stream) {
-    static_cast<void>(first(form));
+    static_cast<void>(best(of.form));
     constexpr std::size_t most_timed = 8;
     std::vector<int> running;
-    std::vector<std::shared_ptr<const Made>> all;
+    std::vector<Made> all;
     std::string why;
-    for (const int algorithm : left(form)) {
+    for (const int algorithm : candidates(of.form)) {
       try {
-        std::shared_ptr<const Made> made = make(algorithm);
-        execute(*made);
+        Made made = library_->make(of, algorithm);
+        made->execute(stream, of, workspace);
         all.push_back(std::move(made));
       } catch (const DeviceFailed&) {
         throw;
@@ -77,19 +65,44 @@ class Algorithms {
         break;
       }
     }
-    left(form) = running;
+    candidates(of.form) = running;
     if (running.empty()) {
-      throw NoneRuns("none of " + library_ + "'s algorithms runs " + to_string(form) + ": " + why);
+      throw NoneRuns("none of " + std::string(Form::library) + "'s algorithms runs " +
+                     to_string(of.form) + ": " + why);
     }
-    std::size_t chosen = 0;
-    if (running.size() > 1) {
-      chosen = fastest_of(all, form, execute, stream);
-      left(form) = {running[chosen]};
+    const std::size_t chosen = running.size() > 1 ? fastest_of(all, of, workspace, stream) : 0;
+    candidates(of.form) = {running[chosen]};
+    chosen_.insert(of.form);
+    made_[fixed(of)] = all[chosen];
+  }
+
+  /// By the algorithm that was chosen. Throws Unsupported where the library has none.
+  [[nodiscard]] Made made(const Arguments& of) {
+    Made& made = made_[fixed(of)];
+    if (made == nullptr) {
+      made = library_->make(of, best(of.form));
     }
-    return all[chosen];
+    return made;
   }
 
  private:
+  /// Numbers of those that are left, the best guess first.
+  [[nodiscard]] std::vector<int>& candidates(const Form& form) {
+    const auto [at, is_new] = candidates_.try_emplace(form);
+    if (is_new) {
+      at->second.resize(static_cast<std::size_t>(library_->algorithms(form)));
+      std::iota(at->second.begin(), at->second.end(), 0);
+    }
+    return at->second;
+  }
+
+  [[nodiscard]] int best(const Form& form) {
+    if (candidates(form).empty()) {
+      throw Unsupported(std::string(Form::library) + " has no algorithm for " + to_string(form));
+    }
+    return candidates(form).front();
+  }
+
   /// So that a small one takes longer than the difference that events can tell.
   static int repeats(const Form& form) {
     constexpr double enough_flops = 1e9;
@@ -99,15 +112,14 @@ class Algorithms {
 
   /// All have run before: code is loaded at its first call, which a capture does not allow
   /// everywhere.
-  template <class Execute>
-  static std::size_t fastest_of(const std::vector<std::shared_ptr<const Made>>& all,
-                                const Form& form, const Execute& execute, cudaStream_t stream) {
+  static std::size_t fastest_of(const std::vector<Made>& all, const Arguments& of,
+                                const Workspace& workspace, cudaStream_t stream) {
     std::vector<std::function<void()>> pieces;
     pieces.reserve(all.size());
-    for (const auto& made : all) {
-      pieces.emplace_back([&made = *made, &execute, times = repeats(form)] {
+    for (const Made& made : all) {
+      pieces.emplace_back([&, times = repeats(of.form)] {
         for (int time = 0; time < times; ++time) {
-          execute(made);
+          made->execute(stream, of, workspace);
         }
       });
     }
@@ -116,9 +128,13 @@ class Algorithms {
         std::distance(seconds.begin(), std::min_element(seconds.begin(), seconds.end())));
   }
 
-  std::string library_;
-  std::function<int(const Form&)> proposed_;
-  std::map<Form, std::vector<int>> left_;
+  std::unique_ptr<Library<Arguments>> library_;
+  std::map<Form, std::vector<int>> candidates_;
+  std::set<Form> chosen_;
+  std::map<decltype(fixed(std::declval<Arguments>())), Made> made_;
 };
+
+using Products = Algorithms<CalledProduct>;
+using Convolutions = Algorithms<CalledConvolution>;
 
 }  // namespace crossover::cuda

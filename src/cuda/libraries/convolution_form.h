@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One convolution as a library is asked for it: pass, extents, types and what is fused. Data alone.
+// One convolution as a library is asked for it: pass, extents, types and what is fused; and its
+// launch. Data alone.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <string>
 
+#include "../kernels/operand.h"
+#include "crossover/operation.h"
 #include "crossover/tensor.h"
 
 namespace crossover::cuda {
@@ -19,6 +22,7 @@ enum class ConvolutionPass {
 /// x [batch, height, width, in], w [out, size, size, in], y [batch, positions_down,
 /// positions_across, out], all dense. Sums are f32 or more precise.
 struct ConvolutionForm {
+  static constexpr const char* library = "cuDNN";
   ConvolutionPass pass = ConvolutionPass::forward;
   std::int64_t batch = 0, in = 0, height = 0, width = 0;
   std::int64_t out = 0, positions_down = 0, positions_across = 0;
@@ -38,5 +42,15 @@ std::string to_string(const ConvolutionForm& form);
 /// 2 for each product of the sum that a value of y, dx or dw is, as if no window stood over an
 /// edge.
 double flops(const ConvolutionForm& form);
+
+/// x, w and y of a Convolution, or their gradients: the form's pass says which one is written.
+template <template <class> class At>
+struct ConvolutionArguments {
+  ConvolutionForm form;
+  At<void> x, w, y;
+  At<const float> bias;
+  static constexpr OpCategory category = OpCategory::convolution;
+};
+using ConvolutionLaunch = ConvolutionArguments<Planned>;
 
 }  // namespace crossover::cuda

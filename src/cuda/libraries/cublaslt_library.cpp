@@ -147,13 +147,13 @@ class CublasLtProduct : public Product {
         algorithm_(algorithm),
         beta_(accumulate ? 1.0F : 0.0F) {}
 
-  void execute(cudaStream_t stream, const void* a, const void* b, void* d, void* workspace,
-               std::int64_t workspace_bytes) const override {
+  void execute(cudaStream_t stream, const CalledProduct& of,
+               const Workspace& workspace) const override {
     const float alpha = 1;
-    CROSSOVER_CUDA_CHECK(
-        cublasLtMatmul(handle_, description_.operation(), &alpha, a, description_.a(), b,
-                       description_.b(), &beta_, d, description_.d(), d, description_.d(),
-                       &algorithm_, workspace, static_cast<std::size_t>(workspace_bytes), stream));
+    CROSSOVER_CUDA_CHECK(cublasLtMatmul(
+        handle_, description_.operation(), &alpha, of.a, description_.a(), of.b, description_.b(),
+        &beta_, of.d, description_.d(), of.d, description_.d(), &algorithm_, workspace.at,
+        static_cast<std::size_t>(workspace.bytes), stream));
   }
 
  private:
@@ -189,19 +189,18 @@ int CublasLtLibrary::algorithms(const ProductForm& form) {
   return static_cast<int>(algorithms_for(form).size());
 }
 
-std::unique_ptr<Product> CublasLtLibrary::make(const ProductForm& form, int algorithm,
-                                               const void* vector, const void* mask) {
+std::unique_ptr<Product> CublasLtLibrary::make(const CalledProduct& of, int algorithm) {
   return std::make_unique<CublasLtProduct>(
-      handle_.get(), FormDescription(form, compute_type_, vector, mask),
-      algorithms_for(form).at(static_cast<std::size_t>(algorithm)), form.accumulate);
+      handle_.get(), FormDescription(of.form, compute_type_, of.vector, of.mask),
+      algorithms_for(of.form).at(static_cast<std::size_t>(algorithm)), of.form.accumulate);
 }
 
-const CublasLtLibrary::Algorithms& CublasLtLibrary::algorithms_for(const ProductForm& form) {
+const CublasLtLibrary::Found& CublasLtLibrary::algorithms_for(const ProductForm& form) {
   const auto at = algorithms_.find(form);
   return at != algorithms_.end() ? at->second : algorithms_[form] = find_algorithms(form);
 }
 
-CublasLtLibrary::Algorithms CublasLtLibrary::find_algorithms(const ProductForm& form) const {
+CublasLtLibrary::Found CublasLtLibrary::find_algorithms(const ProductForm& form) const {
   // The heuristic reads the alignment of these two addresses and nothing behind them; what will lie
   // there has no address yet.
   constexpr auto aligned = static_cast<std::uintptr_t>(MemoryPlan::alignment);
@@ -220,7 +219,7 @@ CublasLtLibrary::Algorithms CublasLtLibrary::find_algorithms(const ProductForm& 
   }
   CROSSOVER_CUDA_CHECK(status);
   results.resize(static_cast<std::size_t>(found));
-  Algorithms algorithms;
+  Found algorithms;
   for (const cublasLtMatmulHeuristicResult_t& result : results) {
     if (result.state == CUBLAS_STATUS_SUCCESS) {
       algorithms.push_back(result.algo);

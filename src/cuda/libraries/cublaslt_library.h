@@ -13,7 +13,7 @@
 #include "../backend/runtime.h"
 #include "../planning/plan.h"
 #include "crossover/tensor.h"
-#include "product_library.h"
+#include "library.h"
 
 namespace crossover::cuda {
 
@@ -30,18 +30,17 @@ class CublasLtLibrary : public ProductLibrary {
   CublasLtLibrary(Precision precision, std::int64_t workspace_bytes);
 
   [[nodiscard]] int algorithms(const ProductForm& form) override;
-  [[nodiscard]] std::unique_ptr<Product> make(const ProductForm& form, int algorithm,
-                                              const void* vector, const void* mask) override;
+  [[nodiscard]] std::unique_ptr<Product> make(const CalledProduct& of, int algorithm) override;
 
  private:
-  using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
-  [[nodiscard]] const Algorithms& algorithms_for(const ProductForm& form);
-  [[nodiscard]] Algorithms find_algorithms(const ProductForm& form) const;
+  using Found = std::vector<cublasLtMatmulAlgo_t>;
+  [[nodiscard]] const Found& algorithms_for(const ProductForm& form);
+  [[nodiscard]] Found find_algorithms(const ProductForm& form) const;
 
   Owner<cublasLtHandle_t, &cublasLtDestroy> handle_;
   cublasComputeType_t compute_type_;
   std::int64_t workspace_bytes_;
-  std::map<ProductForm, Algorithms> algorithms_;
+  std::map<ProductForm, Found> algorithms_;
 };
 
 /// With the workspace that programs have.

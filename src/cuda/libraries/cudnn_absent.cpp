@@ -8,12 +8,12 @@ namespace {
 
 class NoCudnn : public ConvolutionLibrary {
  public:
-  [[nodiscard]] int plans(const ConvolutionForm& /*form*/) override {
+  [[nodiscard]] int algorithms(const ConvolutionForm& /*form*/) override {
     throw Unsupported("this build has no cuDNN: " CROSSOVER_NO_CUDNN);
   }
-  [[nodiscard]] std::unique_ptr<ConvolutionPlan> make(const ConvolutionForm& form,
-                                                      int /*plan*/) override {
-    static_cast<void>(plans(form));
+  [[nodiscard]] std::unique_ptr<PreparedConvolution> make(const CalledConvolution& of,
+                                                          int /*algorithm*/) override {
+    static_cast<void>(algorithms(of.form));
     return nullptr;
   }
 };

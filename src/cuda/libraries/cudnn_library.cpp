@@ -169,21 +169,22 @@ std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
   return notes;
 }
 
-class CudnnPlan : public ConvolutionPlan {
+class CudnnPlan : public PreparedConvolution {
  public:
   CudnnPlan(cudnnHandle_t handle, std::shared_ptr<graph::Graph> of, int index)
       : handle_(handle), graph_(std::move(of)), index_(index) {
     check_frontend(graph_->build_plan_at_index(index_));
   }
 
-  void execute(cudaStream_t stream, const ConvolutionOperands& operands) const override {
+  void execute(cudaStream_t stream, const CalledConvolution& of,
+               const Workspace& workspace) const override {
     check_cudnn(cudnnSetStream(handle_, stream));
     std::unordered_map<std::int64_t, void*> addresses{
-        {uid_x, operands.x}, {uid_w, operands.w}, {uid_y, operands.y}};
-    if (operands.bias != nullptr) {
-      addresses.emplace(uid_bias, const_cast<void*>(operands.bias));
+        {uid_x, of.x.at}, {uid_w, of.w.at}, {uid_y, of.y.at}};
+    if (of.bias != nullptr) {
+      addresses.emplace(uid_bias, const_cast<float*>(of.bias));
     }
-    check_frontend(graph_->execute_plan_at_index(handle_, addresses, operands.workspace, index_));
+    check_frontend(graph_->execute_plan_at_index(handle_, addresses, workspace.at, index_));
   }
 
  private:
@@ -196,14 +197,14 @@ class CudnnLibrary : public ConvolutionLibrary {
  public:
   explicit CudnnLibrary(Precision precision) : precision_(precision) {}
 
-  [[nodiscard]] int plans(const ConvolutionForm& form) override {
+  [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
     const std::shared_ptr<graph::Graph>& of = graph_for(form);
     return of ? static_cast<int>(of->get_execution_plan_count()) : 0;
   }
 
-  [[nodiscard]] std::unique_ptr<ConvolutionPlan> make(const ConvolutionForm& form,
-                                                      int plan) override {
-    return std::make_unique<CudnnPlan>(handle(), graph_for(form), plan);
+  [[nodiscard]] std::unique_ptr<PreparedConvolution> make(const CalledConvolution& of,
+                                                          int algorithm) override {
+    return std::make_unique<CudnnPlan>(handle(), graph_for(of.form), algorithm);
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "convolution_library.h"
+#include "library.h"
 
 namespace crossover::cuda {
 

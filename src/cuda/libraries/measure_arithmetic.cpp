@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "../backend/runtime.h"
-#include "products.h"
 
 namespace crossover::cuda {
 namespace {
@@ -24,13 +23,14 @@ T read(const void* from, cudaStream_t stream) {
 }
 
 /// All operands zero, and every bit of a mask that the product reads set.
-void clear(const ProductForm& form, const ProductOperands& operands, cudaStream_t stream) {
+void clear(const CalledProduct& of, cudaStream_t stream) {
+  const ProductForm& form = of.form;
   const std::int64_t vector = form.epilogue == Epilogue::b_sum ? form.n : form.m;
-  fill(const_cast<void*>(operands.a), 0, form.m * form.k * bytes(form.factors), stream);
-  fill(const_cast<void*>(operands.b), 0, form.k * form.n * bytes(form.factors), stream);
-  fill(operands.d, 0, form.m * form.n * bytes(form.result), stream);
-  fill(operands.vector, 0, vector * bytes(form.result), stream);
-  fill(operands.mask, writes_mask(form.epilogue) ? 0 : 0xff, mask_bytes(form.m, form.n), stream);
+  fill(of.a, 0, form.m * form.k * bytes(form.factors), stream);
+  fill(of.b, 0, form.k * form.n * bytes(form.factors), stream);
+  fill(of.d, 0, form.m * form.n * bytes(form.result), stream);
+  fill(of.vector, 0, vector * bytes(form.result), stream);
+  fill(of.mask, writes_mask(form.epilogue) ? 0 : 0xff, mask_bytes(form.m, form.n), stream);
 }
 
 /// Three quarters of the way to the next number of tf32, which is the other one.
@@ -54,47 +54,48 @@ Tf32Factors factors_of(float square) {
 
 }  // namespace
 
-Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
-                                 const ProductOperands& operands, cudaStream_t stream) {
+Tf32Factors measure_tf32_factors(const Product& product, const CalledProduct& of,
+                                 const Workspace& workspace, cudaStream_t stream) {
   // The only product of D's first element that is not zero.
-  clear(form, operands, stream);
-  for (const void* first : {operands.a, operands.b}) {
-    put_factor(const_cast<void*>(first), stream);
+  clear(of, stream);
+  for (const Address& first : {of.a, of.b}) {
+    put_factor(first, stream);
   }
-  execute(product, operands, stream);
-  return factors_of(read<float>(operands.d, stream));
+  product.execute(stream, of, workspace);
+  return factors_of(read<float>(of.d, stream));
 }
 
-Tf32Factors measure_tf32_factors(const ConvolutionPlan& plan, const ConvolutionForm& form,
-                                 const ConvolutionOperands& operands, cudaStream_t stream) {
+Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
+                                 const CalledConvolution& of, const Workspace& workspace,
+                                 cudaStream_t stream) {
+  const ConvolutionForm& form = of.form;
   const auto clear = [&](void* to, std::int64_t count) {
     fill(to, 0, count * bytes(Type::f32), stream);
   };
-  clear(operands.x, form.batch * form.in * form.height * form.width);
-  clear(operands.w, form.out * form.in * form.size * form.size);
-  clear(operands.y, form.batch * form.out * form.positions_down * form.positions_across);
-  clear(const_cast<void*>(operands.bias), operands.bias != nullptr ? form.out : 0);
+  clear(of.x, form.batch * form.in * form.height * form.width);
+  clear(of.w, form.out * form.in * form.size * form.size);
+  clear(of.y, form.batch * form.out * form.positions_down * form.positions_across);
+  clear(const_cast<float*>(of.bias), of.bias != nullptr ? form.out : 0);
   // The first elements of x and y meet by this weight, whichever of the three is made of the
   // others.
-  auto* weight =
-      static_cast<float*>(operands.w) + (form.padding * form.size + form.padding) * form.in;
-  void* result = form.pass == ConvolutionPass::forward ? operands.y
-                 : form.pass == ConvolutionPass::dx    ? operands.x
+  auto* weight = static_cast<float*>(of.w) + (form.padding * form.size + form.padding) * form.in;
+  void* result = form.pass == ConvolutionPass::forward ? of.y.at
+                 : form.pass == ConvolutionPass::dx    ? of.x.at
                                                        : weight;
-  for (void* at : {operands.x, static_cast<void*>(weight), operands.y}) {
+  for (void* at : {of.x.at, static_cast<void*>(weight), of.y.at}) {
     if (at != result) {
       put_factor(at, stream);
     }
   }
-  plan.execute(stream, operands);
+  convolution.execute(stream, of, workspace);
   return factors_of(read<float>(result, stream));
 }
 
-bool measure_mask_at_zero(const Product& product, const ProductForm& form,
-                          const ProductOperands& operands, cudaStream_t stream) {
-  clear(form, operands, stream);
-  execute(product, operands, stream);
-  return (read<unsigned char>(operands.mask, stream) & 1U) != 0;
+bool measure_mask_at_zero(const Product& product, const CalledProduct& of,
+                          const Workspace& workspace, cudaStream_t stream) {
+  clear(of, stream);
+  product.execute(stream, of, workspace);
+  return (read<unsigned char>(of.mask, stream) & 1U) != 0;
 }
 
 }  // namespace crossover::cuda

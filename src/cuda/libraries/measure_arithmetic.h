@@ -4,21 +4,21 @@
 // asked by itself.
 #pragma once
 
-#include "convolution_library.h"
 #include "crossover/backend.h"
-#include "product_library.h"
+#include "library.h"
 
 namespace crossover::cuda {
 
 /// What becomes of a factor that tf32 does not hold. Writes to all operands, and waits.
-Tf32Factors measure_tf32_factors(const Product& product, const ProductForm& form,
-                                 const ProductOperands& operands, cudaStream_t stream);
-Tf32Factors measure_tf32_factors(const ConvolutionPlan& plan, const ConvolutionForm& form,
-                                 const ConvolutionOperands& operands, cudaStream_t stream);
+Tf32Factors measure_tf32_factors(const Product& product, const CalledProduct& of,
+                                 const Workspace& workspace, cudaStream_t stream);
+Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
+                                 const CalledConvolution& of, const Workspace& workspace,
+                                 cudaStream_t stream);
 
 /// Whether the mask that the product writes (relu_mask, relu_mask_bias) lets a gradient pass where
 /// ReLU's input is exactly 0. Writes to all operands, and waits.
-bool measure_mask_at_zero(const Product& product, const ProductForm& form,
-                          const ProductOperands& operands, cudaStream_t stream);
+bool measure_mask_at_zero(const Product& product, const CalledProduct& of,
+                          const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace crossover::cuda

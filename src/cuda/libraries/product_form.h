@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One matrix product as cuBLASLt is asked for it: shapes, types, alignment and epilogue. Data
-// alone.
+// One matrix product as cuBLASLt is asked for it: shapes, types, alignment and epilogue; and its
+// launch. Data alone.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <string>
 
+#include "../kernels/operand.h"
+#include "crossover/operation.h"
 #include "crossover/tensor.h"
 
 namespace crossover::cuda {
@@ -32,6 +34,7 @@ bool writes_mask(Epilogue epilogue);
 /// its [columns, rows]. A is stored as [m, k], or as [k, m] where it is transposed; B likewise.
 /// An epilogue's vector has the type of D.
 struct ProductForm {
+  static constexpr const char* library = "cuBLASLt";
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
@@ -50,5 +53,15 @@ double flops(const ProductForm& form);
 /// cuBLASLt's bit mask of D [m, n]: columns of `mask_leading` bits.
 std::int64_t mask_leading(std::int64_t m);
 std::int64_t mask_bytes(std::int64_t m, std::int64_t n);
+
+/// What an epilogue reads or writes besides stays where it is.
+template <template <class> class At>
+struct ProductArguments {
+  ProductForm form;
+  At<const void> a, b;
+  At<void> d, vector, mask;
+  static constexpr OpCategory category = OpCategory::product;
+};
+using ProductLaunch = ProductArguments<Planned>;
 
 }  // namespace crossover::cuda

@@ -36,20 +36,6 @@ bool StepPlanner::is_last_of_its_kind() const {
                       [this](const Op& op) { return op.index() == ops_[at_].index(); });
 }
 
-const ProductForm& StepPlanner::require(const ProductForm& form) const {
-  if (!supports(form)) {
-    throw Unsupported("cuBLASLt has no algorithm for " + to_string(form));
-  }
-  return form;
-}
-
-const ConvolutionForm& StepPlanner::require(const ConvolutionForm& form) const {
-  if (!supports(form)) {
-    throw Unsupported("cuDNN has no algorithm for " + to_string(form));
-  }
-  return form;
-}
-
 void StepPlanner::emit_side_by_side(const std::function<void()>& first,
                                     const std::function<void()>& second) {
   SideBySide parts{.first = planned_.launches.size()};

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "../operations/linear_fusion.h"
@@ -66,8 +67,13 @@ class StepPlanner {
     return offers_.convolutions(form);
   }
   /// The form itself. Throws Unsupported where the library has no algorithm for it.
-  [[nodiscard]] const ProductForm& require(const ProductForm& form) const;
-  [[nodiscard]] const ConvolutionForm& require(const ConvolutionForm& form) const;
+  template <class Form>
+  [[nodiscard]] const Form& require(const Form& form) const {
+    if (!supports(form)) {
+      throw Unsupported(std::string(Form::library) + " has no algorithm for " + to_string(form));
+    }
+    return form;
+  }
 
   // ---- decisions
 

@@ -13,8 +13,8 @@
 #include "../../probe/expected.h"
 #include "../../step/overload.h"
 #include "../backend/runtime.h"
+#include "../libraries/algorithms.h"
 #include "../libraries/cublaslt_library.h"
-#include "../libraries/products.h"
 #include "../planning/plan.h"
 #include "crossover/backend.h"
 #include "crossover/float16.h"
@@ -334,11 +334,13 @@ class Matrix : public Piece {
                            .alignment_d = alignment,
                            .factors = type_,
                            .result = type_};
-    products_.choose(form, operands(), stream, ProductChoice::heuristic);
-    product_ = products_.make(form, nullptr, nullptr);
+    call_ = {form, {b_.get()}, {a_.get()}, {d_.get()}, {}, {}};
+    constexpr bool fastest = false;
+    products_.choose(call_, fastest, workspace(), stream);
+    product_ = products_.made(call_);
     d_.spoil(stream);
   }
-  void issue(cudaStream_t stream) override { execute(*product_, operands(), stream); }
+  void issue(cudaStream_t stream) override { product_->execute(stream, call_, workspace()); }
   void check(cudaStream_t stream) override {
     with_float(type_, [&](auto zero) {
       using T = decltype(zero);
@@ -355,19 +357,14 @@ class Matrix : public Piece {
   [[nodiscard]] ProbeMemory matrix() const {
     return {ProbeMemory::Place::device, size_ * size_ * bytes(type_)};
   }
-  [[nodiscard]] ProductOperands operands() const {
-    return {.a = b_.get(),
-            .b = a_.get(),
-            .d = d_.get(),
-            .workspace = workspace_.get(),
-            .workspace_bytes = workspace_for_products};
-  }
+  [[nodiscard]] Workspace workspace() const { return {workspace_.get(), workspace_for_products}; }
 
   std::int64_t size_;
   Type type_;
   probe::ExpectedProduct expected_;
   Products products_;
-  std::unique_ptr<Product> product_;
+  CalledProduct call_;
+  std::shared_ptr<const Product> product_;
   ProbeMemory a_, b_, d_;
   DeviceMemory workspace_;
 };

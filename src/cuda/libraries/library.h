@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and convolutions as their libraries offer them: the algorithms that a library has for a
+// form, and one of them, ready to run. Planner and programs know no more of it; cublaslt_library.h
+// and cudnn_library.h are those that run.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <tuple>
+
+#include "convolution_form.h"
+#include "product_form.h"
+
+namespace crossover::cuda {
+
+/// Which an algorithm spoils.
+struct Workspace {
+  void* at = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// One form by one algorithm. `Arguments`: a form with the addresses of its operands; what the form
+/// has no use for is null.
+template <class Arguments>
+class Prepared {
+ public:
+  Prepared() = default;
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+  virtual ~Prepared() = default;
+
+  /// Puts it into the stream. Throws DeviceFailed and OutOfMemory; another std::runtime_error where
+  /// the library refuses after all to run what it proposed.
+  virtual void execute(cudaStream_t stream, const Arguments& of,
+                       const Workspace& workspace) const = 0;
+};
+
+template <class Arguments>
+class Library {
+ public:
+  using Form = decltype(Arguments::form);
+
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  virtual ~Library() = default;
+
+  /// How many algorithms it proposes for the form; 0: it has none. Throws Unsupported where there
+  /// is no library.
+  [[nodiscard]] virtual int algorithms(const Form& form) = 0;
+
+  /// By the algorithm of that number, from 0, the library's best guess. It may keep what fixed()
+  /// says of the arguments, and ends before the library does. Throws what execute() throws.
+  [[nodiscard]] virtual std::unique_ptr<Prepared<Arguments>> make(const Arguments& of,
+                                                                  int algorithm) = 0;
+};
+
+using CalledProduct = ProductArguments<Called>;
+using Product = Prepared<CalledProduct>;
+using ProductLibrary = Library<CalledProduct>;
+using MakeProductLibrary = std::function<std::unique_ptr<ProductLibrary>(Precision)>;
+
+using CalledConvolution = ConvolutionArguments<Called>;
+using PreparedConvolution = Prepared<CalledConvolution>;
+using ConvolutionLibrary = Library<CalledConvolution>;
+using MakeConvolutionLibrary = std::function<std::unique_ptr<ConvolutionLibrary>(Precision)>;
+
+/// What is the same in every execution of what a library prepares.
+inline auto fixed(const CalledProduct& of) { return std::tuple(of.form, of.vector.at, of.mask.at); }
+inline auto fixed(const CalledConvolution& of) { return of.form; }
+
+}  // namespace crossover::cuda
