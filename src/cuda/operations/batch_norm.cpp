@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "../planning/step_planner.h"
-#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
@@ -16,7 +15,7 @@ ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
   constexpr std::int64_t least_rows = 64;  // of a part
   constexpr std::int64_t kinds = 2;
   const Shape& image = step.shape(x);
-  ChannelSums<Planned> sums{.rows = image_rows(image), .channels = image[1]};
+  ChannelSums<Planned> sums{.rows = step.image_rows(x), .channels = image[1]};
   const std::int64_t blocks = (sums.channels + channels_of_a_block - 1) / channels_of_a_block;
   sums.chunks =
       std::clamp<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1, most);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "../planning/step_planner.h"
-#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
@@ -75,8 +74,8 @@ void plan_operation(const Convolution& op, StepPlanner& step) {
     static_cast<void>(step.require(form));  // throws
   }
   if (has_bias) {
-    step.emit(ChannelBiasLaunch{step.operand(op.y), step.operand(op.bias),
-                                image_rows(step.shape(op.y)), step.shape(op.y)[1], op.activation});
+    step.emit(ChannelBiasLaunch{step.operand(op.y), step.operand(op.bias), step.image_rows(op.y),
+                                step.shape(op.y)[1], op.activation});
   } else if (op.activation != Activation::identity) {
     step.emit(
         ActivateLaunch{step.operand(op.y), step.operand(op.y), step.count(op.y), op.activation});
@@ -94,8 +93,8 @@ void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
   };
   const auto of_parameters = [&] {
     if (op.dbias != none) {
-      plan_column_sums(step.operand(op.dy), step.operand(op.dbias), image_rows(step.shape(op.dy)),
-                       step.shape(op.dy)[1], false, step);
+      step.emit_column_sums(step.operand(op.dy), step.operand(op.dbias), step.image_rows(op.dy),
+                            step.shape(op.dy)[1]);
     }
     plan_dw(op, step);
   };

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "../planning/step_planner.h"
-#include "images.h"
 #include "linear_fusion.h"
 #include "operations.h"
 
@@ -41,8 +40,8 @@ void plan_dw(const LinearGrad& grad, StepPlanner& step) {
     }
   }
   if (sums) {
-    plan_column_sums(step.operand(grad.dy), step.operand(grad.dbias), step.rows(grad.dy),
-                     step.shape(grad.w)[0], grad.accumulate, step);
+    step.emit_column_sums(step.operand(grad.dy), step.operand(grad.dbias), step.rows(grad.dy),
+                          step.shape(grad.w)[0], grad.accumulate);
   }
   step.emit_product(step.require(dw_form(step, grad, Epilogue::none)), grad.x, grad.dy, grad.dw);
 }

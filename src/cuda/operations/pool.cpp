@@ -49,4 +49,16 @@ void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
                                   pooling_of(op.window, op.dx, op.dy, step), op.x_activation});
 }
 
+void plan_operation(const GlobalAveragePool& op, StepPlanner& step) {
+  const Shape& image = step.shape(op.x);
+  step.emit(GlobalAveragePoolLaunch{step.operand(op.x), step.operand(op.y), image[0],
+                                    image[2] * image[3], image[1]});
+}
+
+void plan_operation(const GlobalAveragePoolGrad& op, StepPlanner& step) {
+  const Shape& image = step.shape(op.dx);
+  step.emit(GlobalAveragePoolGradLaunch{step.operand(op.dy), step.operand(op.dx), image[0],
+                                        image[2] * image[3], image[1]});
+}
+
 }  // namespace crossover::cuda

@@ -5,8 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "persistent_layout.h"
-
 namespace crossover::cuda {
 namespace {
 

@@ -41,4 +41,15 @@ struct Team {
 double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
              const Team& team);
 
+/// Where the kernel keeps what it works with.
+struct PersistentLayout {
+  std::vector<OnChipLayer> layers;
+  OnChipPlaces places;
+  std::int64_t bytes = 0;
+};
+
+/// Activations and their gradients share memory where no phase needs both.
+PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
+                         const std::vector<std::vector<Job>>& phases);
+
 }  // namespace crossover::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "persistent_layout.h"
+#include "persistent.h"
 
 #include <algorithm>
 #include <limits>

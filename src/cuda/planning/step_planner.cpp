@@ -49,6 +49,23 @@ void StepPlanner::emit_side_by_side(const std::function<void()>& first,
   }
 }
 
+void StepPlanner::emit_column_sums(const Operand& matrix, const Operand& sums, std::int64_t rows,
+                                   std::int64_t columns, bool accumulate) {
+  constexpr std::int64_t columns_of_a_block = 32;
+  constexpr std::int64_t enough_blocks = 512;
+  constexpr std::int64_t least_rows = 256;  // of a part
+  constexpr std::int64_t tall = 2048;
+  const std::int64_t blocks = (columns + columns_of_a_block - 1) / columns_of_a_block;
+  const std::int64_t parts = std::min(enough_blocks / blocks, rows / least_rows);
+  if (rows < tall || parts < 2) {
+    emit(ColumnSumsLaunch{matrix, sums, rows, columns, accumulate});
+    return;
+  }
+  const Operand partial = scratch(parts * columns * bytes(Type::f32));
+  emit(ColumnSumsLaunch{matrix, partial, rows, columns, false, parts});
+  emit(ColumnSumsLaunch{partial, sums, parts, columns, accumulate});
+}
+
 Operand StepPlanner::scratch(std::int64_t bytes) {
   constexpr std::int64_t scratch_alignment = 256;
   const Operand taken{.offset = scratch_end_};

@@ -45,6 +45,8 @@ class StepPlanner {
   [[nodiscard]] Type type(Id id) const { return workload_[id].type; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(shape(id)); }
   [[nodiscard]] std::int64_t rows(Id id) const { return leading(shape(id)); }
+  /// Of an image that lies channels-last, as [rows, channels].
+  [[nodiscard]] std::int64_t image_rows(Id id) const { return count(id) / shape(id)[1]; }
   [[nodiscard]] Operand operand(Id id) const { return places_.operand(id); }
   [[nodiscard]] std::int64_t parameter_alignment() const { return places_.parameter_alignment(); }
   [[nodiscard]] Operand copy_of(Id parameter) const { return places_.copy_of(parameter); }
@@ -82,6 +84,10 @@ class StepPlanner {
                     Operand mask = {}) {
     emit(ProductLaunch{form, operand(a), operand(b), operand(d), vector, mask});
   }
+  /// The sums of a matrix over its rows: of a tall one in two launches, so that few columns occupy
+  /// a whole GPU.
+  void emit_column_sums(const Operand& matrix, const Operand& sums, std::int64_t rows,
+                        std::int64_t columns, bool accumulate = false);
   /// Two parts of the operation, of which neither needs or overwrites what the other makes.
   void emit_side_by_side(const std::function<void()>& first, const std::function<void()>& second);
   /// What was emitted last, which a rule may still change; null at first, and where that belongs to

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM as products over slices of its sequences, and a kernel for the gates of each time step.
-// What reads all time steps is one product: only the recurrence waits for the step before it.
+// Embeddings. An LSTM as products over slices of its sequences, and a kernel for the gates of each
+// time step. What reads all time steps is one product: only the recurrence waits for the step
+// before it.
 #include <algorithm>
 
 #include "../planning/step_planner.h"
-#include "images.h"
 #include "operations.h"
 
 namespace crossover::cuda {
@@ -145,7 +145,7 @@ void plan_parameters(const LstmGrad& op, const Sizes& of, StepPlanner& step) {
   } else {
     to_w.epilogue = Epilogue::none;
     step.emit_product(step.require(to_w), op.x, op.dgates, op.dw_ih);
-    plan_column_sums(step.operand(op.dgates), step.operand(op.db_ih), rows, of.wide, false, step);
+    step.emit_column_sums(step.operand(op.dgates), step.operand(op.db_ih), rows, of.wide);
   }
   step.emit(ReshapeLaunch{step.operand(op.db_ih), step.operand(op.db_hh), of.wide, {}, {}});
   if (of.time == 1) {
@@ -178,6 +178,20 @@ void plan_operation(const LstmGrad& op, StepPlanner& step) {
     }
   };
   step.emit_side_by_side(dx, [&] { plan_parameters(op, of, step); });
+}
+
+void plan_operation(const Embedding& op, StepPlanner& step) {
+  const Shape& tokens = step.shape(op.tokens);
+  step.emit(EmbeddingLaunch{step.operand(op.tokens), step.operand(op.table), step.operand(op.y),
+                            tokens[0], tokens[1], step.shape(op.table)[1]});
+}
+
+void plan_operation(const EmbeddingGrad& op, StepPlanner& step) {
+  const Shape& tokens = step.shape(op.tokens);
+  step.emit(ZeroLaunch{step.operand(op.dtable), step.count(op.dtable)});
+  step.emit(EmbeddingGradLaunch{step.operand(op.tokens), step.operand(op.dy),
+                                step.operand(op.dtable), tokens[0], tokens[1],
+                                step.shape(op.dtable)[1]});
 }
 
 }  // namespace crossover::cuda
