@@ -11,7 +11,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
-#include "libraries/cublaslt_library.h"
+#include "libraries/library.h"
 #include "support.h"
 
 namespace crossover::test {

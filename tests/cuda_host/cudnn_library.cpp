@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In the place of src/cuda/libraries/cudnn_library.cpp: convolutions as convolution_form.h defines
 // them, summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
-#include "libraries/cudnn_library.h"
+#include "libraries/library.h"
 
 #include <array>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cuda_host.h"
-#include "libraries/cublaslt_library.h"
+#include "libraries/library.h"
 
 namespace crossover::test {
 

@@ -7,11 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "../libraries/cublaslt_library.h"
 #include "../probes/probes.h"
 #include "backend.h"
 #include "crossover/backend.h"
-#include "gpu_plan.h"
 #include "nvml.h"
 #include "planned.h"
 #include "runtime.h"

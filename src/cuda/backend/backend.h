@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "../libraries/cudnn_library.h"
 #include "../libraries/library.h"
 #include "crossover/backend.h"
 #include "runtime.h"
@@ -14,5 +13,11 @@ namespace crossover::cuda {
 std::unique_ptr<Backend> make_backend(
     const Device& device, MakeProductLibrary make_products,
     MakeConvolutionLibrary make_convolutions = make_cudnn_library);
+
+/// A Workload planned for a GPU: a LaunchPlan, and the choice between the forms its graphs may
+/// have. Throws as make_plan() does. The thread must use the device.
+std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
+                                    const Device& device, std::unique_ptr<ProductLibrary> products,
+                                    std::unique_ptr<ConvolutionLibrary> convolutions);
 
 }  // namespace crossover::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_plan.h"
+#include "backend.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,7 +11,6 @@
 #include "../planning/graph_forms.h"
 #include "../planning/plan.h"
 #include "program.h"
-#include "timing.h"
 
 namespace crossover::cuda {
 namespace {

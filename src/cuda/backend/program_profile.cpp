@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "program.h"
-#include "timing.h"
 
 namespace crossover::cuda {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime with owners and exceptions: checks, streams, events, graphs, memory, discovery.
+// The CUDA runtime with owners and exceptions: checks, streams, events, graphs, memory, times,
+// discovery.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace crossover::cuda {
 
@@ -77,6 +79,17 @@ GraphExec capture(cudaStream_t stream, const std::function<void()>& issue);
 
 /// Ready to be launched in the stream, at the first launch as at any other.
 GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream);
+
+/// Seconds of each piece on the stream by the GPU's clock, with the pieces back to back; the median
+/// of a few runs. As one graph: of pieces that are launched one by one, the time until the CPU
+/// comes with the next would count. A piece only puts work into the stream; its code must have been
+/// loaded.
+std::vector<double> device_seconds(cudaStream_t stream,
+                                   const std::vector<std::function<void()>>& pieces);
+
+/// Seconds that the CPU spends in `timed`, likewise; `after` is not timed.
+double host_seconds(
+    const std::function<void()>& timed, const std::function<void()>& after = [] {});
 
 /// A GPU by the number that the runtime gives it, and what the runtime says of it.
 struct Device {

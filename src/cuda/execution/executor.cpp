@@ -2,7 +2,6 @@
 #include "executor.h"
 
 #include "graphs.h"
-#include "persistent.h"
 
 namespace crossover::cuda {
 namespace {
@@ -40,7 +39,7 @@ std::unique_ptr<Executor> make_executor(const Running& running) {
     case Execution::graph_epoch:
       return std::make_unique<OrderGraph>(running);
     case Execution::persistent:
-      return std::make_unique<Persistent>(running);
+      return make_persistent(running);
     default:
       return std::make_unique<Eager>(running);
   }

@@ -32,6 +32,10 @@ class Executor {
 /// but for the order of runs that a kernel reads.
 std::unique_ptr<Executor> make_executor(const Running& running);
 
+/// Runs by one kernel, however many. Puts the order into the device's memory. Throws as calls of
+/// CUDA do.
+std::unique_ptr<Executor> make_persistent(const Running& running);
+
 /// A step at a time, each after its batch.
 class StepByStep : public Executor {
  public:

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "persistent.h"
+// Runs by one kernel, however many: Execution::persistent.
+#include "../kernels/persistent.cuh"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
+
+#include "executor.h"
 
 namespace crossover::cuda {
 namespace {
@@ -106,30 +109,42 @@ class Arguments {
   const PersistentPlan& persistent_;
 };
 
+class Persistent : public Executor {
+ public:
+  explicit Persistent(const Running& running)
+      : running_(running),
+        arguments_(Arguments(running).made()),
+        shape_{.team = running.plan.persistent->team,
+               .blocks = running.plan.persistent->blocks,
+               .threads = running.plan.persistent->threads,
+               .shared_bytes =
+                   running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
+               .keep = running.plan.mode.activations == Activations::kept} {
+    prepare_training(shape_);
+    running.upload_order();
+  }
+
+  void enqueue(std::int64_t first, std::int64_t count) override { train(first, count); }
+  [[nodiscard]] bool issues_order_at_once() const override { return true; }
+  void issue(std::int64_t run, const Position& /*position*/) const override { train(run, 1); }
+
+ private:
+  void train(std::int64_t first, std::int64_t count) const {
+    PersistentArguments arguments = arguments_;
+    arguments.first = first;
+    arguments.end = first + count;
+    cuda::train(running_.stream(), arguments, shape_);
+  }
+
+  const Running& running_;
+  PersistentArguments arguments_;
+  TrainingShape shape_;
+};
+
 }  // namespace
 
-Persistent::Persistent(const Running& running)
-    : running_(running),
-      arguments_(Arguments(running).made()),
-      shape_{.team = running.plan.persistent->team,
-             .blocks = running.plan.persistent->blocks,
-             .threads = running.plan.persistent->threads,
-             .shared_bytes =
-                 running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
-             .keep = running.plan.mode.activations == Activations::kept} {
-  prepare_training(shape_);
-  running.upload_order();
-}
-
-void Persistent::enqueue(std::int64_t first, std::int64_t count) { train(first, count); }
-
-void Persistent::issue(std::int64_t run, const Position& /*position*/) const { train(run, 1); }
-
-void Persistent::train(std::int64_t first, std::int64_t count) const {
-  PersistentArguments arguments = arguments_;
-  arguments.first = first;
-  arguments.end = first + count;
-  cuda::train(running_.stream(), arguments, shape_);
+std::unique_ptr<Executor> make_persistent(const Running& running) {
+  return std::make_unique<Persistent>(running);
 }
 
 }  // namespace crossover::cuda

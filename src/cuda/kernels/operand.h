@@ -53,6 +53,11 @@ inline Operand part_of(Operand whole, std::int64_t bytes) {
   return whole;
 }
 
+/// The smallest multiple of `to` that is not less than the value.
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
 /// An operand in the device's memory; null where there is none. It becomes a pointer to whatever
 /// the kernel knows it to hold.
 struct Address {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../backend/timing.h"
+#include "../backend/runtime.h"
 #include "crossover/backend.h"
 #include "library.h"
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cublaslt_library.h"
+// Descriptors, layouts and algorithm of a product are chosen once.
+#include <cublasLt.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <utility>
+#include <vector>
 
+#include "../backend/runtime.h"
+#include "../planning/plan.h"
 #include "crossover/backend.h"
 #include "crossover/memory.h"
+#include "library.h"
 
 namespace crossover::cuda {
 namespace {
@@ -163,21 +170,26 @@ class CublasLtProduct : public Product {
   float beta_;
 };
 
-}  // namespace
+/// The library's handle, and the algorithms that its heuristic proposes for each form of product.
+class CublasLtLibrary : public ProductLibrary {
+ public:
+  static constexpr int most_algorithms = 8;  ///< that are asked for, for each form
 
-std::string missing_for_products(const cudaDeviceProp& device, Precision precision) {
-  constexpr int first_with_f16 = 7;
-  constexpr int first_with_bf16_and_tf32 = 8;
-  const int needed = precision == Precision::f32   ? 0
-                     : precision == Precision::f16 ? first_with_f16
-                                                   : first_with_bf16_and_tf32;
-  if (device.major >= needed) {
-    return "";
-  }
-  return std::string(static_cast<const char*>(device.name)) + " has no products in " +
-         to_string(precision) + ": they came with compute capability " + std::to_string(needed) +
-         ".0";
-}
+  CublasLtLibrary(Precision precision, std::int64_t workspace_bytes);
+
+  [[nodiscard]] int algorithms(const ProductForm& form) override;
+  [[nodiscard]] std::unique_ptr<Product> make(const CalledProduct& of, int algorithm) override;
+
+ private:
+  using Found = std::vector<cublasLtMatmulAlgo_t>;
+  [[nodiscard]] const Found& algorithms_for(const ProductForm& form);
+  [[nodiscard]] Found find_algorithms(const ProductForm& form) const;
+
+  Owner<cublasLtHandle_t, &cublasLtDestroy> handle_;
+  cublasComputeType_t compute_type_;
+  std::int64_t workspace_bytes_;
+  std::map<ProductForm, Found> algorithms_;
+};
 
 CublasLtLibrary::CublasLtLibrary(Precision precision, std::int64_t workspace_bytes)
     : handle_(make_handle()),
@@ -226,6 +238,22 @@ CublasLtLibrary::Found CublasLtLibrary::find_algorithms(const ProductForm& form)
     }
   }
   return algorithms;
+}
+
+}  // namespace
+
+std::string missing_for_products(const cudaDeviceProp& device, Precision precision) {
+  constexpr int first_with_f16 = 7;
+  constexpr int first_with_bf16_and_tf32 = 8;
+  const int needed = precision == Precision::f32   ? 0
+                     : precision == Precision::f16 ? first_with_f16
+                                                   : first_with_bf16_and_tf32;
+  if (device.major >= needed) {
+    return "";
+  }
+  return std::string(static_cast<const char*>(device.name)) + " has no products in " +
+         to_string(precision) + ": they came with compute capability " + std::to_string(needed) +
+         ".0";
 }
 
 std::unique_ptr<ProductLibrary> make_cublaslt_library(Precision precision) {

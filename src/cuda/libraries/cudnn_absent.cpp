@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In the place of cudnn_library.cpp in a build without cuDNN.
 #include "crossover/backend.h"
-#include "cudnn_library.h"
+#include "library.h"
 
 namespace crossover::cuda {
 namespace {

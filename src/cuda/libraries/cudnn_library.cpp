@@ -3,7 +3,7 @@
 // convolution with what is fused to it; its plans come from cuDNN's heuristic and are built when
 // asked for. Executing one allocates a little on the host: the frontend packs the addresses anew
 // at each call.
-#include "cudnn_library.h"
+#include "library.h"
 
 #include <cudnn_frontend.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and convolutions as their libraries offer them: the algorithms that a library has for a
-// form, and one of them, ready to run. Planner and programs know no more of it; cublaslt_library.h
-// and cudnn_library.h are those that run.
+// form, and one of them, ready to run. Planner and programs know no more of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include "convolution_form.h"
@@ -67,6 +67,19 @@ using CalledConvolution = ConvolutionArguments<Called>;
 using PreparedConvolution = Prepared<CalledConvolution>;
 using ConvolutionLibrary = Library<CalledConvolution>;
 using MakeConvolutionLibrary = std::function<std::unique_ptr<ConvolutionLibrary>(Precision)>;
+
+/// Matrix products on cuBLASLt, with the workspace that programs have. f32 multiplies in full
+/// single precision; tf32 keeps 10 bits of a factor's mantissa. Sums are f32 in any precision.
+std::unique_ptr<ProductLibrary> make_cublaslt_library(Precision precision);
+
+/// What the device lacks for products of that precision, in words; empty where it has them.
+std::string missing_for_products(const cudaDeviceProp& device, Precision precision);
+
+/// Convolutions on cuDNN, likewise: tf32 on tensor cores.
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision);
+
+/// "9.19.0"; empty in a build without cuDNN.
+std::string cudnn_version();
 
 /// What is the same in every execution of what a library prepares.
 inline auto fixed(const CalledProduct& of) { return std::tuple(of.form, of.vector.at, of.mask.at); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product_form.h"
 
-#include "../planning/round_up.h"
-
 namespace crossover::cuda {
 namespace {
 

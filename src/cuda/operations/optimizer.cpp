@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "../planning/round_up.h"
 #include "../planning/step_planner.h"
 #include "operations.h"
 

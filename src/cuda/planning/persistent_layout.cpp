@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "round_up.h"
+#include "../kernels/operand.h"
 
 namespace crossover::cuda {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "../operations/operations.h"
 #include "crossover/training.h"
-#include "round_up.h"
 
 namespace crossover::cuda {
 

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "crossover/memory.h"
-#include "round_up.h"
 
 namespace crossover::cuda {
 namespace {
