@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "../execution/graphs.h"
@@ -78,8 +79,11 @@ class GpuPlan : public Plan {
     check_order_graph(workload_, plan_);
   }
 
+  /// A form that does not run is not planned again, and loops are refused once: so each attempt has
+  /// less to try than the one before, and few are enough.
   [[nodiscard]] std::unique_ptr<Program> program() {
-    for (;;) {
+    constexpr int most_attempts = 1000;
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
       try {
         return std::make_unique<CudaProgram>(workload_, plan_, products_, convolutions_, options_);
       } catch (const NoneRuns&) {
@@ -88,6 +92,8 @@ class GpuPlan : public Plan {
       }
       make(form_);
     }
+    throw Unsupported("the GPU's libraries run none of " + std::to_string(most_attempts) +
+                      " plans");
   }
 
   /// On zeros, which take as long as numbers do.

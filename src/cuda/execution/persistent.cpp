@@ -31,8 +31,8 @@ class Arguments {
     }
     for (std::size_t l = 0; l < first.layers.size(); ++l) {
       of.layer[l] = {.on_chip = persistent_.layers[l],
-                     .w = at<float>(first.layers[l].w),
-                     .bias = at<float>(first.layers[l].bias)};
+                     .w = {.values = at<float>(first.layers[l].w)},
+                     .bias = {.values = at<float>(first.layers[l].bias)}};
     }
     for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
       const DenseStep& step = persistent_.dense[s];
@@ -84,24 +84,17 @@ class Arguments {
     of.clock = {.learning_rate = static_cast<float>(adamw.learning_rate),
                 .log_beta1 = static_cast<float>(std::log(adamw.beta1)),
                 .log_beta2 = static_cast<float>(std::log(adamw.beta2))};
-    const auto index = [&](Id parameter) {
-      return static_cast<std::size_t>(
+    const auto set_states = [&](TrainedTensor& tensor, Id parameter) {
+      const auto p = static_cast<std::size_t>(
           std::find(adamw.parameters.begin(), adamw.parameters.end(), parameter) -
           adamw.parameters.begin());
-    };
-    const auto keep = [&](std::size_t i) {
-      return static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[i]);
+      tensor.m = at<float>(adamw.m[p]);
+      tensor.v = at<float>(adamw.v[p]);
+      tensor.keep = static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[p]);
     };
     for (std::size_t l = 0; l < step.layers.size(); ++l) {
-      PersistentLayer& layer = of.layer[l];
-      const std::size_t w = index(step.layers[l].w);
-      const std::size_t bias = index(step.layers[l].bias);
-      layer.keep_w = keep(w);
-      layer.w_m = at<float>(adamw.m[w]);
-      layer.w_v = at<float>(adamw.v[w]);
-      layer.keep_bias = keep(bias);
-      layer.bias_m = at<float>(adamw.m[bias]);
-      layer.bias_v = at<float>(adamw.v[bias]);
+      set_states(of.layer[l].w, step.layers[l].w);
+      set_states(of.layer[l].bias, step.layers[l].bias);
     }
   }
 

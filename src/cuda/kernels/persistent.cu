@@ -73,20 +73,20 @@ __device__ void take(const PersistentArguments& of, float* to, const float* on_c
 /// states.
 template <class Part>
 __device__ void for_each_parameter(const PersistentArguments& of, float* shared, const Part& part) {
+  const int states = of.places.states;
+  const auto with_states = [&](const TrainedTensor& tensor, float* on_chip, int rows, int room,
+                               int columns) {
+    part(tensor.values, on_chip, rows, room, columns);
+    if (states > 0) {
+      part(tensor.m, on_chip + states, rows, room, columns);
+      part(tensor.v, on_chip + 2 * states, rows, room, columns);
+    }
+  };
   for (int l = 0; l < of.layers; ++l) {
     const PersistentLayer& layer = of.layer[l];
     const OnChipLayer& at = layer.on_chip;
-    const int room = ceil_div(at.out, 4) * 4;
-    part(layer.w, shared + at.w, at.out, room, at.in);
-    part(layer.bias, shared + at.bias, 1, 1, at.out);
-    if (of.places.states > 0) {
-      float* m = shared + of.places.states;
-      float* v = m + of.places.states;
-      part(layer.w_m, m + at.w, at.out, room, at.in);
-      part(layer.w_v, v + at.w, at.out, room, at.in);
-      part(layer.bias_m, m + at.bias, 1, 1, at.out);
-      part(layer.bias_v, v + at.bias, 1, 1, at.out);
-    }
+    with_states(layer.w, shared + at.w, at.out, ceil_div(at.out, 4) * 4, at.in);
+    with_states(layer.bias, shared + at.bias, 1, 1, at.out);
   }
 }
 
@@ -94,7 +94,7 @@ __device__ void for_each_parameter(const PersistentArguments& of, float* shared,
 /// first product.
 template <class Team>
 __device__ int factors(const Block<Team>& block, int taken) {
-  if (block.here.first_task(taken) == 0 && block.lane == 0) {
+  if (block.of_memory.first_task_after(taken) == 0 && block.lane == 0) {
     const PersistentArguments& of = block.of;
     AdamWFactors<float> f = of.adamw;
     set_time(f, of.clock, *of.time + static_cast<int>(block.run - of.first) + 1);
@@ -147,14 +147,14 @@ __device__ int do_job(const Block<Team>& block, const Job& job, int taken) {
 }
 
 template <class Team>
-__device__ Warps warps_here() {
+__device__ Warps warps_of_memory() {
   return {Team::threads() / warp_threads, Team::thread() / warp_threads};
 }
 template <class Team>
-__device__ Warps warps_of_all(const PersistentArguments& of) {
-  const Warps here = warps_here<Team>();
+__device__ Warps warps_of_team(const PersistentArguments& of) {
+  const Warps own = warps_of_memory<Team>();
   const int log2 = Team::memories_log2(of);
-  return {here.count << log2, (here.number << log2) + Team::rank()};
+  return {own.count << log2, (own.number << log2) + Team::rank()};
 }
 
 template <class Team, bool keep>
@@ -185,8 +185,8 @@ __device__ void train(const PersistentArguments& of) {
     const int step = static_cast<int>(now.step);
     const Block<Team> block{of,
                             shared,
-                            warps_here<Team>(),
-                            warps_of_all<Team>(of),
+                            warps_of_memory<Team>(),
+                            warps_of_team<Team>(of),
                             Team::thread() % warp_threads,
                             Team::rank(),
                             Team::memories_log2(of),

@@ -9,22 +9,25 @@
 #include <cstdint>
 
 #include "crossover/elementwise.h"
-#include "persistent_plan.h"
 #include "operand.h"
+#include "persistent_plan.h"
 #include "site.h"
 
 namespace crossover::cuda {
 
-/// A layer's place on the chip, and its parameters and states in the device's memory.
+/// A tensor of parameters in the device's memory, with AdamW's states and its 1 - learning rate *
+/// weight decay.
+struct TrainedTensor {
+  float* values = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  float keep = 1;
+};
+
+/// A layer's place on the chip, and where it comes from and goes to.
 struct PersistentLayer {
   OnChipLayer on_chip;
-  float keep_w = 1, keep_bias = 1;  // AdamW's 1 - learning rate * weight decay
-  float* w = nullptr;
-  float* bias = nullptr;
-  float* w_m = nullptr;
-  float* w_v = nullptr;
-  float* bias_m = nullptr;
-  float* bias_v = nullptr;
+  TrainedTensor w, bias;
 };
 
 /// Where a step's tensors go in the device's memory, where they are kept. No gradients of the

@@ -23,9 +23,9 @@ inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 struct Warps {
   int count, number;
 
-  /// Of this warp in a job before which `taken` warp tasks were handed out since the barrier: so
-  /// small jobs between two barriers meet different warps.
-  __device__ int first_task(int taken) const { return (number - taken) & (count - 1); }
+  /// This warp's first task in a job behind `taken` warp tasks since the barrier: so small jobs
+  /// between two barriers meet different warps.
+  __device__ int first_task_after(int taken) const { return (number - taken) & (count - 1); }
 };
 
 /// A step as one warp sees it. Row b of the batch lies in memory b % memories of the team's
@@ -33,9 +33,9 @@ struct Warps {
 template <class Team>
 struct Block {
   const PersistentArguments& of;
-  float* shared;  ///< the own memory
-  Warps here;     ///< that share it
-  Warps all;
+  float* shared;    ///< the own memory
+  Warps of_memory;  ///< that share it
+  Warps of_team;
   int lane;
   int rank, memories_log2;
   std::int64_t run;

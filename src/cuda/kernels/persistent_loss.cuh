@@ -18,7 +18,8 @@ __device__ int loss(const Block<Team>& block, int taken) {
   const float factor = of.loss_factor[block.step];
   const int rows = block.rows();
   const int tasks = ceil_div(rows, warp_threads);
-  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
+  for (int task = block.of_memory.first_task_after(taken); task < tasks;
+       task += block.of_memory.count) {
     const int row = task * warp_threads + block.lane;
     if (row >= rows) {
       continue;
@@ -62,7 +63,7 @@ __device__ int loss(const Block<Team>& block, int taken) {
 /// By one warp, in double.
 template <class Team>
 __device__ int mean_loss(const Block<Team>& block, int taken) {
-  if (block.all.first_task(taken) == 0) {
+  if (block.of_team.first_task_after(taken) == 0) {
     double sum = 0;
     for (int row = block.lane; row < block.batch; row += warp_threads) {
       const float* losses = block.memory_of_row(row) + block.of.places.row_losses;

@@ -30,7 +30,8 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
   const int row_tiles = ceil_div(own_rows, rows);
   const int tiles = row_tiles * ceil_div(columns, tile_columns);
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
+  for (int task = block.of_memory.first_task_after(taken); task < tasks;
+       task += block.of_memory.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int column = share.tile / row_tiles * tile_columns;
     const int row = share.tile % row_tiles;
@@ -103,8 +104,9 @@ __device__ int weight_gradient(const Block<Team>& block, const PersistentLayer& 
   const int column_tiles = ceil_div(layer.in, tile_columns);
   const int tiles = ceil_div(layer.out, rows) * column_tiles;
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater<Team> updater(block, of.keep_w);
-  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
+  const Updater<Team> updater(block, of.w.keep);
+  for (int task = block.of_memory.first_task_after(taken); task < tasks;
+       task += block.of_memory.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int out = share.tile / column_tiles * rows;
     const int in = share.tile % column_tiles * tile_columns;
@@ -152,8 +154,9 @@ __device__ int bias_gradient(const Block<Team>& block, const PersistentLayer& of
   const int lanes = job.lanes;
   const int tiles = ceil_div(layer.out, tile_columns);
   const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater<Team> updater(block, of.keep_bias);
-  for (int task = block.here.first_task(taken); task < tasks; task += block.here.count) {
+  const Updater<Team> updater(block, of.bias.keep);
+  for (int task = block.of_memory.first_task_after(taken); task < tasks;
+       task += block.of_memory.count) {
     const Share share = share_of(task, block.lane, lanes, tiles);
     const int column = share.tile * tile_columns;
     float4 sum[1] = {};

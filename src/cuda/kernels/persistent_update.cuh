@@ -103,7 +103,8 @@ __device__ int add_up(const Block<Team>& block, int taken) {
   const auto there = [&](int i) {  // each begins with itself, and has another one next
     return Team::memory_of(block.shared, (block.rank + i) & (memories - 1));
   };
-  for (int task = block.all.first_task(taken); task < tasks; task += block.all.count) {
+  for (int task = block.of_team.first_task_after(taken); task < tasks;
+       task += block.of_team.count) {
     const int at = (task * warp_threads + block.lane) * tile_columns;
     if (at >= of.places.parameters) {
       continue;
@@ -114,7 +115,7 @@ __device__ int add_up(const Block<Team>& block, int taken) {
     }
     const int layer = layer_of(of, at);
     const PersistentLayer& its = of.layer[layer];
-    Updater<Team>(block, at >= its.on_chip.bias ? its.keep_bias : its.keep_w)
+    Updater<Team>(block, (at >= its.on_chip.bias ? its.bias : its.w).keep)
         .update(at, sum, tile_columns);
     for (int state = 0; state < (of.places.states > 0 ? 3 : 1); ++state) {
       const int place = at + state * of.places.states;

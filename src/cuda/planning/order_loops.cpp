@@ -19,8 +19,8 @@ std::int64_t times_of(const std::vector<Run>& order, std::int64_t first, std::in
 OrderLoop loop_from(const std::vector<Run>& order, std::int64_t first) {
   constexpr std::int64_t longest_cycle = 64;
   OrderLoop best{.first = first};
-  const std::int64_t left = std::ssize(order) - first;
-  for (std::int64_t cycle = 1; cycle <= std::min(longest_cycle, left / 2); ++cycle) {
+  const std::int64_t runs_left = std::ssize(order) - first;
+  for (std::int64_t cycle = 1; cycle <= std::min(longest_cycle, runs_left / 2); ++cycle) {
     const OrderLoop loop{.first = first, .cycle = cycle, .times = times_of(order, first, cycle)};
     if (loop.times > 1 && loop.end() > best.end()) {
       best = loop;

@@ -31,7 +31,7 @@ class Candidates {
     }
   }
 
-  [[nodiscard]] std::vector<CopiedParameter> left() const {
+  [[nodiscard]] std::vector<CopiedParameter> accepted() const {
     std::vector<CopiedParameter> all;
     for (const auto& [copy, parameter] : parameter_of_) {
       if (!refused_.contains(copy) && updated_.contains(parameter)) {
@@ -101,7 +101,7 @@ class Candidates {
 }  // namespace
 
 std::vector<CopiedParameter> choose_parameter_copies(const Workload& workload) {
-  return Candidates(workload).left();
+  return Candidates(workload).accepted();
 }
 
 }  // namespace crossover::cuda
