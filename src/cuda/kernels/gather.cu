@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// By itself, as gather_in_loop.cu is.
 #include "gather.cuh"
 
 #include "gather_rows.cuh"
