@@ -15,10 +15,10 @@ struct Site;
 /// Consecutive tensors that an optimizer treats alike, each at a multiple of 16 bytes.
 template <template <class> class At>
 struct UpdateSpan {
-  At<float> w;
-  At<const float> g;
-  At<float> m, v;  // AdamW's
-  At<void> copy;   // of w in 16 bits, at a multiple of 8 bytes; or there is none
+  At<float> w{};
+  At<const float> g{};
+  At<float> m{}, v{};  // AdamW's
+  At<void> copy{};     // of w in 16 bits, at a multiple of 8 bytes; or there is none
   std::int64_t count = 0;
   float keep = 1;  // AdamW's 1 - learning rate * weight decay
 };
