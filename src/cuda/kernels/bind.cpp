@@ -48,7 +48,7 @@ OpCategory category_of(const Launched& launch) {
 
 /// By a kernel of ours. A launch that nothing calls does not compile.
 template <template <template <class> class> class Of>
-  requires requires(const Of<Called>& of, const Site& site) { cuda::call(of, site); }
+requires requires(const Of<Called>& of, const Site& site) { cuda::call(of, site); }
 BoundLaunch bind(const Of<Planned>& launch, const Binding& binding) {
   return {category_of(launch), [launch, binding](const Position& now) {
             cuda::call(Addresses{binding, now}(launch), binding.site());
