@@ -8,7 +8,7 @@ for the last: of the ways to compute that have the same sizes, the one that wins
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -61,13 +61,14 @@ class Headline:
 
 def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     """What the networks of each ladder in `compared` are called, disc's first."""
-    found = {networks_of(one): None for one in compared if one.common["family"] == EPOCH}
+    found = {networks_of(one.common): None for one in compared if one.common["family"] == EPOCH}
     return sorted(found, key=lambda networks: networks != DISC.networks)
 
 
-def networks_of(one: Comparison) -> str:
-    """What the networks are called over whose sizes `one` compares epochs: "disc networks"."""
-    return one.common.get("model", DISC.networks)
+def networks_of(common: Mapping[str, str]) -> str:
+    """What the networks are called over whose sizes epochs that have `common` in common are
+    compared: "disc networks"."""
+    return common.get("model", DISC.networks)
 
 
 def headline(
@@ -132,7 +133,11 @@ def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list
     networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
-        if one.common["family"] != EPOCH or not one.cpu.candidates or networks_of(one) != networks:
+        if (
+            one.common["family"] != EPOCH
+            or not one.cpu.candidates
+            or networks_of(one.common) != networks
+        ):
             continue
         groups.setdefault(unusual(one), []).append(one)
     return groups.get("") or next(iter(groups.values()), [])
@@ -245,7 +250,7 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
         and (
             row.ladder is None
             or (
-                row.ladder.networks == networks_of(chosen)
+                row.ladder.networks == networks_of(chosen.common)
                 and row.configuration.get("batch", "") == batch
                 and row.counters["params"] == largest
             )

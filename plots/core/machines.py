@@ -172,13 +172,8 @@ def crossover_number(one: Comparison) -> float | None:
     """The crossover as one number: the size from which the GPU wins, and where it wins at every
     size the smallest of them, as it is not above that. None where no size is known."""
     if one.crossover.kind == "always":
-        return float(sizes(one)[0])
+        return float(one.sizes[0])
     return one.crossover.size
-
-
-def sizes(one: Comparison) -> np.ndarray:
-    """The sizes that both curves of `one` have."""
-    return np.intersect1d(one.cpu.sizes, one.gpu.sizes)
 
 
 def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.cost import Cost
 from plots.core.machines import short_gpu
-from plots.core.tables.cells import text_cell
+from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.analysis import Prediction, best
 from plots.features.predict.analysis import NOT_MEASURED, Times, predict_times
@@ -34,7 +34,15 @@ def advised_cards_table(
             name = Cell(short_gpu(card.name), card.id)
             how = (text_cell(way.execution), text_cell(way.data))
             times = (answer.seconds, answer.low, answer.high, answer.seconds / steps)
-            lines.append((name, *how, *map(_seconds, times), Cell("no", 0), _winner(answer, cpu)))
+            lines.append(
+                (
+                    name,
+                    *how,
+                    *(seconds_cell(each, 2) for each in times),
+                    Cell("no", 0),
+                    _winner(answer, cpu),
+                )
+            )
     columns = (
         Column("card", "card"),
         Column("execution", "execution"),
@@ -55,10 +63,6 @@ def advised_cards_table(
     if cpu:
         notes.insert(0, f"{cpu.series.label}: {units.seconds(cpu.seconds, 2)} an epoch, predicted.")
     return Table(title, columns, tuple(lines), (*notes, *band_notes(fit, cost.precision)))
-
-
-def _seconds(value: float) -> Cell:
-    return Cell(units.seconds(value, 2), value)
 
 
 def _winner(times: Times, cpu: Prediction | None) -> Cell:

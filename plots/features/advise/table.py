@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from plots import units
 from plots.core.cost import Cost
-from plots.core.tables.cells import text_cell
+from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.analysis import FARTHEST, Prediction, Series, best, predict
 
@@ -122,17 +122,14 @@ def _banded(prediction: Prediction, name: str = "") -> str:
 
 
 def _line(item: Prediction) -> tuple[Cell, ...]:
-    def seconds(value: float) -> Cell:
-        return Cell(units.seconds(value, 2), value)
-
     series = item.series
     error = 100 * series.typical_error
     return (
         text_cell(series.label),
-        seconds(item.seconds),
-        seconds(item.low),
-        seconds(item.high),
-        seconds(item.seconds / item.steps),
+        seconds_cell(item.seconds, 2),
+        seconds_cell(item.low, 2),
+        seconds_cell(item.high, 2),
+        seconds_cell(item.seconds / item.steps, 2),
         Cell(str(len(series.residuals)), len(series.residuals)),
         Cell(f"{units.significant(error, 2)} %", error),
     )

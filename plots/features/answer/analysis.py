@@ -117,7 +117,7 @@ def _paragraph(file: File, answer: Answer) -> str:
     one = answer.comparison
     batch = one.common.get("batch", "?")
     training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
-    place = f"On {networks_of(one)} at {training}, {_DATA[answer.data]} ({_way(one)})"
+    place = f"On {networks_of(one.common)} at {training}, {_DATA[answer.data]} ({_way(one)})"
     said = f"{place}, {_claim(one)}"
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"

@@ -21,7 +21,6 @@ from plots.core.machines import (
     crossover_number,
     short_gpu,
     short_processor,
-    sizes,
 )
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -152,7 +151,7 @@ def crossover_text(standing: Standing) -> str:
     if one is None:
         return "not compared" if has_gpu(standing.file) else "no GPU"
     if one.crossover.kind == "always":
-        return f"≤ {units.count(sizes(one)[0])}"
+        return f"≤ {units.count(one.sizes[0])}"
     size = one.crossover.size
     return units.significant(size) if size else _ANSWERS[one.crossover.kind]
 

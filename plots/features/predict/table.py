@@ -11,15 +11,15 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
+from plots.core.headline import networks_of
 from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
-from plots.core.tables.cells import bytes_cell, count_cell, text_cell
+from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
 from plots.file.families import FAMILIES
-from plots.file.ladders import DISC
 
 _BAND = "predicted"
 _WORK = (Column("batch", "batch", numeric=True), Column("precision", "precision"))
@@ -65,10 +65,10 @@ def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
     crossover = one.crossover
     return (
         *_gpu(outlook),
-        text_cell(one.common.get("model", DISC.networks)),
+        text_cell(networks_of(one.common)),
         *_work(one.common),
         text_cell(one.measure),
-        *(_size(size) for size in (crossover.size, crossover.low, crossover.high)),
+        *(number_cell(size, 2) for size in (crossover.size, crossover.low, crossover.high)),
         Cell("no", 0),
         Cell("once" if crossover.kind == "once" else crossover_words(crossover), crossover.kind),
     )
@@ -137,7 +137,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
                 text_cell(one.common["model"]),
                 Cell(units.count(one.parameters), int(one.parameters)),
                 *([_work(one.common)[0]] if len(batches) > 1 else []),
-                _seconds(float(np.median(one.cpu.samples[0])), 3),
+                seconds_cell(float(np.median(one.cpu.samples[0])), 3),
                 *(cells.get(verdict.card.id, NOTHING) for verdict in found),
             )
             for one, cells in ordered
@@ -159,12 +159,12 @@ def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
         text_cell(one.common["model"]),
         Cell(units.count(one.parameters), int(one.parameters)),
         *_work(one.common),
-        _seconds(float(np.median(one.cpu.samples[0])), 3),
+        seconds_cell(float(np.median(one.cpu.samples[0])), 3),
         text_cell(one.cpu.label.removeprefix("CPU, ")),
         *_gpu(outlook),
-        *(_seconds(value) for value in (point, low, high)),
+        *(seconds_cell(value, 2) for value in (point, low, high)),
         Cell("no", 0),
-        *(_ratio(value) for value in (one.ratio, one.low, one.high)),
+        *(number_cell(value, 2) for value in (one.ratio, one.low, one.high)),
         Cell(winner, one.winner, bold=one.winner is not None),
     )
 
@@ -236,15 +236,3 @@ def _work(common: dict[str, str]) -> tuple[Cell, ...]:
         Cell(f"{int(batch):,}", int(batch)) if batch else NOTHING,
         text_cell(common.get("precision", "f32")),
     )
-
-
-def _size(size: float | None) -> Cell:
-    return NOTHING if size is None else Cell(units.significant(size, 2), size)
-
-
-def _seconds(value: float, digits: int = 2) -> Cell:
-    return Cell(units.seconds(value, digits), value)
-
-
-def _ratio(ratio: float | None) -> Cell:
-    return NOTHING if ratio is None else Cell(units.significant(ratio, 2), ratio)

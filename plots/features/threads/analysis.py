@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from plots.core.crossover import Crossover, find_crossover
 from plots.core.crossover_words import crossover_words, doubt, where
 from plots.core.curves import Curve, thread_pairs
+from plots.core.headline import networks_of
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
-from plots.file.ladders import DISC
 from plots.file.rows import File, Refinement
 from plots.text import printable
 
@@ -87,7 +87,7 @@ def more_threads(file: File) -> list[MoreThreads]:
 def threads_sentence(one: MoreThreads) -> str:
     """The answer in a sentence, with what the pairs say."""
     fewest, most = one.sides
-    networks = printable(one.common.get("model", DISC.networks), _NAME)
+    networks = printable(networks_of(one.common), _NAME)
     kind = one.crossover.kind
     if kind == "once":
         claim = f"{most} train {networks} faster than {fewest} {where(one.crossover)}"

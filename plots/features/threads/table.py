@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
+from plots.core.headline import networks_of
 from plots.core.paired import spacing
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
@@ -43,7 +44,7 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
             (text_cell(file.machine.id), Cell(file.path.stem, file.path.name)) if several else ()
         )
         lines += [
-            (*which, *((text_cell(_networks(one)),) if others else ()), *_line(one, notes))
+            (*which, *((text_cell(networks_of(one.common)),) if others else ()), *_line(one, notes))
             for one in own
         ]
     title = "From which size more CPU threads pay, in epochs"
@@ -79,7 +80,3 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
             len(notes) + 1,
         )
     return cells
-
-
-def _networks(one: MoreThreads) -> str:
-    return one.common.get("model", DISC.networks)
