@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -79,7 +80,9 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   std::optional<Peer> peer;
   if (arguments.peer) {
+    const Instant lent = std::chrono::steady_clock::now();
     peer.emplace(*arguments.peer);
+    spent.lent += seconds_since(lent);
   }
   const bool is_described =  // by the plan, or by the other program
       only_plans || (peer && peer->has_gpu() && !measures(arguments, "bench"));
