@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from plots.core import statistics
-from plots.core.curves import BEST, FAMILIES, Curve, Pairing, pairings
+from plots.core.curves import BEST, SCALES, Curve, Pairing, pairings
 from plots.core.replicates import Estimate, estimate, fewest_samples
 from plots.file.rows import File
 
@@ -133,7 +133,7 @@ def comparisons(file: File) -> list[Comparison]:
     that computes the same, in the order of the file. Curves need two sizes in common."""
     found = []
     estimates: dict[Curve, Estimate] = {}  # each curve is in many comparisons
-    for pairing in pairings(file, FAMILIES):
+    for pairing in pairings(file, SCALES):
         gpu = pairing.gpu
         estimates[gpu] = estimate(gpu, _GPU)
         for cpu in pairing.sides:

@@ -6,14 +6,14 @@ docs/method/crossover.md, "What is compared", gives the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes, Items
-from plots.file.families import EPOCH, MINIBATCH, TRAINING
+from plots.file.families import EPOCH, FAMILIES, TRAINING, Scale
 from plots.file.ladders import DISC
 from plots.file.rows import File, Row, median_of
 from plots.text import whole
@@ -45,24 +45,6 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """What `size` of a row the curves of a family grow with; None for rows on no curve.
-
-    `replaces` are the keys of the configuration that the size stands for. An iteration is as many
-    operations as the counter `repeats` says, which may differ between the devices.
-    """
-
-    measure: str
-    size: Callable[[Row], float | None]
-    replaces: tuple[str, ...] = ()
-    repeats: str | None = None
-
-    def seconds(self, row: Row) -> np.ndarray:
-        """The samples of `row`, each of one operation, one epoch or one training step."""
-        return row.samples / row.counters[self.repeats] if self.repeats else row.samples
-
-
-@dataclass(frozen=True, slots=True)
 class Pairing:
     """Curves that compute the same: `cpus`, one for each thread count, their `best`, and `gpu`.
 
@@ -82,30 +64,12 @@ class Pairing:
         return (*self.cpus, self.best)
 
 
-def _on_ladder(row: Row) -> float | None:
-    return row.counters["params"] if row.ladder else None
-
-
-def _whole(text: str) -> float | None:
-    return float(whole(text) or 0) or None
-
-
-def _edge(row: Row) -> float | None:
-    edges = {row.configuration[key] for key in ("m", "n", "k")}
-    return _whole(edges.pop()) if len(edges) == 1 else None
-
-
-FAMILIES = {
-    EPOCH: Family("parameters", _on_ladder, ("model",)),
-    MINIBATCH: Family("batch", lambda row: row.counters["batch"], ("batch",)),
-    "Gemm": Family("size", _edge, ("m", "n", "k"), "count"),
-    "Layer": Family("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
-}
+SCALES = {name: family.scale for name, family in FAMILIES.items()}
 # One network in one batch size at a time.
-NETWORKS = {family: Family("parameters", lambda row: row.counters["params"]) for family in TRAINING}
+NETWORKS = {family: Scale("parameters", lambda row: row.counters["params"]) for family in TRAINING}
 
 
-def pairings(file: File, families: dict[str, Family]) -> list[Pairing]:
+def pairings(file: File, families: dict[str, Scale]) -> list[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
     What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
@@ -128,7 +92,7 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
     than there are cores, with what both have in common; those that have two sizes in common. Where
     rows of several executions compute the same, auto's are what anyone would run."""
     found = []
-    family = FAMILIES[EPOCH]
+    family = SCALES[EPOCH]
     for what, ways in _groups(file, {EPOCH: family}).items():
         alike: dict[Items, list[tuple[int, list[Row]]]] = {}
         for rows in ways:
@@ -168,7 +132,7 @@ def left_out(file: File) -> list[tuple[Row, Row]]:
     ]
 
 
-def _groups(file: File, families: dict[str, Family]) -> dict[Items, list[list[Row]]]:
+def _groups(file: File, families: dict[str, Scale]) -> dict[Items, list[list[Row]]]:
     """What is computed → the rows of each way to compute it."""
     groups: dict[Items, dict[Items, list[Row]]] = {}
     for row in file.rows:
@@ -190,7 +154,7 @@ def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row
             yield rows, _like(cpus, rows[0])
 
 
-def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Family) -> list[tuple[Row, Row]]:
+def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Scale) -> list[tuple[Row, Row]]:
     """The rows of `cpus` that do other work than that of `gpu` at their size, with that."""
     sized = {family.size(row): row for row in gpu}
     return [
@@ -201,7 +165,7 @@ def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Family) -> list
 
 
 def _same_work(
-    gpu: list[Row], cpus: list[list[Row]], family: Family
+    gpu: list[Row], cpus: list[list[Row]], family: Scale
 ) -> tuple[list[Row], list[list[Row]]]:
     """`gpu` and `cpus` without the rows that do other work than the other side at their size."""
     pairs = _other_work(gpu, [row for rows in cpus for row in rows], family)
@@ -218,7 +182,7 @@ def _pairing(
     what: dict[str, str],
     gpu: list[Row],
     cpus: list[list[Row]],
-    family: Family,
+    family: Scale,
     curves: dict[tuple[str, ...], Curve],
 ) -> Pairing:
     common = _common(what, cpus[0][0], gpu[0])
@@ -263,7 +227,7 @@ def _common(what: dict[str, str], cpu: Row, gpu: Row) -> dict[str, str]:
     return {axis.key: common[axis.key] for axis in gpu.axes if axis.key in common}
 
 
-def _curve(rows: Sequence[Row], family: Family, said: Collection[str]) -> Curve:
+def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
     """The curve through `rows`; its label leaves out the keys in `said`."""
     sized: dict[float, Row] = {}
     for row in rows:

@@ -18,6 +18,7 @@ from plots.core.headline import OWN_BATCH, foremost
 from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
 from plots.file.axes import Items
+from plots.file.families import FAMILIES, PROBES
 from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
 from plots.file.ladders import DISC
 from plots.file.rows import File, Row
@@ -26,7 +27,7 @@ from plots.text import printable
 
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
-FAMILIES = ("Epoch", "Minibatch", "Gemm", "Layer", "Copy", "Peak")
+SHOWN_FAMILIES = (*FAMILIES, *reversed(PROBES))
 DEVICES = ("cpu", "cuda")
 EITHER = "either"  # in place of a device: the faster of the two, for each piece of work
 SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")
@@ -217,7 +218,7 @@ def _works(file: File) -> dict[tuple[str, str], dict[_Work, Row]]:
     found: dict[tuple[str, str], dict[_Work, Row]] = {}
     for row in file.rows:
         device = row.configuration.get("device", "")
-        if row.failure or row.family not in FAMILIES or device not in DEVICES:
+        if row.failure or row.family not in SHOWN_FAMILIES or device not in DEVICES:
             continue
         work = _work(row)
         for place in (device, EITHER):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plots.core.series import device_name
+from plots.file.families import FAMILIES
 from plots.file.rows import Row
 from plots.text import whole
 
@@ -74,7 +75,9 @@ def rate(row: Row, counter: str) -> float:
 
 def _repeats(row: Row, counter: str) -> float:
     # Counters of Peak and Copy are per iteration, those of Gemm and Layer per operation.
-    return row.counters["count"] if row.family in ("Gemm", "Layer") else 1.0
+    family = FAMILIES.get(row.family)
+    repeats = family and family.scale.repeats
+    return row.counters[repeats] if repeats else 1.0
 
 
 def _point(row: Row, size: float, counter: str) -> Point:

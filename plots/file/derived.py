@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from plots.file.families import FAMILIES, PROBES
+
 _PROFILE = "seconds_"  # what the counters of a profile begin with
-_NOT_PROFILED = frozenset({"seconds_per_epoch", "seconds_per_step", "seconds_unattributed"})
-# Of rows that train: what an iteration's time is called, and what counts the samples in it.
-PER_ITERATION = {"Epoch": "seconds_per_epoch", "Minibatch": "seconds_per_step"}
-SAMPLES = {"Epoch": "rows", "Minibatch": "batch"}
-OPERATIONS = frozenset({"Gemm", "Layer"})  # whose iterations repeat one operation
-_PROBES = frozenset({"Peak", "Copy"})
+_NOT_PROFILED = frozenset({*(family.time for family in FAMILIES.values()), "seconds_unattributed"})
 
 
 def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[str, float]:
@@ -22,10 +19,11 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
 
     Times are in seconds, rates per second. Nothing follows in a family that is not known here.
     """
-    if family in PER_ITERATION:
-        found = {PER_ITERATION[family]: seconds}
-        samples = SAMPLES[family]
-        for rate, counter in (("samples_per_second", samples), ("flops_per_second", "flops")):
+    words = FAMILIES.get(family)
+    if words and words.time:
+        found = {words.time: seconds}
+        rates = (("samples_per_second", words.samples), ("flops_per_second", "flops"))
+        for rate, counter in rates:
             if counter in counters:
                 found[rate] = counters[counter] / seconds
         profile = [
@@ -36,10 +34,10 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
         if profile:
             found["seconds_unattributed"] = seconds - sum(profile)
         return found
-    if family in OPERATIONS or family in _PROBES:
+    if words or family in PROBES:
         one = seconds / counters["count"]
         # The work of an operation is that of one, the work of a probe that of an iteration.
-        timed = one if family in OPERATIONS else seconds
+        timed = one if words else seconds
         rates = {
             f"{counter}_per_second": counters[counter] / timed
             for counter in ("flops", "bytes")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plots.file.axes import Axes
-from plots.file.derived import OPERATIONS, PER_ITERATION, derived
+from plots.file.derived import derived
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.ladders import Ladder
 from plots.file.refusal import bad, element_words, row_words, shown
@@ -174,11 +174,11 @@ def _check_times(
             f"shorter than {_SHORTEST:g} s; measure the row again",
         )
     # A time that a file states although it follows must be the one that follows.
-    family = fields["configuration"]["family"]
+    family = FAMILIES.get(fields["configuration"]["family"])
     times: tuple[tuple[str, float, str], ...] = ()
-    if family in PER_ITERATION:
-        times = ((PER_ITERATION[family], 1.0, FAMILIES[family].one),)
-    elif family in OPERATIONS:
+    if family and family.time:
+        times = ((family.time, 1.0, family.one),)
+    elif family:
         times = (("seconds", fields["count"], "operation"),)
     for field, count, what in times:
         stated = counters.get(field)

@@ -1,22 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the families of rows are called, and which of them train networks.
+"""The families of rows: what an iteration is, what follows from its time, what curves grow with.
 
-Peak and Copy have no entry: they are probes, on no curve, with sections of their own.
+Peak and Copy have no entry: they are PROBES, on no curve, with sections of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
+
+from plots.file.rows import Row
+from plots.text import whole
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Scale:
+    """What `size` of a row curves grow with; None for rows on no curve.
+
+    `replaces` are the keys of the configuration that the size stands for. An iteration is as many
+    operations as the counter `repeats` says, which may differ between the devices.
+    """
+
+    measure: str
+    size: Callable[[Row], float | None]
+    replaces: tuple[str, ...] = ()
+    repeats: str | None = None
+
+    def seconds(self, row: Row) -> np.ndarray:
+        """The samples of `row`, each of one operation, one epoch or one training step."""
+        return row.samples / row.counters[self.repeats] if self.repeats else row.samples
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
     """`one` is what an iteration (of operations, one of them) is called, `title` begins a heading;
-    `short` is what columns of its time are called, and their keys."""
+    `short` is what columns of its time are called, and their keys.
+
+    Of families that train, `time` is the counter of an iteration's seconds, and `samples` counts
+    the samples in it; empty for the others.
+    """
 
     one: str
     title: str
     short: str
+    scale: Scale
+    time: str = ""
+    samples: str = ""
 
     @property
     def a(self) -> str:
@@ -24,13 +55,43 @@ class Words:
         return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
 
 
+def _on_ladder(row: Row) -> float | None:
+    return row.counters["params"] if row.ladder else None
+
+
+def _whole(text: str) -> float | None:
+    return float(whole(text) or 0) or None
+
+
+def _edge(row: Row) -> float | None:
+    edges = {row.configuration[key] for key in ("m", "n", "k")}
+    return _whole(edges.pop()) if len(edges) == 1 else None
+
+
+def _width(row: Row) -> float | None:
+    return _whole(row.configuration["width"])
+
+
 EPOCH, MINIBATCH = "Epoch", "Minibatch"
 
 # In the order in which they are shown.
 FAMILIES = {
-    EPOCH: Words("epoch", "Epochs", "epoch"),
-    MINIBATCH: Words("training step", "Training steps", "step"),
-    "Gemm": Words("product", "Matrix products", "product"),
-    "Layer": Words("layer", "Layers", "layer"),
+    EPOCH: Family(
+        *("epoch", "Epochs", "epoch"),
+        Scale("parameters", _on_ladder, ("model",)),
+        time="seconds_per_epoch",
+        samples="rows",
+    ),
+    MINIBATCH: Family(
+        *("training step", "Training steps", "step"),
+        Scale("batch", lambda row: row.counters["batch"], ("batch",)),
+        time="seconds_per_step",
+        samples="batch",
+    ),
+    "Gemm": Family(
+        *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"), "count")
+    ),
+    "Layer": Family(*("layer", "Layers", "layer"), Scale("width", _width, ("width",), "count")),
 }
-TRAINING = (EPOCH, MINIBATCH)  # whose rows train a network
+PROBES = ("Peak", "Copy")
+TRAINING = tuple(name for name, family in FAMILIES.items() if family.time)  # which train a network

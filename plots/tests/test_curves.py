@@ -8,7 +8,7 @@ import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import BEST, FAMILIES, NETWORKS, pairings
+from plots.core.curves import BEST, NETWORKS, SCALES, pairings
 from plots.core.speed_up import grids, speed_ups
 from plots.file import loading
 from plots.tests import synthetic
@@ -69,7 +69,7 @@ def test_products_and_layers_are_compared_for_one_operation(wide):
 
 
 def test_the_best_takes_the_smallest_median_at_each_size(wide):
-    pairing = pairings(wide, FAMILIES)[0]
+    pairing = pairings(wide, SCALES)[0]
     for place, samples in enumerate(pairing.best.samples):
         medians = [np.median(cpu.samples[place]) for cpu in pairing.cpus]
         assert np.median(samples) == min(medians)

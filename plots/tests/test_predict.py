@@ -12,7 +12,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.costs import find_cost
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import FAMILIES, pairings
+from plots.core.curves import SCALES, pairings
 from plots.core.machines import short_gpu
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
@@ -133,7 +133,7 @@ def test_the_faster_card_never_crosses_later(file, fitted):
 def test_without_a_band_it_is_the_crossover_of_measured_times(write):
     """Low, point and high alike, as three repetitions that do not differ."""
     file = loading.load_file(write(synthetic_machine.machine(noise=0.01)))
-    (pairing, *_) = pairings(file, {"Epoch": FAMILIES["Epoch"]})
+    (pairing, *_) = pairings(file, {"Epoch": SCALES["Epoch"]})
     flat = tuple(np.full(3, np.median(samples)) for samples in pairing.gpu.samples)
     alike = replace(pairing, gpu=replace(pairing.gpu, samples=flat))
     other = next(

@@ -18,7 +18,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
-from plots.core.curves import FAMILIES, NETWORKS, Pairing, is_cpu, pairings
+from plots.core.curves import NETWORKS, SCALES, Pairing, is_cpu, pairings
 from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.data import card_of, is_plain
@@ -139,7 +139,7 @@ def _outlook(
         way=way,
         crossovers=tuple(
             Comparison(one.common, one.measure, one.best, one.gpu, banded_crossover(one))
-            for one in pairings(virtual, {family: FAMILIES[family] for family in TRAINING})
+            for one in pairings(virtual, {family: SCALES[family] for family in TRAINING})
             if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
         ),
         networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),

@@ -20,7 +20,6 @@ from plots.core.tables.cells import (
     text_cell,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.file.derived import PER_ITERATION, SAMPLES
 from plots.file.families import FAMILIES
 from plots.file.rows import Row
 
@@ -80,7 +79,7 @@ def every_table(rows: Sequence[Row]) -> Table:
     columns = (
         *_NETWORK,
         Column("on", "on"),
-        Column(PER_ITERATION[family], "median", numeric=True),
+        Column(FAMILIES[family].time, "median", numeric=True),
         Column("range", "range", numeric=True),
         Column("samples_per_second", "samples/s", numeric=True),
         Column("flops_per_second", "operations", numeric=True),
@@ -109,7 +108,7 @@ def _device_columns(device: str, several: bool, family: str) -> list[Column]:
     """Beside a second device there is no room for what every_table() has as well."""
     group, prefix = _GROUPS[device] if several else "", _PREFIXES[device]
     columns = [
-        Column(f"{prefix}_{PER_ITERATION[family]}", "median", numeric=True, group=group),
+        Column(f"{prefix}_{FAMILIES[family].time}", "median", numeric=True, group=group),
         Column(f"{prefix}_range", "range", numeric=True, group=group),
         Column(f"{prefix}_samples_per_second", "samples/s", numeric=True, group=group),
         Column(f"{prefix}_on", "how", group=group),
@@ -138,7 +137,7 @@ def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
 
 
 def _samples(row: Row) -> Cell:
-    rate = row.counters[SAMPLES[row.family]] / row.median
+    rate = row.counters[FAMILIES[row.family].samples] / row.median
     return number_cell(rate)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, Curve, find_crossover, intervals_overlap
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import FAMILIES
+from plots.core.curves import SCALES
 from plots.core.headline import own_batch, unusual
 from plots.core.network import training_rows
 from plots.core.series import series_key
@@ -244,7 +244,7 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
 
 def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
     """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
-    family = FAMILIES[pair.common["family"]]
+    family = SCALES[pair.common["family"]]
     seconds = {}
     for split in profiled:
         row, size = split.row, family.size(split.row)
