@@ -17,7 +17,7 @@ from plots.features.machines.chart import MOST_COLOURED, draw_machines
 from plots.features.machines.table import machines_table
 from plots.features.report import report
 from plots.file import loading
-from plots.tests import synthetic_machines
+from plots.tests import synthetic_machines, synthetic_probes
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 
 
@@ -154,6 +154,15 @@ def test_older_files_are_counted_and_two_gpus_are_two_machines(write, capsys):
         (table,) = json.loads(capsys.readouterr().out)
         assert len(table["rows"]) == lines
         assert any("1 older file left out" in note for note in table["notes"]) == (lines == 2)
+
+
+def test_every_family_has_a_ratio_probes_included(write, capsys):
+    for name in ("one", "two"):
+        path = write(synthetic_probes.everything(gpu=False, machine=name), f"in/{name}.json")
+    assert main(["compare", str(path.parent), "--format=json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    families = ("epoch", "gemm", "layer", "copy", "peak")
+    assert {f"{family}_cpu_ratio" for family in families} <= table["rows"][0].keys()
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from plots.core.headline import way
 from plots.core.machines import (
     DEVICES,
     EITHER,
-    FAMILIES,
     SHOWN,
+    SHOWN_FAMILIES,
     Ratio,
     SideBySide,
     Standing,
@@ -56,7 +56,7 @@ def machines_table(side: SideBySide) -> Table:
     both = any(has_gpu(standing.file) for standing in side.standings)
     places = [
         (family, place)
-        for family in FAMILIES
+        for family in SHOWN_FAMILIES
         for place in _PLACES
         if (place != EITHER or (both and family in TRAINING))
         and any((family, place) in standing.ratios for standing in side.standings)
