@@ -163,6 +163,7 @@ std::size_t worth_rank(const std::string& family) {
 /// Family by family, in the order of registration.
 std::vector<RankedRow> as_registered(Rows& rows, const std::vector<std::string>& names) {
   std::vector<RankedRow> ranked;
+  ranked.reserve(names.size());
   for (const std::string& name : names) {
     ranked.push_back({.rank = {}, .row = {.name = name, .pass = family_of(rows[name])}});
   }
@@ -294,6 +295,7 @@ std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& name
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const RankedRow& one, const RankedRow& two) { return one.rank < two.rank; });
   std::vector<PlannedRow> plan;
+  plan.reserve(ranked.size());
   for (RankedRow& one : ranked) {
     plan.push_back(std::move(one.row));
   }

@@ -118,7 +118,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
     if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
       taken = kept->second;
     }
-    const std::vector<double> own = rows[name].record.seconds();
+    const std::vector<double> own = session.rows[name].record.seconds();
     taken.insert(taken.end(), own.begin(), own.end());
     return taken;
   };
