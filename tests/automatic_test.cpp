@@ -44,7 +44,6 @@ class SlowProgram : public Program {
     now += seconds_ * static_cast<double>(count) * (now < hindered_until_ ? hindered : 1);
   }
   void wait() override {}
-  [[nodiscard]] std::int64_t launches() const override { return 0; }
   Profile profile() override { return {}; }
 
  private:
@@ -128,7 +127,7 @@ TEST(Automatic, TakesTheFastestAndMakesItAfresh) {
     AutomaticPlan plan(all.ways, 10, told_time);
     EXPECT_EQ(plan.bytes(), 400) << "until it is known, the most that it may be";
     const std::unique_ptr<Program> program = plan.instantiate();
-    EXPECT_EQ(program->chosen(), choices[fastest]);
+    EXPECT_EQ(program->facts().chosen, choices[fastest]);
     EXPECT_EQ(plan.bytes(), 100 * static_cast<std::int64_t>(fastest + 1));
     EXPECT_EQ(plan.launches(), plan.bytes() / 10);
     const Seen& chosen = *all.seen[fastest];
@@ -147,7 +146,7 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(eager_1, fast, 100);
     all.add(fused_1, lost_by * fast, 100);
     all.add(fused_2, lost_by * fast, 100);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->chosen(), eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
   }
 }
@@ -160,7 +159,7 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
     all.add(eager_2, of_two, 100);
     AutomaticPlan plan(all.ways, 10, told_time);
     all.hindered_until = now + 0.2;  // as long as the first trial
-    EXPECT_EQ(plan.instantiate()->chosen(), of_two < of_one ? eager_2 : eager_1);
+    EXPECT_EQ(plan.instantiate()->facts().chosen, of_two < of_one ? eager_2 : eager_1);
     EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
   }
 }
@@ -172,7 +171,7 @@ TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
     all.add(fused_1, fast, 100, trouble);
     all.add(eager_1, slow, 100);
     all.add(fused_2, fast, 100, trouble);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->chosen(), eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
   }
 }
 
@@ -201,12 +200,12 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   Ways all;
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
-  EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->chosen(), eager_1);
+  EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
   EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
   Ways longer;
   longer.add(eager_1, 0.06, 100);
   longer.add(fused_1, 0.12, 100);
-  EXPECT_EQ(AutomaticPlan(longer.ways, 10, told_time).instantiate()->chosen(), eager_1);
+  EXPECT_EQ(AutomaticPlan(longer.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
   EXPECT_EQ(longer.seen.front()->runs.front(), 1);
   EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }
@@ -219,12 +218,13 @@ TEST(Automatic, OfTheCpuSaysWhatItChose) {
   for (const int threads : {1, 2}) {
     const auto chosen =
         backend->compile(workload, {.threads = threads, .execution = Execution::automatic})
-            ->chosen();
+            ->facts()
+            .chosen;
     ASSERT_TRUE(chosen);
     EXPECT_NE(chosen->execution, Execution::automatic);
     EXPECT_TRUE(chosen->threads == 1 || chosen->threads == threads);
   }
-  EXPECT_FALSE(backend->compile(workload, {})->chosen());
+  EXPECT_FALSE(backend->compile(workload, {})->facts().chosen);
 }
 
 TEST(Automatic, GraphsAreNotOfTheCpu) {

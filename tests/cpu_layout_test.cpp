@@ -137,7 +137,7 @@ TEST(CpuPlan, CountsCopiesIntoAnotherLayoutAndTheirMemory) {
   one.operation(Linear{.x = x, .w = w, .y = y});
   const auto planned = [&](const std::map<Id, Layout>& layouts) {
     cpu::CpuPlan plan(one.workload, {}, layouts);
-    EXPECT_EQ(plan.instantiate()->launches(), plan.launches());
+    EXPECT_EQ(plan.instantiate()->facts().launches, plan.launches());
     return std::pair(plan.launches(), plan.bytes());
   };
   const auto plain = planned({});
@@ -242,7 +242,7 @@ TEST(CpuPlan, ReordersWhatItMustAndNothingElse) {
     const std::int64_t size = bytes(storage_of(precision));
     const std::int64_t flattened = 4 * 32 * 3 * 3;
     EXPECT_EQ(reorders.bytes, 2 * 2 * size * (2 * flattened + 32 * 32 * 3 * 3));
-    EXPECT_EQ(plan.instantiate()->reorders().count, reorders.count);
+    EXPECT_EQ(plan.instantiate()->facts().reorders.count, reorders.count);
   }
 }
 

@@ -220,7 +220,7 @@ void expect_verified(const Golden& golden, Form form, const Backend& backend,
   try {
     const Verification result = verify(*program, training.workload, expected, options.precision);
     EXPECT_EQ(result.steps, steps);
-    const double u = unit_roundoff(options.precision, program->arithmetic());
+    const double u = unit_roundoff(options.precision, program->facts().arithmetic);
     testing::Test::RecordProperty("loss_error_in_u", std::to_string(result.loss_error / u));
     testing::Test::RecordProperty("parameter_error_in_u",
                                   std::to_string(result.parameter_error / u));

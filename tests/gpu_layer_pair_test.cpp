@@ -148,10 +148,10 @@ TEST_P(GpuLayerPair, IsRightWithInputsOfExactlyZero) {
       GTEST_SKIP() << refusal.what();
     }
     // Where the library's own mask is not in use, zero passes nothing.
-    const bool passes_zero = program->arithmetic().relu_passes_zero;
+    const bool passes_zero = program->facts().arithmetic.relu_passes_zero;
     EXPECT_FALSE(passes_zero && !fused);
     RecordProperty("relu_passes_zero", passes_zero ? "yes" : "no");
-    RecordProperty("tf32_factors", to_string(program->arithmetic().tf32));
+    RecordProperty("tf32_factors", to_string(program->facts().arithmetic.tf32));
     for (const auto& [id, matrix] : {std::pair{p.x, &x},
                                      {p.w1, &w1},
                                      {p.bias1, &bias1},

@@ -13,7 +13,7 @@ TEST(Launches, OfTheCpuAreThoseOfTheCompiledProgram) {
   for (const Workload& workload : launches_cases()) {
     for (const Workload& arranged : {workload, fuse(workload), fuse_update(fuse(workload))}) {
       EXPECT_EQ(backend->estimate(arranged, {}).launches,
-                backend->compile(arranged, {})->launches());
+                backend->compile(arranged, {})->facts().launches);
     }
   }
 }

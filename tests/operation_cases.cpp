@@ -840,7 +840,7 @@ void expect_operation(const Case& c, Program& program, Precision precision) {
 
   for (Id id = 0; id < count; ++id) {  // what is not written must be left alone, too
     EXPECT_LE(relative_error(download(program, c.workload, id), copy(reference[id])),
-              tolerance_of(c, id, precision, program.arithmetic()))
+              tolerance_of(c, id, precision, program.facts().arithmetic))
         << "tensor '" << c.workload[id].name << "'";
   }
 }

@@ -61,7 +61,10 @@ class Astray : public Program {
  public:
   Astray(std::unique_ptr<Program> program, const Workload& workload, std::int64_t step,
          const Arithmetic& arithmetic = {})
-      : program_(std::move(program)), workload_(workload), step_(step), arithmetic_(arithmetic) {}
+      : Program({.arithmetic = arithmetic}),
+        program_(std::move(program)),
+        workload_(workload),
+        step_(step) {}
 
   void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
@@ -78,15 +81,12 @@ class Astray : public Program {
     program_->enqueue(first, count);
   }
   void wait() override { program_->wait(); }
-  [[nodiscard]] std::int64_t launches() const override { return program_->launches(); }
-  [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override { return program_->profile(); }
 
  private:
   std::unique_ptr<Program> program_;
   const Workload& workload_;
   std::int64_t step_;
-  Arithmetic arithmetic_;
 };
 
 TEST(Verify, FindsAChangedParameterThatNoLossShows) {

@@ -94,7 +94,7 @@ class Winograd : public testing::TestWithParam<std::tuple<WinogradCase, int>> {
     }
     const auto program = make_cpu_backend()->compile(
         c.workload, {.threads = std::get<1>(GetParam()), .execution = Execution::winograd});
-    EXPECT_EQ(program->launches(),
+    EXPECT_EQ(program->facts().launches,
               std::holds_alternative<Convolution>(only_op(c.workload)) ? 1 : 2);
     expect_operation(c, *program, Precision::f32);
   }
@@ -186,7 +186,8 @@ TEST(WinogradPlan, IsOneOfWhatAutoChoosesFrom) {
   };
   EXPECT_EQ(bytes(Execution::automatic),
             std::max(bytes(Execution::eager), bytes(Execution::winograd)));
-  const auto chosen = backend->compile(workload, {.execution = Execution::automatic})->chosen();
+  const auto chosen =
+      backend->compile(workload, {.execution = Execution::automatic})->facts().chosen;
   ASSERT_TRUE(chosen);
   EXPECT_TRUE(chosen->execution == Execution::eager || chosen->execution == Execution::winograd);
   EXPECT_EQ(chosen->threads, 1);

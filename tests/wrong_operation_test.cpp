@@ -118,7 +118,6 @@ class BrokenProgram : public Program {
     }
   }
   void wait() override {}
-  [[nodiscard]] std::int64_t launches() const override { return 0; }
   Profile profile() override { return {}; }
 
  private:

@@ -161,7 +161,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
     const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
     const ProductVerification of_set =
         verify_product(size, values(product.a), values(product.b), values(product.c),
-                       rounding_of(target.options.precision, row->program().arithmetic()),
+                       rounding_of(target.options.precision, row->program().facts().arithmetic),
                        multiplications / static_cast<double>(sets));
     verified.compared += of_set.entries;
     verified.of += of_set.entries_of;

@@ -16,7 +16,7 @@ void count(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& re
   result.counters["loss_first_step"] = made.first_loss;
   result.counters["peak_bytes"] = static_cast<double>(made.bytes);
   if (result.counters.contains("cpu_threads")) {  // a GPU's library reorders within its own calls
-    const Reorders reorders = made.program->reorders();
+    const Reorders reorders = made.program->facts().reorders;
     result.counters["reorders"] = static_cast<double>(reorders.count);
     result.counters["reorder_bytes"] = static_cast<double>(reorders.bytes);
   }

@@ -38,7 +38,7 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
     least.bytes_from_device = static_cast<double>(workload.order.size() * sizeof(float));
   }
   if (!on_cpu) {  // a CPU's calls cost too little, and too unlike each other, for a ceiling
-    least.launches = static_cast<double>(program.launches());
+    least.launches = static_cast<double>(program.facts().launches);
     least.graph =
         options.execution == Execution::graph || options.execution == Execution::graph_epoch;
   }

@@ -74,9 +74,9 @@ void PreparedOperation::count(const Cost& operation, const Target& target, Resul
   result.counters = target.counters;
   result.counters["flops"] = operation.flops;
   result.counters["bytes"] = operation.bytes;
-  result.counters["launches"] = static_cast<double>(program_->launches()) / times;
+  result.counters["launches"] = static_cast<double>(program_->facts().launches) / times;
   result.counters["count"] = times;
-  result.verification.take(program_->arithmetic(), target.options.precision);
+  result.verification.take(program_->facts().arithmetic, target.options.precision);
   result.counters["verified_entries"] = static_cast<double>(result.verification.compared);
 }
 

@@ -371,14 +371,14 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const double first_call_seconds = seconds_since(start) + backend.describe().start_seconds;
   made.first_loss = mean_loss(*made.program, made.workload);
   const Instant verifying = std::chrono::steady_clock::now();
-  if (const auto choice = made.program->chosen()) {
+  if (const auto choice = made.program->facts().chosen) {
     result.chosen = configuration_of(*choice);
   }
-  result.graph_form = made.program->graph_form();
+  result.graph_form = made.program->facts().graph_form;
   result.verification = verified(made, subject, as_chosen(target, result));
   const double verification_seconds = seconds_since(verifying);
   result.verification_seconds += verification_seconds;
-  result.verification.take(made.program->arithmetic(), target.options.precision);
+  result.verification.take(made.program->facts().arithmetic, target.options.precision);
 
   const Cost counted = cost(subject.workload);
   result.workload = hexadecimal(subject.fingerprint);
@@ -393,13 +393,13 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"flops", counted.flops},
       {"bytes", counted.bytes},
       {"products", static_cast<double>(product_count(subject.workload))},
-      {"launches", static_cast<double>(made.program->launches())},
+      {"launches", static_cast<double>(made.program->facts().launches)},
       {"first_call_seconds", first_call_seconds},
       {"verification_seconds", verification_seconds}});
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }
-  if (const auto loops = made.program->graph_loops()) {
+  if (const auto loops = made.program->facts().graph_loops) {
     result.counters["graph_loops"] = static_cast<double>(*loops);
   }
   if (result.graph_form) {

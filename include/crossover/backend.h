@@ -111,10 +111,24 @@ struct Reorders {
   std::int64_t bytes = 0;  ///< read and written
 };
 
+/// What a Program turned out to be, fixed when it is made.
+struct ProgramFacts {
+  std::int64_t bytes = 0;        ///< of device memory, including scratch space
+  std::int64_t launches = 0;     ///< in one pass over the whole order: products, elementwise
+                                 ///< passes, copies
+  Reorders reorders;             ///< in such a pass
+  Arithmetic arithmetic;         ///< how its kernels round
+  std::optional<Choice> chosen;  ///< what Execution::automatic came to; none of any other
+  /// Loops in the one graph of the whole order: 0 where that holds each run by itself; none where
+  /// there is no such graph.
+  std::optional<std::int64_t> graph_loops;
+  std::optional<GraphForm> graph_form;  ///< of a GPU's graphs; none where there are none
+};
+
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.
 class Program {
  public:
-  Program() = default;
+  explicit Program(const ProgramFacts& facts = {}) : facts_(facts) {}
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   virtual ~Program() = default;
@@ -130,28 +144,17 @@ class Program {
   /// Blocks until all enqueued work is done.
   virtual void wait() = 0;
 
-  /// Launches in one pass over the whole order: products, elementwise passes, copies.
-  [[nodiscard]] virtual std::int64_t launches() const = 0;
-
-  /// How much of one pass over the whole order they are.
-  [[nodiscard]] virtual Reorders reorders() const { return {}; }
-
-  /// What Execution::automatic came to; none of any other.
-  [[nodiscard]] virtual std::optional<Choice> chosen() const { return std::nullopt; }
-
-  /// Loops in the one graph of the whole order: 0 where that holds each run by itself; none where
-  /// there is no such graph.
-  [[nodiscard]] virtual std::optional<std::int64_t> graph_loops() const { return std::nullopt; }
-
-  /// Of a GPU's graphs; none where there are none.
-  [[nodiscard]] virtual std::optional<GraphForm> graph_form() const { return std::nullopt; }
-
-  /// How the kernels of this Program round.
-  [[nodiscard]] virtual Arithmetic arithmetic() const { return {}; }
-
   /// Runs the whole order once more and times each piece. Reading the clock between pieces takes
   /// time too, so this is never the measured run.
   virtual Profile profile() = 0;
+
+  [[nodiscard]] const ProgramFacts& facts() const { return facts_; }
+
+  /// Says that Execution::automatic came to it.
+  void set_chosen(const Choice& choice) { facts_.chosen = choice; }
+
+ protected:
+  ProgramFacts facts_;
 };
 
 /// A Workload planned for a device: all decisions made and counted, no memory allocated yet.
@@ -167,7 +170,7 @@ class Plan {
   /// the first.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 
-  /// What Program::launches() will return.
+  /// What the Program's facts will say.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 
   /// Call once. Throws OutOfMemory.
@@ -186,7 +189,7 @@ struct Description {
 
 /// What one pass over a Workload's whole order asks of a device, told before it is compiled.
 struct Estimate {
-  std::int64_t launches = 0;  ///< what Program::launches() returns
+  std::int64_t launches = 0;  ///< what the Program's facts say
   int multiprocessors = 0;  ///< of a GPU with clusters that Execution::persistent keeps busy; else,
                             ///< and where it is all of them, 0
 };

@@ -14,27 +14,6 @@
 namespace crossover::cpu {
 namespace {
 
-/// A Program that says by which choice it was made.
-class ChosenProgram : public Program {
- public:
-  ChosenProgram(std::unique_ptr<Program> program, const Choice& choice)
-      : program_(std::move(program)), choice_(choice) {}
-
-  void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
-  void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
-  void enqueue(std::int64_t first, std::int64_t count) override { program_->enqueue(first, count); }
-  void wait() override { program_->wait(); }
-  [[nodiscard]] std::int64_t launches() const override { return program_->launches(); }
-  [[nodiscard]] Reorders reorders() const override { return program_->reorders(); }
-  [[nodiscard]] std::optional<Choice> chosen() const override { return choice_; }
-  [[nodiscard]] Arithmetic arithmetic() const override { return program_->arithmetic(); }
-  Profile profile() override { return program_->profile(); }
-
- private:
-  const std::unique_ptr<Program> program_;
-  const Choice choice_;
-};
-
 /// Calls make(); what it throws because the device can't is kept, unless there is one before.
 template <class Make>
 auto made_or_null(const Make& make, std::exception_ptr& reason) -> decltype(make()) {
@@ -156,7 +135,9 @@ std::unique_ptr<Program> AutomaticPlan::instantiate() {
   planned_.clear();
   planned_.push_back(
       {.way = chosen.way, .plan = nullptr, .bytes = chosen.bytes, .launches = chosen.launches});
-  return std::make_unique<ChosenProgram>(chosen.plan->instantiate(), chosen.way.choice);
+  auto program = chosen.plan->instantiate();
+  program->set_chosen(chosen.way.choice);
+  return program;
 }
 
 std::vector<Execution> executions_of(const Workload& workload) {

@@ -85,8 +85,9 @@ std::unique_ptr<Program> CpuPlan::instantiate() {
     flush_denormals(threads_);  // before the first number is computed
     Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
     auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
-    return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
-                                        launches(), reorders(), threads_);
+    return std::make_unique<CpuProgram>(
+        std::move(tensors), std::move(steps), workload_.order,
+        ProgramFacts{.bytes = bytes(), .launches = launches(), .reorders = reorders()}, threads_);
   });
 }
 

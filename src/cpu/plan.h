@@ -25,7 +25,7 @@ class CpuPlan : public Plan {
   [[nodiscard]] std::int64_t launches() const override;
   [[nodiscard]] std::unique_ptr<Program> instantiate() override;
 
-  /// What Program::reorders() will return.
+  /// What the Program's facts will say.
   [[nodiscard]] Reorders reorders() const;
 
  private:

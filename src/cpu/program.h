@@ -19,12 +19,11 @@ class CpuProgram : public Program {
  public:
   /// `steps` are bound to `tensors`.
   CpuProgram(Tensors tensors, std::unique_ptr<const BoundSteps> steps, std::vector<Run> order,
-             std::int64_t launches, const Reorders& reorders, int threads)
-      : tensors_(std::move(tensors)),
+             const ProgramFacts& facts, int threads)
+      : Program(facts),
+        tensors_(std::move(tensors)),
         steps_(std::move(steps)),
-        execution_(*steps_, std::move(order), threads),
-        launches_(launches),
-        reorders_(reorders) {}
+        execution_(*steps_, std::move(order), threads) {}
 
   void upload(Id id, std::span<const std::byte> from) override { tensors_.upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { tensors_.download(id, to); }
@@ -32,16 +31,12 @@ class CpuProgram : public Program {
   void enqueue(std::int64_t first, std::int64_t count) override { execution_.run(first, count); }
   void wait() override {}  // enqueue() returns when all is done
 
-  [[nodiscard]] std::int64_t launches() const override { return launches_; }
-  [[nodiscard]] Reorders reorders() const override { return reorders_; }
   Profile profile() override { return execution_.profile(); }
 
  private:
   Tensors tensors_;
   const std::unique_ptr<const BoundSteps> steps_;
   const EagerExecution execution_;
-  const std::int64_t launches_;
-  const Reorders reorders_;
 };
 
 }  // namespace crossover::cpu

@@ -79,7 +79,7 @@ Verification verification_of(const Program& program, const Workload& workload, s
                              Precision precision) {
   return {.steps = steps,
           .steps_of = std::max(steps, steps_of_epoch(workload)),
-          .tolerance = tolerance_for(workload, precision, program.arithmetic())};
+          .tolerance = tolerance_for(workload, precision, program.facts().arithmetic)};
 }
 
 /// What compares parameters after steps, each with the values that it is given.
@@ -296,7 +296,7 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
   std::int64_t first = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
     losses.push_back(run_step(reference, step));
-    const bool kink = is_kink(reference, step, precision, program.arithmetic());
+    const bool kink = is_kink(reference, step, precision, program.facts().arithmetic);
     if (!kink && step + 1 < steps) {
       continue;
     }
@@ -339,7 +339,7 @@ TensorVerification verify_results(Program& program, Reference& reference, Precis
   for (const Id id : written) {
     const std::span<double> expected = reference[id];
     const double tolerance =
-        tolerance_of_result(workload[id].type, precision, program.arithmetic());
+        tolerance_of_result(workload[id].type, precision, program.facts().arithmetic);
     result.tolerance = std::max(result.tolerance, tolerance);
     take(relative_error(download(program, workload, id), expected), tolerance,
          "tensor '" + workload[id].name + "'", result.error);

@@ -69,7 +69,7 @@ class Comparison {
     const std::span<double> expected = reference_[id];
     const std::vector<double> got = download(program_, reference_.workload(), id);
     const double tolerance =
-        is_whole(type) ? 0 : tolerance_of_operation(type, precision_, program_.arithmetic());
+        is_whole(type) ? 0 : tolerance_of_operation(type, precision_, program_.facts().arithmetic);
     double scale = norm(expected);
     if (before != nullptr && !is_whole(type)) {
       scale = distance(expected, *before) + rounding_of_update(expected) / tolerance;

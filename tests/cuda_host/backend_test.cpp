@@ -133,9 +133,10 @@ TEST_P(EmulatedTf32Factors, AreMeasuredAndAnEpochIsVerifiedByThem) {
   const auto steps = std::ssize(workload.order);
   const Trajectory trajectory = reference_trajectory(workload, data, steps);
   const auto backend = gpu();
-  EXPECT_EQ(backend->compile(workload, {})->arithmetic().tf32, Tf32Factors::exact) << "in f32";
+  EXPECT_EQ(backend->compile(workload, {})->facts().arithmetic.tf32, Tf32Factors::exact)
+      << "in f32";
   const auto program = started(*backend, {workload, data}, {.precision = Precision::tf32});
-  EXPECT_EQ(program->arithmetic().tf32, expected);
+  EXPECT_EQ(program->facts().arithmetic.tf32, expected);
   program->enqueue(0, steps);
   EXPECT_NO_THROW(verify_state(*program, workload, trajectory, Precision::tf32));
   const Id weight = find(workload, "layer 8 weight");
@@ -369,7 +370,7 @@ TEST(EmulatedProgram, LaunchesWhatIsToldBeforeItIsCompiled) {
         continue;  // which of the forms is the fastest nobody can tell before
       }
       EXPECT_EQ(backend->estimate(fused, mode.options).launches,
-                backend->compile(fused, mode.options)->launches())
+                backend->compile(fused, mode.options)->facts().launches)
           << mode.name;
     }
   }

@@ -92,7 +92,7 @@ TEST(EmulatedConvolution, WidensGradientsThatTheLibraryRounds) {
       started(*make_cuda_backend().backend, training, {.precision = Precision::bf16});
   constexpr std::int64_t steps = 2;
   constexpr std::int64_t convolutions = 3;
-  EXPECT_EQ(program->launches(), exact->launches() + steps * convolutions);  // casts
+  EXPECT_EQ(program->facts().launches, exact->facts().launches + steps * convolutions);  // casts
 }
 
 TEST(EmulatedConvolution, SaysWhichFormIsMissing) {

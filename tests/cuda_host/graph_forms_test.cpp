@@ -49,7 +49,7 @@ TEST(EmulatedGraphForm, TrainsRightInEveryOrderThatItLeavesOpen) {
               started(*gpu(), training, {.execution = execution, .graph_form = form});
           program->enqueue(0, steps);
           EXPECT_NO_THROW(verify(*program, training.workload, expected)) << seed << loops;
-          EXPECT_EQ(program->graph_form()->streams, 2);
+          EXPECT_EQ(program->facts().graph_form->streams, 2);
         }
       }
     }
@@ -81,11 +81,11 @@ TEST(EmulatedGraphForm, OfTheFastestIsOneThatTrainsRight) {
         backend->plan(training.workload, {.execution = execution, .graph_form = std::nullopt});
     const std::int64_t most = plan->bytes();
     const auto program = plan->instantiate();
-    ASSERT_TRUE(program->graph_form());
+    ASSERT_TRUE(program->facts().graph_form);
     EXPECT_LE(plan->bytes(), most);
     EXPECT_EQ(static_cast<std::int64_t>(cuda_host::live_device_bytes()), plan->bytes())
         << "the others are gone";
-    EXPECT_EQ(program->launches(), plan->launches());
+    EXPECT_EQ(program->facts().launches, plan->launches());
     for (const Id id : tensors_of(training.workload, Role::parameter)) {
       EXPECT_THAT(download(*program, training.workload, id), testing::Each(0.0));
     }
@@ -94,8 +94,8 @@ TEST(EmulatedGraphForm, OfTheFastestIsOneThatTrainsRight) {
     program->enqueue(0, steps);
     EXPECT_NO_THROW(verify(*program, training.workload, expected));
     const auto again = backend->compile(
-        training.workload, {.execution = execution, .graph_form = program->graph_form()});
-    EXPECT_EQ(again->graph_form(), program->graph_form());
+        training.workload, {.execution = execution, .graph_form = program->facts().graph_form});
+    EXPECT_EQ(again->facts().graph_form, program->facts().graph_form);
   }
 }
 
@@ -103,7 +103,7 @@ TEST(EmulatedGraphForm, OfTheFastestHasNoLoopsThatTheDriverRefuses) {
   cuda_host::device().refuses_loops = true;
   const auto program = gpu()->compile(
       accumulating().workload, {.execution = Execution::graph_epoch, .graph_form = std::nullopt});
-  EXPECT_FALSE(program->graph_form()->loops);
+  EXPECT_FALSE(program->facts().graph_form->loops);
 }
 
 TEST(EmulatedGraphForm, IsOneStreamWhereTheMemoryHoldsNoSecondWorkspace) {
@@ -118,13 +118,14 @@ TEST(EmulatedGraphForm, IsOneStreamWhereTheMemoryHoldsNoSecondWorkspace) {
       static_cast<std::size_t>(bytes(one_stream) + bytes({.loops = false, .streams = 2})) / 2;
   const auto program = gpu()->compile(training.workload,
                                       {.execution = Execution::graph, .graph_form = std::nullopt});
-  EXPECT_EQ(program->graph_form(), one_stream);
+  EXPECT_EQ(program->facts().graph_form, one_stream);
 }
 
 TEST(EmulatedGraphForm, IsThatOfGraphsAlone) {
   const Training training = accumulating();
   for (const std::optional<GraphForm>& asked : {std::optional<GraphForm>(), {GraphForm{}}}) {
-    EXPECT_EQ(gpu()->compile(training.workload, {.graph_form = asked})->graph_form(), std::nullopt);
+    EXPECT_EQ(gpu()->compile(training.workload, {.graph_form = asked})->facts().graph_form,
+              std::nullopt);
   }
 }
 

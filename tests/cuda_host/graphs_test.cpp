@@ -82,8 +82,8 @@ TEST(EmulatedGraphs, MatchTheReferenceWhereTheDriverRefusesLoops) {
     refuse();
     const auto backend = gpu();
     const auto program = backend->compile(training.workload, at_once);
-    EXPECT_EQ(program->graph_loops(), 0);
-    EXPECT_EQ(program->launches(), with_loops - steps) << "it reads the rows in place";
+    EXPECT_EQ(program->facts().graph_loops, 0);
+    EXPECT_EQ(program->facts().launches, with_loops - steps) << "it reads the rows in place";
     for (int epoch = 0; epoch < 2; ++epoch) {
       set_data(*program, training.workload, training.data);
       restart(*program, training.workload);
@@ -97,7 +97,7 @@ TEST(EmulatedGraphs, SayHowManyLoopsTheyHave) {
   const auto loops_of = [](std::int64_t rows, const CompileOptions& options) {
     const Workload workload = fuse(training_epoch(
         mlp("m", {3, 2}, Activation::relu), {.rows = rows, .batch = 5, .optimizer = SgdOptions{}}));
-    return gpu()->compile(workload, options)->graph_loops();
+    return gpu()->compile(workload, options)->facts().graph_loops;
   };
   EXPECT_EQ(loops_of(20, at_once), 1);
   EXPECT_EQ(loops_of(23, at_once), 2);

@@ -73,7 +73,7 @@ TEST_P(EmulatedNetwork, IsVerifiedInEveryMode) {
     program->enqueue(0, steps);
     program->wait();
     if (mode.options.execution == Execution::eager) {
-      EXPECT_EQ(cuda_host::executed() - before, program->launches());
+      EXPECT_EQ(cuda_host::executed() - before, program->facts().launches);
     }
     EXPECT_NO_THROW(verify(*program, training.workload, expected)) << mode.name;
   }

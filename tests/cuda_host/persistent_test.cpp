@@ -72,7 +72,7 @@ TEST(EmulatedPersistentTraining, OfDisc7AndAQuarterOnAClusterIsVerified) {
   const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
   EXPECT_EQ(plan_of(training.workload).team, cuda::TeamKind::cluster);
   const auto program = started(*gpu(), training, persistent);
-  EXPECT_EQ(program->launches(), 1);
+  EXPECT_EQ(program->facts().launches, 1);
   EXPECT_NO_THROW(verify(*program, training.workload,
                          reference_trajectory(training.workload, training.data, 2)));
 }
@@ -84,7 +84,7 @@ TEST(EmulatedPersistentTraining, OfDisc8OnAllMultiprocessorsIsVerified) {
   const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
   cuda_host::device().cache_bytes = 2 << 20U;
   const auto program = started(*gpu(), training, persistent);
-  EXPECT_EQ(program->launches(), 1);
+  EXPECT_EQ(program->facts().launches, 1);
   EXPECT_NO_THROW(verify(*program, training.workload,
                          reference_trajectory(training.workload, training.data, 2)));
 }
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Values(0, 1,
 TEST(EmulatedPersistentProgram, IsOneLaunchAndWaitsForNothing) {
   const Training odd = odd_training(SgdOptions{});
   const auto program = started(*gpu(), odd, persistent);
-  EXPECT_EQ(program->launches(), 1);
+  EXPECT_EQ(program->facts().launches, 1);
   const std::int64_t waits = cuda_host::calls_of("cudaStreamSynchronize");
   const std::int64_t executed = cuda_host::executed();
   program->enqueue(0, 3);

@@ -31,7 +31,7 @@ TEST(EmulatedPlan, AsksTheLibraryAndTakesNoMemory) {
       EXPECT_EQ(cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic"), asked_by_plan)
           << mode.name << ": decided twice";
       EXPECT_EQ(static_cast<std::int64_t>(cuda_host::live_device_bytes()), bytes) << mode.name;
-      EXPECT_EQ(plan->launches(), program->launches());
+      EXPECT_EQ(plan->launches(), program->facts().launches);
     }
   }
 }
@@ -58,8 +58,9 @@ TEST(EmulatedPlan, CountsWhatTheDeviceExecutes) {
       program->enqueue(0, steps);
       program->wait();
       // Loops are operations of the emulation, and one more sets their conditions at first.
-      const std::int64_t loops = program->graph_loops().value_or(0);
-      EXPECT_EQ(cuda_host::executed() - before, program->launches() + loops + (loops > 0 ? 1 : 0))
+      const std::int64_t loops = program->facts().graph_loops.value_or(0);
+      EXPECT_EQ(cuda_host::executed() - before,
+                program->facts().launches + loops + (loops > 0 ? 1 : 0))
           << mode.name;
     }
   }

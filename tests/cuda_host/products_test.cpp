@@ -134,7 +134,7 @@ TEST_P(EmulatedRefusal, LeavesTheTrainingRight) {
         if (!refusals.fails) {  // else the plan is made anew
           EXPECT_EQ(static_cast<std::int64_t>(cuda_host::live_device_bytes()),
                     gpu->plan(workload, options)->bytes());
-          EXPECT_EQ(gpu->plan(workload, options)->launches(), program->launches());
+          EXPECT_EQ(gpu->plan(workload, options)->launches(), program->facts().launches);
         }
         program->enqueue(0, steps);
         EXPECT_NO_THROW(verify_state(*program, workload, expected, precision));

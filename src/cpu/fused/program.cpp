@@ -29,7 +29,8 @@ OpCategory category_of(Phase::Kind kind) {
 
 FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep>& training,
                            const CompileOptions& options, std::int64_t bytes)
-    : order_(workload.order),
+    : Program({.bytes = bytes, .launches = 1}),
+      order_(workload.order),
       threads_(options.threads),
       block_(allocate(bytes, options.threads)),
       memory_(workload.tensors),

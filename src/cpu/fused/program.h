@@ -22,7 +22,6 @@ class FusedProgram : public Program {
   void download(Id id, std::span<std::byte> to) override { memory_.download(id, to); }
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override {}  // enqueue() returns when all is done
-  [[nodiscard]] std::int64_t launches() const override { return 1; }
   Profile profile() override;
 
  private:

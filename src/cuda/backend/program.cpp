@@ -32,7 +32,8 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                .next_run = next_run_} {
   tensors_.clear(compute_.get());
   choose_algorithms(running_.binding, options);
-  arithmetic_ = measure_arithmetic(running_.binding, options.precision);
+  facts_ = count_facts();
+  facts_.arithmetic = measure_arithmetic(running_.binding, options.precision);
   tensors_.clear(compute_.get());
   steps_ = bind_steps(running_.binding, second_.get());
   executor_ = make_executor(running_);
@@ -62,18 +63,17 @@ void CudaProgram::enqueue(std::int64_t first, std::int64_t count) {
   }
 }
 
-std::int64_t CudaProgram::launches() const { return count_launches(workload_, plan_); }
-
-std::optional<std::int64_t> CudaProgram::graph_loops() const {
-  return plan_.mode.execution == Execution::graph_epoch ? std::optional(std::ssize(plan_.loops))
-                                                        : std::nullopt;
-}
-
-std::optional<GraphForm> CudaProgram::graph_form() const {
-  if (!plan_.mode.is_graph()) {
-    return std::nullopt;
+ProgramFacts CudaProgram::count_facts() const {
+  ProgramFacts facts{.bytes = plan_.bytes,
+                     .launches = count_launches(workload_, plan_),
+                     .reorders = count_reorders(workload_, plan_)};
+  if (plan_.mode.execution == Execution::graph_epoch) {
+    facts.graph_loops = std::ssize(plan_.loops);
   }
-  return GraphForm{.loops = !plan_.loops.empty(), .streams = plan_.forks() ? 2 : 1};
+  if (plan_.mode.is_graph()) {
+    facts.graph_form = GraphForm{.loops = !plan_.loops.empty(), .streams = plan_.forks() ? 2 : 1};
+  }
+  return facts;
 }
 
 }  // namespace crossover::cuda

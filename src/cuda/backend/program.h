@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,14 +31,10 @@ class CudaProgram : public Program {
   void download(Id id, std::span<std::byte> to) override;
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
-  [[nodiscard]] std::int64_t launches() const override;
-  [[nodiscard]] std::optional<std::int64_t> graph_loops() const override;
-  [[nodiscard]] std::optional<GraphForm> graph_form() const override;
-  [[nodiscard]] Reorders reorders() const override { return count_reorders(workload_, plan_); }
-  [[nodiscard]] Arithmetic arithmetic() const override { return arithmetic_; }
   Profile profile() override;  // program_profile.cpp
 
  private:
+  [[nodiscard]] ProgramFacts count_facts() const;
   StepSeconds profile_step(int index, double between_events);
   StepSeconds profile_order(double between_events);
 
@@ -51,7 +46,6 @@ class CudaProgram : public Program {
   const LossReader losses_;
   const SecondStream second_;
   std::int64_t next_run_ = 0;  ///< see Running
-  Arithmetic arithmetic_;
   std::vector<BoundStep> steps_;
   std::unique_ptr<Executor> executor_;
   // Destroyed before what comes above: it waits for what still uses it.

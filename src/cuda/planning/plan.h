@@ -117,13 +117,13 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const SupportsConvolution& convolutions = any_convolution,
                      const OnChip& chip = {}, bool loops = true);
 
-/// What the device starts one by one in a pass over the whole order: see Program::launches().
+/// What the device starts one by one in a pass over the whole order: see ProgramFacts.
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
 
 /// Nodes of the graph of the whole order, or of the graphs that it repeats.
 std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan);
 
-/// See Program::reorders(): each Reshape between layouts.
+/// See ProgramFacts: each Reshape between layouts.
 Reorders count_reorders(const Workload& workload, const LaunchPlan& plan);
 
 }  // namespace crossover::cuda
