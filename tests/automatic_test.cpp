@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "crossover/catalogue.h"
+#include "crossover/start.h"
 #include "crossover/training.h"
 
 namespace crossover::test {
@@ -92,6 +93,7 @@ class Ways {
       }
     }
     [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+    [[nodiscard]] std::int64_t bytes_keeping_activations() const override { return 2 * bytes_; }
     [[nodiscard]] std::int64_t launches() const override { return bytes_ / 10; }
     [[nodiscard]] std::unique_ptr<Program> instantiate() override {
       if (trouble_ == Trouble::memory_is_taken) {
@@ -117,23 +119,29 @@ constexpr Choice eager_1{Execution::eager, 1}, eager_2{Execution::eager, 2},
     fused_1{Execution::fused, 1}, fused_2{Execution::fused, 2};
 constexpr double fast = 1e-4, slow = 5e-4;
 
-TEST(Automatic, TakesTheFastestAndMakesItAfresh) {
+void kept(Program& /*program*/) {}
+
+TEST(Automatic, KeepsTheFastestAndClearsIt) {
   for (std::size_t fastest = 0; fastest < 4; ++fastest) {
     Ways all;
     const std::vector choices{eager_1, eager_2, fused_1, fused_2};
     for (std::size_t i = 0; i < choices.size(); ++i) {
       all.add(choices[i], i == fastest ? fast : slow, 100 * static_cast<std::int64_t>(i + 1));
     }
-    AutomaticPlan plan(all.ways, 10, told_time);
+    const Program* cleared = nullptr;
+    AutomaticPlan plan(
+        all.ways, 10, [&](Program& program) { cleared = &program; }, told_time);
     EXPECT_EQ(plan.bytes(), 400) << "until it is known, the most that it may be";
+    EXPECT_EQ(plan.bytes_keeping_activations(), 800);
     const std::unique_ptr<Program> program = plan.instantiate();
     EXPECT_EQ(program->facts().chosen, choices[fastest]);
     EXPECT_EQ(plan.bytes(), 100 * static_cast<std::int64_t>(fastest + 1));
     EXPECT_EQ(plan.launches(), plan.bytes() / 10);
     const Seen& chosen = *all.seen[fastest];
-    EXPECT_EQ(chosen.made, 2);
+    EXPECT_EQ(chosen.planned, 1) << "asking for bytes plans nothing";
+    EXPECT_EQ(chosen.made, 1);
     EXPECT_GT(chosen.runs.front(), 0);
-    EXPECT_EQ(chosen.runs.back(), 0) << "the one that trained on zeros is gone";
+    EXPECT_EQ(cleared, program.get()) << "it has trained on zeros";
     EXPECT_EQ(all.alive, 1);
     EXPECT_EQ(all.most_alive, 2);
     EXPECT_THROW(static_cast<void>(plan.instantiate()), std::logic_error);
@@ -146,7 +154,7 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(eager_1, fast, 100);
     all.add(fused_1, lost_by * fast, 100);
     all.add(fused_2, lost_by * fast, 100);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
   }
 }
@@ -157,7 +165,7 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
     Ways all;
     all.add(eager_1, of_one, 100);
     all.add(eager_2, of_two, 100);
-    AutomaticPlan plan(all.ways, 10, told_time);
+    AutomaticPlan plan(all.ways, 10, kept, told_time);
     all.hindered_until = now + 0.2;  // as long as the first trial
     EXPECT_EQ(plan.instantiate()->facts().chosen, of_two < of_one ? eager_2 : eager_1);
     EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
@@ -171,7 +179,7 @@ TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
     all.add(fused_1, fast, 100, trouble);
     all.add(eager_1, slow, 100);
     all.add(fused_2, fast, 100, trouble);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
   }
 }
 
@@ -179,11 +187,11 @@ TEST(Automatic, SaysWhatIsWrongWithTheFirstWhereNoneIsToBeHad) {
   Ways none;
   none.add(eager_1, fast, 100, Trouble::does_not_fit);
   none.add(fused_1, fast, 100, Trouble::unsupported);
-  EXPECT_THROW(AutomaticPlan(none.ways, 10, told_time), OutOfMemory);
+  EXPECT_THROW(AutomaticPlan(none.ways, 10, kept, told_time), OutOfMemory);
   Ways taken;
   taken.add(eager_1, fast, 100, Trouble::memory_is_taken);
   taken.add(fused_1, fast, 100, Trouble::memory_is_taken);
-  AutomaticPlan plan(taken.ways, 10, told_time);
+  AutomaticPlan plan(taken.ways, 10, kept, told_time);
   EXPECT_THROW(static_cast<void>(plan.instantiate()), OutOfMemory);
 }
 
@@ -191,7 +199,7 @@ TEST(Automatic, TriesNothingWhereThereIsNoChoice) {
   Ways all;
   all.add(eager_1, slow, 100);
   all.add(fused_1, fast, 100, Trouble::unsupported);
-  const auto program = AutomaticPlan(all.ways, 10, told_time).instantiate();
+  const auto program = AutomaticPlan(all.ways, 10, kept, told_time).instantiate();
   EXPECT_EQ(all.seen.front()->made, 1);
   EXPECT_EQ(all.seen.front()->runs, std::vector<std::int64_t>{0});
 }
@@ -200,12 +208,12 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   Ways all;
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
-  EXPECT_EQ(AutomaticPlan(all.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
+  EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
   EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
   Ways longer;
   longer.add(eager_1, 0.06, 100);
   longer.add(fused_1, 0.12, 100);
-  EXPECT_EQ(AutomaticPlan(longer.ways, 10, told_time).instantiate()->facts().chosen, eager_1);
+  EXPECT_EQ(AutomaticPlan(longer.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
   EXPECT_EQ(longer.seen.front()->runs.front(), 1);
   EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }
@@ -225,6 +233,26 @@ TEST(Automatic, OfTheCpuSaysWhatItChose) {
     EXPECT_TRUE(chosen->threads == 1 || chosen->threads == threads);
   }
   EXPECT_FALSE(backend->compile(workload, {})->facts().chosen);
+}
+
+TEST(Automatic, OfTheCpuBeginsAtZeroAndPlansForKeptActivations) {
+  const Task task = find_model("disc-4");
+  const auto backend = make_cpu_backend();
+  const Workload workload = backend->optimize(
+      training_epoch(task.model, {.rows = 200, .batch = 100, .optimizer = AdamWOptions{}}));
+  CompileOptions options{.threads = 2, .execution = Execution::automatic};
+  const auto plan = backend->plan(workload, options);
+  options.keep_activations = true;
+  EXPECT_EQ(plan->bytes_keeping_activations(), backend->plan(workload, options)->bytes());
+  const auto program = plan->instantiate();
+  EXPECT_EQ(program->facts().bytes, plan->bytes());
+  for (const Role role : {Role::parameter, Role::state, Role::loss}) {
+    for (const Id id : tensors_of(workload, role)) {
+      for (const double value : download(*program, workload, id)) {
+        ASSERT_EQ(value, 0) << workload[id].name;
+      }
+    }
+  }
 }
 
 TEST(Automatic, GraphsAreNotOfTheCpu) {

@@ -353,22 +353,26 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
   // A row that is made again for more repetitions stays what it was chosen to be.
   const Target target = as_chosen(asked, result);
-  require_memory_for(plan, target);
-  const Subject subject = subject_of(plan);
+  require_memory_for_data(plan);
+  Workload workload = training_epoch(plan.task.model, plan.options);
   const Backend& backend = *target.device->backend;
 
-  TrainingProgram made{.workload = backend.optimize(subject.workload, target.options),
-                       .program = {}};
-  const auto start = std::chrono::steady_clock::now();
+  TrainingProgram made{.workload = backend.optimize(workload, target.options), .program = {}};
+  const auto planning = std::chrono::steady_clock::now();
   const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
+  const double planning_seconds = seconds_since(planning);
+  require_memory_for(plan, target, workload, *planned);
+  const Subject subject = subject_of(plan, std::move(workload));
+  const auto start = std::chrono::steady_clock::now();
   made.program = planned->instantiate();
-  made.bytes = planned->bytes();
+  made.bytes = made.program->facts().bytes;
   set_data(*made.program, made.workload, subject.data.rows);
   restart(*made.program, made.workload);
   made.program->enqueue(0, made.steps());
   made.program->wait();
   // With what a process waits for before it can call the device at all.
-  const double first_call_seconds = seconds_since(start) + backend.describe().start_seconds;
+  const double first_call_seconds =
+      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
   made.first_loss = mean_loss(*made.program, made.workload);
   const Instant verifying = std::chrono::steady_clock::now();
   if (const auto choice = made.program->facts().chosen) {
@@ -408,35 +412,48 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   return made;
 }
 
-/// Throws OutOfMemory where the host's memory does not hold what the row needs.
-void Training::require_memory_for(const TrainingPlan& plan, const Target& target) const {
-  const auto require = [&](double needed) {
-    require_memory(arguments_, needed, "to train and verify " + plan.task.model.name);
-  };
+/// Of data and order, which exist twice for a moment: with the generator or the reference, and on
+/// the way to the program.
+double Training::bytes_of_data(const TrainingPlan& plan) {
   const auto rows = static_cast<double>(plan.options.rows);
   const double data = rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(double);
   const double order = rows / static_cast<double>(plan.options.batch) * sizeof(Run);
-  // First what can be told without the list of steps, which may be too large itself; then all of
-  // it. Data and order exist twice for a moment: with the generator or the reference, and on the
-  // way to the program.
-  require(2 * (data + order));
-  const Workload workload = training_epoch(plan.task.model, plan.options);
+  return 2 * (data + order);
+}
+
+void Training::require_memory(const TrainingPlan& plan, double bytes) const {
+  bench::require_memory(arguments_, bytes, "to train and verify " + plan.task.model.name);
+}
+
+/// Throws OutOfMemory by what can be told without the list of steps, which may be too large itself.
+void Training::require_memory_for_data(const TrainingPlan& plan) const {
+  require_memory(plan, bytes_of_data(plan));
+}
+
+/// Throws OutOfMemory where the host's memory does not hold what the row needs. `planned`: the
+/// Workload on the target.
+void Training::require_memory_for(const TrainingPlan& plan, const Target& target,
+                                  const Workload& workload, const Plan& planned) const {
   const VerificationPlan verification = verification_plan(plan);
-  const Workload verified =
-      verification.batch == 0
-          ? workload
-          : training_epoch(plan.task.model, of_one_step(plan.options, verification.batch));
-  const std::int64_t of_reference =
-      verification.batch == 0
-          ? reference_bytes(workload)
-          : std::max(reference_bytes(forward_part(workload)), reference_bytes(verified));
+  double bytes = bytes_of_data(plan);
   // Beside the program that will be timed there is one that keeps all tensors, to verify them.
-  Target keeping = target;
-  keeping.options.keep_activations = true;
-  const Backend& backend = *target.device->backend;
-  require(static_cast<double>(target.host_bytes(backend.optimize(workload, target.options))) +
-          static_cast<double>(keeping.host_bytes(backend.optimize(verified, keeping.options))) +
-          static_cast<double>(of_reference) + 2 * (data + order));
+  if (verification.batch == 0) {
+    bytes += static_cast<double>(reference_bytes(workload));
+    if (target.device->is_host) {  // a GPU tells of its own
+      bytes += static_cast<double>(planned.bytes() + planned.bytes_keeping_activations());
+    }
+  } else {
+    const Workload verified =
+        training_epoch(plan.task.model, of_one_step(plan.options, verification.batch));
+    bytes += static_cast<double>(
+        std::max(reference_bytes(forward_part(workload)), reference_bytes(verified)));
+    if (target.device->is_host) {
+      const Backend& cpu = *target.device->backend;
+      const auto keeping = cpu.plan(cpu.optimize(verified, target.options), target.options);
+      bytes += static_cast<double>(planned.bytes() + keeping->bytes_keeping_activations());
+    }
+  }
+  require_memory(plan, bytes);
 }
 
 Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
@@ -454,8 +471,7 @@ Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
   return data;
 }
 
-Training::Subject Training::subject_of(const TrainingPlan& plan) const {
-  Workload workload = training_epoch(plan.task.model, plan.options);
+Training::Subject Training::subject_of(const TrainingPlan& plan, Workload workload) const {
   Data data = data_of(plan.task, plan.options.rows);
   const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
   return {.plan = plan,
@@ -496,7 +512,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   TrainingPlan plan = subject.plan;
   plan.options = of_one_step(plan.options, how.batch);
   plan.flops = approximate_flops(plan.task.model, plan.options);
-  const Subject smaller = subject_of(plan);
+  const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
   const Workload workload = target.device->backend->optimize(smaller.workload, target.options);
   const auto program = target.device->backend->compile(workload, target.options);
   set_data(*program, workload, smaller.data.rows);

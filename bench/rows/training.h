@@ -90,8 +90,12 @@ class Training {
                                                      const Backend& gpu) const;
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
-  [[nodiscard]] Subject subject_of(const TrainingPlan& plan) const;
-  void require_memory_for(const TrainingPlan& plan, const Target& target) const;
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload) const;
+  [[nodiscard]] static double bytes_of_data(const TrainingPlan& plan);
+  void require_memory(const TrainingPlan& plan, double bytes) const;
+  void require_memory_for_data(const TrainingPlan& plan) const;
+  void require_memory_for(const TrainingPlan& plan, const Target& target, const Workload& workload,
+                          const Plan& planned) const;
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& subject);

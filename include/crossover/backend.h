@@ -170,6 +170,9 @@ class Plan {
   /// the first.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
 
+  /// What bytes() would be with CompileOptions::keep_activations.
+  [[nodiscard]] virtual std::int64_t bytes_keeping_activations() const = 0;
+
   /// What the Program's facts will say.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 

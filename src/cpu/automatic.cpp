@@ -8,6 +8,7 @@
 
 #include "crossover/cost.h"
 #include "crossover/dense_training.h"
+#include "crossover/training.h"
 #include "fused/plan.h"
 #include "plan.h"
 
@@ -53,17 +54,25 @@ double median_of_three(double first, const Again& again) {
   return std::max(std::min(first, second), std::min(std::max(first, second), third));
 }
 
+/// What training has changed; activations every step computes anew.
+void clear_training(Program& program, const Workload& workload) {
+  for (const Role role : {Role::parameter, Role::gradient, Role::state, Role::loss}) {
+    for (const Id id : tensors_of(workload, role)) {
+      program.upload(
+          id, std::vector<std::byte>(static_cast<std::size_t>(crossover::bytes(workload[id]))));
+    }
+  }
+}
+
 }  // namespace
 
-AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Stopwatch now)
-    : runs_(runs), now_(std::move(now)) {
+AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Clear clear,
+                             Stopwatch now)
+    : runs_(runs), clear_(std::move(clear)), now_(std::move(now)) {
   std::exception_ptr reason;
   for (const Way& way : ways) {
     if (auto plan = made_or_null(way.plan, reason)) {
-      const std::int64_t bytes = plan->bytes();
-      const std::int64_t launches = plan->launches();
-      planned_.push_back(
-          {.way = way, .plan = std::move(plan), .bytes = bytes, .launches = launches});
+      planned_.push_back({.choice = way.choice, .plan = std::move(plan)});
     }
   }
   if (planned_.empty()) {
@@ -71,24 +80,34 @@ AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, St
   }
 }
 
-std::int64_t AutomaticPlan::bytes() const {
-  return std::max_element(
-             planned_.begin(), planned_.end(),
-             [](const Planned& one, const Planned& other) { return one.bytes < other.bytes; })
-      ->bytes;
+template <class Bytes>
+std::int64_t AutomaticPlan::most(const Bytes& bytes) const {
+  std::int64_t most = 0;
+  for (const Planned& one : planned_) {
+    most = std::max(most, bytes(*one.plan));
+  }
+  return most;
 }
 
-std::int64_t AutomaticPlan::launches() const { return planned_.front().launches; }
+std::int64_t AutomaticPlan::bytes() const {
+  return most([](const Plan& plan) { return plan.bytes(); });
+}
+
+std::int64_t AutomaticPlan::bytes_keeping_activations() const {
+  return most([](const Plan& plan) { return plan.bytes_keeping_activations(); });
+}
+
+std::int64_t AutomaticPlan::launches() const { return planned_.front().plan->launches(); }
 
 /// Of those that fit, the winner of all that came before it against each of the others.
-std::size_t AutomaticPlan::fastest() {
+AutomaticPlan::Winner AutomaticPlan::fastest() {
   std::exception_ptr reason;
   std::unique_ptr<Program> winner;
   double of_winner = 0;
   std::size_t place = 0;
   std::vector<Tried> tried;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
-    const Choice& choice = planned_[i].way.choice;
+    const Choice& choice = planned_[i].choice;
     if (can_not_win(choice, tried)) {
       continue;
     }
@@ -102,7 +121,7 @@ std::size_t AutomaticPlan::fastest() {
       return winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, runs_, now_) : 0;
     };
     double ratio = against_winner();
-    if (ratio >= 1 && choice.threads > planned_[place].way.choice.threads) {
+    if (ratio >= 1 && choice.threads > planned_[place].choice.threads) {
       ratio = median_of_three(ratio, against_winner);
     }
     tried.push_back({choice, winner ? ratio : 1});
@@ -118,26 +137,22 @@ std::size_t AutomaticPlan::fastest() {
   if (!winner) {
     std::rethrow_exception(reason);
   }
-  return place;
+  clear_(*winner);  // it has trained
+  return {.place = place, .program = std::move(winner)};
 }
 
 std::unique_ptr<Program> AutomaticPlan::instantiate() {
-  if (!planned_.front().plan) {
+  if (std::exchange(instantiated_, true)) {
     throw std::logic_error("a Plan is instantiated once");
   }
-  Planned chosen;
-  if (planned_.size() == 1) {
-    chosen = std::move(planned_.front());
-  } else {
-    chosen = std::move(planned_[fastest()]);
-    chosen.plan = chosen.way.plan();  // afresh: the tried one has trained
-  }
+  Winner winner = planned_.size() > 1
+                      ? fastest()
+                      : Winner{.place = 0, .program = planned_.front().plan->instantiate()};
+  Planned chosen = std::move(planned_[winner.place]);
+  winner.program->set_chosen(chosen.choice);
   planned_.clear();
-  planned_.push_back(
-      {.way = chosen.way, .plan = nullptr, .bytes = chosen.bytes, .launches = chosen.launches});
-  auto program = chosen.plan->instantiate();
-  program->set_chosen(chosen.way.choice);
-  return program;
+  planned_.push_back(std::move(chosen));
+  return std::move(winner.program);
 }
 
 std::vector<Execution> executions_of(const Workload& workload) {
@@ -184,7 +199,9 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
       add(Execution::eager, options.threads);
     }
   }
-  return std::make_unique<AutomaticPlan>(ways, std::ssize(workload.order));
+  return std::make_unique<AutomaticPlan>(
+      ways, std::ssize(workload.order),
+      [shared](Program& program) { clear_training(program, *shared); });
 }
 
 }  // namespace crossover::cpu

@@ -42,8 +42,7 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
     lowered_ = lower(workload_, threads_, engine_, settled, options.execution);
-    memory_ = plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts),
-                          options.keep_activations ? Activations::kept : Activations::share_memory);
+    memory_ = memory(options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;
     scratch_.workspace_bytes = lowered_.workspace_bytes;
     describe_primitives();
@@ -63,6 +62,14 @@ void CpuPlan::describe_primitives() {
       }
     }
   }
+}
+
+MemoryPlan CpuPlan::memory(Activations activations) const {
+  return plan_memory(workload_, physical_bytes(workload_.tensors, lowered_.layouts), activations);
+}
+
+std::int64_t CpuPlan::bytes_keeping_activations() const {
+  return memory(Activations::kept).bytes + scratch_.bytes();
 }
 
 std::int64_t CpuPlan::launches() const { return count_kernels(lowered_, workload_.order); }

@@ -22,6 +22,7 @@ class CpuPlan : public Plan {
           const std::map<Id, Layout>& settled = {});
 
   [[nodiscard]] std::int64_t bytes() const override { return memory_.bytes + scratch_.bytes(); }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override;
   [[nodiscard]] std::int64_t launches() const override;
   [[nodiscard]] std::unique_ptr<Program> instantiate() override;
 
@@ -29,6 +30,7 @@ class CpuPlan : public Plan {
   [[nodiscard]] Reorders reorders() const;
 
  private:
+  [[nodiscard]] MemoryPlan memory(Activations activations) const;
   void describe_primitives();
 
   Workload workload_;

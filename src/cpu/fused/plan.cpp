@@ -11,14 +11,11 @@ class FusedPlan : public Plan {
  public:
   FusedPlan(const Workload& workload, const CompileOptions& options)
       : workload_(workload), options_(options), training_(dense_training(workload)) {
-    fused::Arena arena;
-    fused::Memory memory(workload.tensors);
-    static_cast<void>(fused::bind_steps(workload_, training_, options_.threads,
-                                        options_.keep_activations, arena, memory));
-    bytes_ = arena.bytes();
+    bytes_ = bytes_of(options_.keep_activations);
   }
 
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override { return bytes_of(true); }
   [[nodiscard]] std::int64_t launches() const override { return 1; }
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
     flush_denormals(options_.threads);  // before the first number is computed
@@ -26,6 +23,14 @@ class FusedPlan : public Plan {
   }
 
  private:
+  [[nodiscard]] std::int64_t bytes_of(bool keep_activations) const {
+    fused::Arena arena;
+    fused::Memory memory(workload_.tensors);
+    static_cast<void>(
+        fused::bind_steps(workload_, training_, options_.threads, keep_activations, arena, memory));
+    return arena.bytes();
+  }
+
   const Workload workload_;
   const CompileOptions options_;
   const std::vector<DenseStep> training_;

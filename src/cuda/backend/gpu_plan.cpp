@@ -48,6 +48,12 @@ class GpuPlan : public Plan {
 
   [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
 
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override {
+    CompileOptions options = options_;
+    options.keep_activations = true;
+    return planned(form_, options).bytes;
+  }
+
   [[nodiscard]] std::int64_t launches() const override { return launches_; }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
@@ -65,15 +71,18 @@ class GpuPlan : public Plan {
 
  private:
   /// Throws Unsupported.
-  void make(const GraphForm& form) {
-    CompileOptions options = options_;
+  [[nodiscard]] LaunchPlan planned(const GraphForm& form, CompileOptions options) const {
     options.graph_form = form;
-    plan_ = make_plan(
+    return make_plan(
         workload_, options,
         [&](const ProductForm& product) { return products_->supports(product); },
         [&](const ConvolutionForm& convolution) { return convolutions_->supports(convolution); },
         options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
         loops_);
+  }
+
+  void make(const GraphForm& form) {
+    plan_ = planned(form, options_);
     form_ = form;
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
