@@ -12,6 +12,7 @@
 #include "build_info.h"
 #include "command_line/arguments.h"
 #include "command_line/benchmark_flags.h"
+#include "crossover/network_json.h"
 #include "file/context.h"
 #include "rows/cost.h"
 #include "rows/described_gpu.h"
@@ -144,6 +145,13 @@ int run(const std::vector<std::string>& command, Spent& spent) {
           std::cout << name << "\n";
         }
       }
+      return 0;
+    case Action::describe:
+      if (arguments.tasks.size() != 1) {
+        throw UsageError(
+            "--describe prints one network: name it with --mlp=IN,...,CLASSES or --model=NAME");
+      }
+      std::cout << crossover::describe(arguments.tasks.front().model).dump(1) << std::endl;
       return 0;
     case Action::cost:
       std::cout << cost_json(arguments).dump(1) << std::endl;

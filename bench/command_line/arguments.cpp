@@ -71,6 +71,8 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::context; }},
       {"--models", "", "list the networks and exit",
        [&to](const std::string&) { to.action = Action::models; }},
+      {"--describe", "", "print a network, named by --model or --mlp, as JSON and exit",
+       [&to](const std::string&) { to.action = Action::describe; }},
       {"--cost", "",
        "print the operations, bytes and launches of training one network as JSON and exit",
        [&to](const std::string&) { to.action = Action::cost; }},
@@ -230,8 +232,8 @@ Arguments parse(const std::vector<std::string>& arguments) {
   resolve_choices(result);
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||
-      result.action == Action::context || result.action == Action::cost ||
-      result.action == Action::worker) {
+      result.action == Action::context || result.action == Action::describe ||
+      result.action == Action::cost || result.action == Action::worker) {
     const std::vector<std::string> named = result.choices.of("model");
     result.tasks = tasks_for(networks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);

@@ -15,7 +15,19 @@
 
 namespace crossover::bench {
 
-enum class Action { measure, plan, context, help, machine, commit, version, models, cost, worker };
+enum class Action {
+  measure,
+  plan,
+  context,
+  help,
+  machine,
+  commit,
+  version,
+  models,
+  describe,
+  cost,
+  worker
+};
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };

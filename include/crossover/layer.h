@@ -4,6 +4,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
 
 #include "crossover/tensor.h"
 
@@ -13,16 +17,33 @@ class LayerShapes;    // src/layers/contexts.h: what a layer reads, and the para
 class LayerForward;   // the tensors of one batch size, and the step to append operations to
 class LayerBackward;  // the same, with gradients
 
+/// Sees how files write a layer, and sets the layer where it reads one: first its type, then each
+/// parameter, which may be absent where it has a value for that case (network_json.h).
+struct LayerVisitor {
+  void type(const char* name);
+  /// Of a layer that has several, by one of its members.
+  template <class Member>
+  void type(Member& member,
+            std::initializer_list<std::pair<const char*, std::remove_const_t<Member>>> names);
+  void size(const char* name, std::int64_t& value);  ///< at least one
+  void size(const char* name, std::int64_t& value, std::int64_t absent);
+  void count(const char* name, std::int64_t& value, std::int64_t absent);  ///< at least zero
+  void flag(const char* name, bool& value, bool absent);
+  void number(const char* name, double& value);
+};
+
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile
 /// where the layers are listed.
+///   describe(layer, see)  shows its type and parameters to a LayerVisitor, or a class like it
 ///   result_may_be_f32  whether its result can be stored in f32 while its input has 16 bits
 ///   infer(shapes)      the shape of its result; declares its parameters and states. Throws
 ///                      std::invalid_argument where its inputs do not fit
 ///   forward(step)      appends the operations that compute its result
 ///   backward(step)     appends those that compute the gradients of its parameters and its inputs
 template <class T>
-concept LayerKindType = requires(const T& layer, LayerShapes& shapes, LayerForward& forward,
-                                 LayerBackward& backward) {
+concept LayerKindType = requires(const T& layer, T& read, LayerVisitor& see, LayerShapes& shapes,
+                                 LayerForward& forward, LayerBackward& backward) {
+  { T::describe(read, see) } -> std::same_as<void>;
   { T::result_may_be_f32 } -> std::convertible_to<bool>;
   { layer.infer(shapes) } -> std::same_as<Shape>;
   { layer.forward(forward) } -> std::same_as<void>;

@@ -12,6 +12,12 @@ struct ActivationLayer {
   Activation activation;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(layer.activation, {{"relu", Activation::relu},
+                                {"sigmoid", Activation::sigmoid},
+                                {"identity", Activation::identity}});
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

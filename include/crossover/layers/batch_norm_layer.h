@@ -10,6 +10,10 @@ namespace crossover {
 /// [channels], which starts at 1, plus shift [channels], which starts at 0.
 struct BatchNormLayer {
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("batch_norm");
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

@@ -18,6 +18,16 @@ struct ConvolutionLayer {
   bool has_bias = true;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("conv2d");
+    see.size("out_channels", layer.out_channels);
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, 1);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+    see.flag("bias", layer.has_bias, true);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

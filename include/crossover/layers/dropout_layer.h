@@ -12,6 +12,11 @@ struct DropoutLayer {
   double probability;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("dropout");
+    see.number("p", layer.probability);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

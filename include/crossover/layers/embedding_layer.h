@@ -15,6 +15,12 @@ struct EmbeddingLayer {
   std::int64_t width;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("embedding");
+    see.size("num_embeddings", layer.vocabulary);
+    see.size("embedding_dim", layer.width);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

@@ -9,6 +9,10 @@ namespace crossover {
 /// [batch, channels, height, width] -> [batch, channels].
 struct GlobalAveragePoolLayer {
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("global_avg_pool2d");
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

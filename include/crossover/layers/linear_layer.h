@@ -14,6 +14,11 @@ struct LinearLayer {
   std::int64_t out_features;
 
   static constexpr bool result_may_be_f32 = true;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("linear");
+    see.size("out_features", layer.out_features);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

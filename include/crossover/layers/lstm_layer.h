@@ -15,6 +15,11 @@ struct LstmLayer {
   std::int64_t hidden;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("lstm");
+    see.size("hidden_size", layer.hidden);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

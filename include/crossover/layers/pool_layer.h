@@ -12,6 +12,14 @@ struct MaxPoolLayer {
   Window window;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("max_pool2d");
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, layer.window.size);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
@@ -22,6 +30,14 @@ struct AveragePoolLayer {
   Window window;
 
   static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("avg_pool2d");
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, layer.window.size);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+  }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/network_json.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "crossover/dataset.h"
+
+namespace crossover {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* cross_entropy = "cross_entropy";
+constexpr const char* input_name = "input";
+constexpr std::int64_t most = most_classes;  ///< of any size
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw std::invalid_argument(where + ": " + what);
+}
+
+/// The members of one JSON object, each asked for by its key.
+class Members {
+ public:
+  Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) {
+      refuse(where_, "it is to be an object, {...}");
+    }
+  }
+
+  /// Null where it is absent.
+  const Json* find(const std::string& key) {
+    known_.insert(key);
+    const auto at = json_.find(key);
+    return at != json_.end() ? &*at : nullptr;
+  }
+
+  const Json& at(const std::string& key) {
+    const Json* value = find(key);
+    if (value == nullptr) {
+      refuse(where_, "'" + key + "' is missing");
+    }
+    return *value;
+  }
+
+  std::string text(const std::string& key) {
+    const Json& value = at(key);
+    require(value.is_string(), key, "a text");
+    return value.get<std::string>();
+  }
+
+  /// A list of such.
+  template <class Is>
+  const Json& list(const std::string& key, const Is& is, const std::string& of) {
+    const Json& values = at(key);
+    require(values.is_array() && std::all_of(values.begin(), values.end(), is), key,
+            "a list of " + of);
+    return values;
+  }
+
+  void require(bool condition, const std::string& key, const std::string& what) const {
+    if (!condition) {
+      refuse(where_, "'" + key + "' is to be " + what);
+    }
+  }
+
+  void refuse_others() const {
+    for (const auto& [key, value] : json_.items()) {
+      if (!known_.contains(key)) {
+        refuse(where_, "'" + key + "' is nothing that it has");
+      }
+    }
+  }
+
+ private:
+  const Json& json_;
+  std::string where_;
+  std::set<std::string> known_;
+};
+
+bool is_whole(const Json& value, std::int64_t least) {
+  return value.is_number_integer() && value >= least && value <= most;
+}
+
+std::string whole_from(std::int64_t least) {
+  return "whole numbers from " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+class LayerWriter {
+ public:
+  explicit LayerWriter(Json& json) : json_(json) {}
+
+  void type(const char* name) { json_["type"] = name; }
+  template <class Member>
+  void type(const Member& member, std::initializer_list<std::pair<const char*, Member>> names) {
+    for (const auto& [name, value] : names) {
+      if (value == member) {
+        type(name);
+      }
+    }
+  }
+  void size(const char* name, std::int64_t value) { json_[name] = value; }
+  void size(const char* name, std::int64_t value, std::int64_t absent) {
+    write(name, value, absent);
+  }
+  void count(const char* name, std::int64_t value, std::int64_t absent) {
+    write(name, value, absent);
+  }
+  void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
+  void number(const char* name, double value) { json_[name] = value; }
+
+ private:
+  template <class Value>
+  void write(const char* name, Value value, Value absent) {
+    if (value != absent) {
+      json_[name] = value;
+    }
+  }
+
+  Json& json_;
+};
+
+/// Sets a layer where the type is one of its own; else it only learns their names.
+class LayerReader {
+ public:
+  LayerReader(Members& members, std::string type) : members_(members), type_(std::move(type)) {}
+
+  void type(const char* name) {
+    names_.emplace_back(name);
+    matches_ = matches_ || type_ == name;
+  }
+  template <class Member>
+  void type(Member& member, std::initializer_list<std::pair<const char*, Member>> names) {
+    for (const auto& [name, value] : names) {
+      member = type_ == name ? value : member;
+      type(name);
+    }
+  }
+  void size(const char* name, std::int64_t& value) {
+    if (matches_) {
+      value = whole(name, members_.at(name), 1);
+    }
+  }
+  void size(const char* name, std::int64_t& value, std::int64_t absent) {
+    read(name, value, absent, [&](const Json& json) { return whole(name, json, 1); });
+  }
+  void count(const char* name, std::int64_t& value, std::int64_t absent) {
+    read(name, value, absent, [&](const Json& json) { return whole(name, json, 0); });
+  }
+  void flag(const char* name, bool& value, bool absent) {
+    read(name, value, absent, [&](const Json& json) {
+      members_.require(json.is_boolean(), name, "true or false");
+      return json.get<bool>();
+    });
+  }
+  void number(const char* name, double& value) {
+    if (matches_) {
+      const Json& json = members_.at(name);
+      members_.require(json.is_number(), name, "a number");
+      value = json.get<double>();
+    }
+  }
+
+  [[nodiscard]] bool matches() const { return matches_; }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  template <class Value, class Get>
+  void read(const char* name, Value& value, Value absent, const Get& get) {
+    if (matches_) {
+      const Json* json = members_.find(name);
+      value = json == nullptr ? absent : get(*json);
+    }
+  }
+  std::int64_t whole(const char* name, const Json& json, std::int64_t least) const {
+    members_.require(is_whole(json, least), name, "one of the " + whole_from(least));
+    return json.get<std::int64_t>();
+  }
+
+  Members& members_;
+  std::string type_;
+  std::vector<std::string> names_;
+  bool matches_ = false;
+};
+
+/// The first kind from `at` on that has the type; what it then lacks throws. Collects the names of
+/// those before it.
+template <std::size_t at = 0>
+std::optional<LayerKind> layer_of(Members& members, const std::string& type,
+                                  std::vector<std::string>& names) {
+  if constexpr (at == std::variant_size_v<LayerKind>) {
+    return std::nullopt;
+  } else {
+    using Kind = std::variant_alternative_t<at, LayerKind>;
+    Kind layer{};
+    LayerReader reader(members, type);
+    Kind::describe(layer, reader);
+    names.insert(names.end(), reader.names().begin(), reader.names().end());
+    return reader.matches() ? std::optional<LayerKind>(layer)
+                            : layer_of<at + 1>(members, type, names);
+  }
+}
+
+std::string default_name(std::size_t layer) { return "layer " + std::to_string(layer); }
+
+/// Values by the names of the layers that give them.
+class Values {
+ public:
+  void add(const std::string& name, const std::string& where) {
+    if (!values_.emplace(name, static_cast<Value>(values_.size())).second) {
+      refuse(where, "another has the name '" + name + "'");
+    }
+  }
+  [[nodiscard]] Value last() const { return static_cast<Value>(values_.size()) - 1; }
+  [[nodiscard]] Value at(const std::string& name, const std::string& where) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      refuse(where, "it reads '" + name + "', which is neither 'input' nor a layer before it");
+    }
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, Value> values_{{input_name, 0}};
+};
+
+void add_layer(Model& model, Values& values, const Json& json) {
+  const std::string number = default_name(model.layers.size());
+  std::string where = "network '" + model.name + "': " + number;
+  Members of_any(json, where);
+  const std::string type = of_any.text("type");
+  where += " (" + type + ")";
+  Members members(json, where);
+  static_cast<void>(members.find("type"));
+  const std::string name = members.find("name") != nullptr ? members.text("name") : number;
+  std::vector<Value> inputs{values.last()};
+  if (members.find("inputs") != nullptr) {
+    inputs.clear();
+    for (const Json& input : members.list(
+             "inputs", [](const Json& one) { return one.is_string(); }, "names of layers")) {
+      inputs.push_back(values.at(input.get<std::string>(), where));
+    }
+  }
+  std::vector<std::string> names;
+  const std::optional<LayerKind> layer = layer_of(members, type, names);
+  if (!layer) {
+    std::string all;
+    for (const std::string& one : names) {
+      all += (all.empty() ? "" : ", ") + one;
+    }
+    refuse(where, "no layer has this type; there are " + all);
+  }
+  members.refuse_others();
+  model.add(*layer, std::move(inputs));
+  values.add(name, where);
+}
+
+Shape shape_of(Members& members, const std::string& key) {
+  return members
+      .list(
+          key, [](const Json& one) { return is_whole(one, 1); }, whole_from(1))
+      .get<Shape>();
+}
+
+}  // namespace
+
+Json describe(const Model& model) {
+  Json json{{"name", model.name},
+            {"input", {{"shape", model.sample}, {"type", to_string(model.sample_type)}}},
+            {"classes", model.classes}};
+  if (!model.labels.empty()) {
+    json["labels"] = model.labels;
+  }
+  json["loss"] = cross_entropy;
+  json["layers"] = Json::array();
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    Json one{{"name", default_name(i)}};
+    LayerWriter writer(one);
+    std::visit([&](const auto& kind) { kind.describe(kind, writer); }, layer.kind);
+    if (layer.inputs != std::vector<Value>{static_cast<Value>(i)}) {
+      one["inputs"] = Json::array();
+      for (const Value input : layer.inputs) {
+        one["inputs"].push_back(input == 0 ? input_name
+                                           : default_name(static_cast<std::size_t>(input) - 1));
+      }
+    }
+    json["layers"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Model model_from(const Json& json) {
+  Members unnamed(json, "a network");
+  Model model{.name = unnamed.text("name"), .sample = {}, .layers = {}};
+  const std::string where = "network '" + model.name + "'";
+  Members members(json, where);
+  static_cast<void>(members.find("name"));
+  Members input(members.at("input"), where + ": 'input'");
+  model.sample = shape_of(input, "shape");
+  input.require(!model.sample.empty(), "shape", "a list of one size or more");
+  const std::string type = input.text("type");
+  input.require(type == to_string(Type::f32) || type == to_string(Type::i32), "type",
+                "f32, or i32 of tokens");
+  model.sample_type = type == to_string(Type::f32) ? Type::f32 : Type::i32;
+  input.refuse_others();
+  members.require(is_whole(members.at("classes"), 2), "classes", "one of the " + whole_from(2));
+  model.classes = members.at("classes").get<std::int64_t>();
+  if (members.find("labels") != nullptr) {
+    model.labels = shape_of(members, "labels");
+  }
+  members.require(members.text("loss") == cross_entropy, "loss", cross_entropy);
+  Values values;
+  const Json& layers = members.at("layers");
+  members.require(layers.is_array() && !layers.empty(), "layers", "a list of one layer or more");
+  members.refuse_others();
+  for (const Json& layer : layers) {
+    add_layer(model, values, layer);
+  }
+  return model;
+}
+
+}  // namespace crossover

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/network_json.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "crossover/catalogue.h"
+#include "crossover/fingerprint.h"
+
+namespace crossover::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::uint64_t identity(const Model& model) {
+  return fingerprint(training_epoch(model, {.rows = 2, .batch = 2, .optimizer = SgdOptions{}}));
+}
+
+TEST(NetworkJson, OfEachNetworkOfTheCatalogueGivesItBack) {
+  for (const Family& family : catalogue()) {
+    for (const std::string& name : family.names) {
+      const Model model = find_model(name).model;
+      const Json json = describe(model);
+      const Model read = model_from(Json::parse(json.dump()));
+      EXPECT_EQ(describe(read), json) << name;
+      EXPECT_EQ(identity(read), identity(model)) << name;
+      EXPECT_EQ(read.name, name);
+      EXPECT_EQ(read.labels, model.labels);
+    }
+  }
+}
+
+Json small() {
+  return Json::parse(R"({"name": "m", "input": {"shape": [1, 8, 8], "type": "f32"}, "classes": 2,
+    "loss": "cross_entropy", "layers": [
+      {"name": "stem", "type": "conv2d", "out_channels": 3, "kernel_size": 3, "padding": 1},
+      {"type": "relu"},
+      {"type": "conv2d", "out_channels": 3, "kernel_size": 1, "bias": false},
+      {"type": "add", "inputs": ["layer 2", "stem"]},
+      {"type": "max_pool2d", "kernel_size": 2}, {"type": "flatten"},
+      {"type": "dropout", "p": 0.25},
+      {"type": "linear", "out_features": 2}]})");
+}
+
+TEST(NetworkJson, TakesWhatIsAbsentAsPyTorchDoes) {
+  const Model model = model_from(small());
+  const auto& stem = std::get<ConvolutionLayer>(model.layers[0].kind);
+  EXPECT_EQ(stem.window.stride, 1);
+  EXPECT_TRUE(stem.has_bias);
+  EXPECT_EQ(std::get<MaxPoolLayer>(model.layers[4].kind).window.stride, 2);
+  EXPECT_EQ(model.layers[3].inputs, (std::vector<Value>{3, 1}));
+  EXPECT_EQ(model.layers[1].inputs, std::vector<Value>{1});
+  EXPECT_EQ(describe(model_from(describe(model))), describe(model));
+}
+
+TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
+  const auto refused = [](const char* pointer, const Json& value, const char* message) {
+    Json json = small();
+    if (value.is_null()) {
+      const Json::json_pointer at(pointer);
+      json[at.parent_pointer()].erase(at.back());
+    } else {
+      json[Json::json_pointer(pointer)] = value;
+    }
+    EXPECT_THAT([&] { static_cast<void>(model_from(json)); },
+                testing::ThrowsMessage<std::invalid_argument>(testing::StrEq(message)));
+  };
+  refused("/name", 3, "a network: 'name' is to be a text");
+  refused("/layers", Json::array(), "network 'm': 'layers' is to be a list of one layer or more");
+  refused("/loss", "mse", "network 'm': 'loss' is to be cross_entropy");
+  refused("/clases", 3, "network 'm': 'clases' is nothing that it has");
+  refused("/input/type", "f64", "network 'm': 'input': 'type' is to be f32, or i32 of tokens");
+  refused("/input/shape", {0},
+          "network 'm': 'input': 'shape' is to be a list of whole numbers from 1 to 2147483648");
+  refused("/layers/0/kernel_size", nullptr,
+          "network 'm': layer 0 (conv2d): 'kernel_size' is missing");
+  refused("/layers/0/kernel_size", 2.5,
+          "network 'm': layer 0 (conv2d): 'kernel_size' is to be one of the whole numbers from 1 "
+          "to 2147483648");
+  refused("/layers/0/groups", 2, "network 'm': layer 0 (conv2d): 'groups' is nothing that it has");
+  refused("/layers/2/name", "stem", "network 'm': layer 2 (conv2d): another has the name 'stem'");
+  refused("/layers/3/inputs/1", "trunk",
+          "network 'm': layer 3 (add): it reads 'trunk', which is neither 'input' nor a layer "
+          "before it");
+  refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
+  refused("/layers/1/type", "gelu",
+          "network 'm': layer 1 (gelu): no layer has this type; there are linear, relu, sigmoid, "
+          "identity, add, conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
+          "embedding, lstm, flatten");
+}
+
+}  // namespace
+}  // namespace crossover::test
