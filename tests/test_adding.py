@@ -162,4 +162,4 @@ def test_what_is_added_works(added):
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
     done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[  PASSED  ] 6 tests." in done.stdout
+    assert "[  PASSED  ] 7 tests." in done.stdout

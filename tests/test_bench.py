@@ -142,12 +142,31 @@ def test_information() -> None:
         "memory-limit",
         "models",
         "cost",
+        "describe",
         "machine",
         "commit",
         "help",
     ]:
         assert f"\n  --{flag}" in done.stdout
     assert "--benchmark_filter" in done.stdout
+
+
+# --- a network as JSON
+
+
+def test_describe_prints_what_the_docs_show() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "networks.md").read_text(encoding="utf-8")
+    shown = page.split("```json\n")[1].split("```")[0]
+    done = bench("--describe", "--mlp=784,512,10")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert strict(done.stdout) == strict(shown)
+
+
+def test_describe_is_of_one_network() -> None:
+    assert_refused(bench("--describe"), "one network", "--mlp=", "--model=")
+    layers = strict(bench("--describe", "--model=resnet-56").stdout)["layers"]
+    joins = [layer["inputs"] for layer in layers if layer["type"] == "add"]
+    assert len(joins) == 27 and all(len(inputs) == 2 for inputs in joins)
 
 
 # --- what a network costs, counted by hand

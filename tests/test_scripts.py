@@ -39,6 +39,7 @@ def test_help_is_ours_first(flag: str) -> None:
         ("--models", True),
         ("--commit", True),
         ("--cost", True),
+        ("--describe", True),
         ("--plan", True),
         ("--model=disc-2", False),
         ("--benchmark_filter=--machine", False),
