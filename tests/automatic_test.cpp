@@ -119,7 +119,7 @@ constexpr Choice eager_1{Execution::eager, 1}, eager_2{Execution::eager, 2},
     fused_1{Execution::fused, 1}, fused_2{Execution::fused, 2};
 constexpr double fast = 1e-4, slow = 5e-4;
 
-void kept(Program& /*program*/) {}
+void left_alone(Program& /*program*/) {}
 
 TEST(Automatic, KeepsTheFastestAndClearsIt) {
   for (std::size_t fastest = 0; fastest < 4; ++fastest) {
@@ -154,7 +154,8 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(eager_1, fast, 100);
     all.add(fused_1, lost_by * fast, 100);
     all.add(fused_2, lost_by * fast, 100);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
+              eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
   }
 }
@@ -165,7 +166,7 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
     Ways all;
     all.add(eager_1, of_one, 100);
     all.add(eager_2, of_two, 100);
-    AutomaticPlan plan(all.ways, 10, kept, told_time);
+    AutomaticPlan plan(all.ways, 10, left_alone, told_time);
     all.hindered_until = now + 0.2;  // as long as the first trial
     EXPECT_EQ(plan.instantiate()->facts().chosen, of_two < of_one ? eager_2 : eager_1);
     EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
@@ -179,7 +180,8 @@ TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
     all.add(fused_1, fast, 100, trouble);
     all.add(eager_1, slow, 100);
     all.add(fused_2, fast, 100, trouble);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
+    EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
+              eager_1);
   }
 }
 
@@ -187,11 +189,11 @@ TEST(Automatic, SaysWhatIsWrongWithTheFirstWhereNoneIsToBeHad) {
   Ways none;
   none.add(eager_1, fast, 100, Trouble::does_not_fit);
   none.add(fused_1, fast, 100, Trouble::unsupported);
-  EXPECT_THROW(AutomaticPlan(none.ways, 10, kept, told_time), OutOfMemory);
+  EXPECT_THROW(AutomaticPlan(none.ways, 10, left_alone, told_time), OutOfMemory);
   Ways taken;
   taken.add(eager_1, fast, 100, Trouble::memory_is_taken);
   taken.add(fused_1, fast, 100, Trouble::memory_is_taken);
-  AutomaticPlan plan(taken.ways, 10, kept, told_time);
+  AutomaticPlan plan(taken.ways, 10, left_alone, told_time);
   EXPECT_THROW(static_cast<void>(plan.instantiate()), OutOfMemory);
 }
 
@@ -199,7 +201,7 @@ TEST(Automatic, TriesNothingWhereThereIsNoChoice) {
   Ways all;
   all.add(eager_1, slow, 100);
   all.add(fused_1, fast, 100, Trouble::unsupported);
-  const auto program = AutomaticPlan(all.ways, 10, kept, told_time).instantiate();
+  const auto program = AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate();
   EXPECT_EQ(all.seen.front()->made, 1);
   EXPECT_EQ(all.seen.front()->runs, std::vector<std::int64_t>{0});
 }
@@ -208,12 +210,14 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   Ways all;
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
-  EXPECT_EQ(AutomaticPlan(all.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
+  EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
+            eager_1);
   EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
   Ways longer;
   longer.add(eager_1, 0.06, 100);
   longer.add(fused_1, 0.12, 100);
-  EXPECT_EQ(AutomaticPlan(longer.ways, 10, kept, told_time).instantiate()->facts().chosen, eager_1);
+  EXPECT_EQ(AutomaticPlan(longer.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
+            eager_1);
   EXPECT_EQ(longer.seen.front()->runs.front(), 1);
   EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }

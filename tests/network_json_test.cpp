@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::uint64_t identity(const Model& model) {
+std::uint64_t training_identity(const Model& model) {
   return fingerprint(training_epoch(model, {.rows = 2, .batch = 2, .optimizer = SgdOptions{}}));
 }
 
@@ -24,14 +24,14 @@ TEST(NetworkJson, OfEachNetworkOfTheCatalogueGivesItBack) {
       const Json json = describe(model);
       const Model read = model_from(Json::parse(json.dump()));
       EXPECT_EQ(describe(read), json) << name;
-      EXPECT_EQ(identity(read), identity(model)) << name;
+      EXPECT_EQ(training_identity(read), training_identity(model)) << name;
       EXPECT_EQ(read.name, name);
       EXPECT_EQ(read.labels, model.labels);
     }
   }
 }
 
-Json small() {
+Json written() {
   return Json::parse(R"({"name": "m", "input": {"shape": [1, 8, 8], "type": "f32"}, "classes": 2,
     "loss": "cross_entropy", "layers": [
       {"name": "stem", "type": "conv2d", "out_channels": 3, "kernel_size": 3, "padding": 1},
@@ -44,7 +44,7 @@ Json small() {
 }
 
 TEST(NetworkJson, TakesWhatIsAbsentAsPyTorchDoes) {
-  const Model model = model_from(small());
+  const Model model = model_from(written());
   const auto& stem = std::get<ConvolutionLayer>(model.layers[0].kind);
   EXPECT_EQ(stem.window.stride, 1);
   EXPECT_TRUE(stem.has_bias);
@@ -56,7 +56,7 @@ TEST(NetworkJson, TakesWhatIsAbsentAsPyTorchDoes) {
 
 TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   const auto refused = [](const char* pointer, const Json& value, const char* message) {
-    Json json = small();
+    Json json = written();
     if (value.is_null()) {
       const Json::json_pointer at(pointer);
       json[at.parent_pointer()].erase(at.back());

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* cross_entropy = "cross_entropy";
 constexpr const char* input_name = "input";
-constexpr std::int64_t most = most_classes;  ///< of any size
+constexpr std::int64_t largest_size = most_classes;  ///< of any size
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw std::invalid_argument(where + ": " + what);
@@ -87,11 +87,11 @@ class Members {
 };
 
 bool is_whole(const Json& value, std::int64_t least) {
-  return value.is_number_integer() && value >= least && value <= most;
+  return value.is_number_integer() && value >= least && value <= largest_size;
 }
 
 std::string whole_from(std::int64_t least) {
-  return "whole numbers from " + std::to_string(least) + " to " + std::to_string(most);
+  return "whole numbers from " + std::to_string(least) + " to " + std::to_string(largest_size);
 }
 
 class LayerWriter {
