@@ -37,6 +37,8 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/target.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/training_plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/training_program.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/order.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/passes.cpp

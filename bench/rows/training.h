@@ -16,6 +16,7 @@
 #include "crossover/verify.h"
 #include "rows/row.h"
 #include "rows/target.h"
+#include "rows/training_plan.h"
 
 namespace crossover::bench {
 
@@ -23,13 +24,6 @@ namespace crossover::bench {
 enum class Iteration {
   epoch,  ///< every batch of the data set once
   step,   ///< one batch; the data set has no other
-};
-
-/// A network as it is trained, on whatever device.
-struct TrainingPlan {
-  Task task;
-  TrainingOptions options;
-  double flops = 0;  ///< of an iteration, nearly
 };
 
 /// A network compiled for a target and verified there.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/training_plan.h"
+
+#include <algorithm>
+
+#include "crossover/cost.h"
+#include "rows/expected_seconds.h"
+
+namespace crossover::bench {
+namespace {
+
+/// The most that the reference may take before a smaller batch stands for the row's own.
+constexpr double most_verification_seconds = 6;
+constexpr std::int64_t least_batch = 2;
+
+}  // namespace
+
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
+  options.batch = std::min(batch, options.rows);
+  options.rows = options.batch;
+  return options;
+}
+
+double approximate_flops(const Model& model, const TrainingOptions& options) {
+  const TrainingOptions step = of_one_step(options, options.batch);
+  return cost(training_epoch(model, step)).flops * static_cast<double>(options.rows) /
+         static_cast<double>(step.batch);
+}
+
+double flops_of_step(const TrainingPlan& plan) {
+  const auto batch = static_cast<double>(std::min(plan.options.batch, plan.options.rows));
+  return plan.flops * batch / static_cast<double>(plan.options.rows);
+}
+
+VerificationPlan verification_plan(const TrainingPlan& plan) {
+  const double of_step = flops_of_step(plan);
+  const double of_two = static_cast<double>(verified_steps) * of_step;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
+  const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
+  if (2 * of_two <= affordable || own <= least_batch) {
+    const double more = reference_flops_per_second * more_steps_seconds;
+    return {.flops_of_steps = std::max(of_two, std::min(plan.flops, more)),
+            .flops_of_operations = of_two};
+  }
+  constexpr double forward_share = 1.0 / 3;  // two of the three products of a layer are gradients
+  const double of_loss = forward_share * of_step;
+  std::int64_t batch = least_batch;
+  const auto of_smaller = [&](std::int64_t rows) {
+    return of_two * static_cast<double>(rows) / static_cast<double>(own);
+  };
+  while (2 * batch < own && of_loss + 2 * of_smaller(2 * batch) <= affordable) {
+    batch *= 2;
+  }
+  return {.batch = batch,
+          .flops_of_loss = of_loss,
+          .flops_of_steps = of_smaller(batch),
+          .flops_of_operations = of_smaller(batch)};
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network as a row trains it, and how much of that a reference can repeat.
+#pragma once
+
+#include <cstdint>
+
+#include "crossover/catalogue.h"
+#include "crossover/training.h"
+
+namespace crossover::bench {
+
+/// A network as it is trained, on whatever device.
+struct TrainingPlan {
+  Task task;
+  TrainingOptions options;
+  double flops = 0;  ///< of an iteration, nearly
+};
+
+/// How a row is verified in the time that there is.
+struct VerificationPlan {
+  std::int64_t batch = 0;          ///< whose steps are compared; 0: of the row's own
+  double flops_of_loss = 0;        ///< of the first loss at the row's batch
+  double flops_of_steps = 0;       ///< what rows of one network share, as they do the first loss
+  double flops_of_operations = 0;  ///< of each row
+};
+
+VerificationPlan verification_plan(const TrainingPlan& plan);
+
+/// Steps that are verified at least.
+constexpr std::int64_t verified_steps = 2;
+/// What the reference may take for steps beyond these, where they are cheap.
+constexpr double more_steps_seconds = 1;
+
+/// Of one full batch.
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
+
+/// Of all rows, from one full batch: the list of all steps may be too long to make.
+double approximate_flops(const Model& model, const TrainingOptions& options);
+
+double flops_of_step(const TrainingPlan& plan);
+
+}  // namespace crossover::bench

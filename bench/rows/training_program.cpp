@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a Training compiles a network for a target and verifies it there.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <type_traits>
+
+#include "crossover/cost.h"
+#include "crossover/fingerprint.h"
+#include "crossover/product.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "rows/expected_seconds.h"
+#include "rows/minimum_work.h"
+#include "rows/require_memory.h"
+#include "rows/training.h"
+#include "run/say.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+/// From here on a wait is announced.
+constexpr double long_seconds = 3;
+
+/// Of trajectories that rows to come may need.
+constexpr double most_trajectory_bytes = 512e6;
+
+double bytes_of(const std::map<std::uint64_t, Trajectory>& trajectories) {
+  double values = 0;
+  for (const auto& [fingerprint, trajectory] : trajectories) {
+    for (const auto& [id, parameter] : trajectory.parameters) {
+      values += static_cast<double>(parameter.size());
+    }
+  }
+  return values * sizeof(double);
+}
+
+/// The same for programs that run as one of the row was chosen to; before one was, graphs take the
+/// form that is the fastest.
+Target as_chosen(Target target, const Result& result) {
+  if (!result.chosen.empty()) {
+    const CompileOptions options = options_of(result.chosen);
+    target.options.execution = options.execution;
+    target.options.threads = options.threads;
+  }
+  target.options.graph_form = result.graph_form;
+  return target;
+}
+
+void announce(const std::string& what, double flops) {
+  const double seconds = expected_reference_seconds(flops);
+  if (seconds >= long_seconds) {
+    say("verifying " + what + ": about " + std::to_string(std::lround(seconds)) + " s");
+  }
+}
+
+Dataset first_rows(const Dataset& all, std::int64_t rows) {
+  const auto part = [&](const auto& values) {
+    const auto count = std::ssize(values) / all.rows * rows;
+    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
+  };
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = rows,
+          .inputs = part(all.inputs),
+          .labels = part(all.labels)};
+}
+
+RowVerification record(const Verification& verification, const OperationVerification& operations) {
+  return {.reference = "float64 interpreter",
+          .unit = "steps",
+          .compared = verification.steps,
+          .of = verification.steps_of,
+          .tolerance = verification.tolerance.loss,
+          .error = verification.loss_error,
+          .parameter_tolerance = verification.tolerance.parameters,
+          .parameter_error = verification.parameter_error,
+          .operation_tolerance = operations.tolerance,
+          .operation_error = operations.error,
+          .undetermined = verification.undetermined};
+}
+
+/// Of an iteration that the program has just run.
+double mean_loss(Program& program, const Workload& workload) {
+  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+}  // namespace
+
+void TrainingProgram::require_finite() const {
+  // Losses alone would not do: oneDNN's ReLU turns NaN into zero.
+  for (const Role role : {Role::loss, Role::parameter}) {
+    for (const Id id : tensors_of(workload, role)) {
+      const std::vector<double> values = download(*program, workload, id);
+      if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
+        throw std::runtime_error(
+            "losses or parameters are not finite after the timed steps: the training diverges; a "
+            "smaller --lr may help");
+      }
+    }
+  }
+}
+
+TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
+  // A row that is made again for more repetitions stays what it was chosen to be.
+  const Target target = as_chosen(asked, result);
+  require_memory_for_data(plan);
+  Workload workload = training_epoch(plan.task.model, plan.options);
+  const Backend& backend = *target.device->backend;
+
+  TrainingProgram made{.workload = backend.optimize(workload, target.options), .program = {}};
+  const auto planning = std::chrono::steady_clock::now();
+  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
+  const double planning_seconds = seconds_since(planning);
+  require_memory_for(plan, target, workload, *planned);
+  const Subject subject = subject_of(plan, std::move(workload));
+  const auto start = std::chrono::steady_clock::now();
+  made.program = planned->instantiate();
+  made.bytes = made.program->facts().bytes;
+  set_data(*made.program, made.workload, subject.data.rows);
+  restart(*made.program, made.workload);
+  made.program->enqueue(0, made.steps());
+  made.program->wait();
+  // With what a process waits for before it can call the device at all.
+  const double first_call_seconds =
+      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
+  made.first_loss = mean_loss(*made.program, made.workload);
+  const Instant verifying = std::chrono::steady_clock::now();
+  if (const auto choice = made.program->facts().chosen) {
+    result.chosen = configuration_of(*choice);
+  }
+  result.graph_form = made.program->facts().graph_form;
+  result.verification = verified(made, subject, as_chosen(target, result));
+  const double verification_seconds = seconds_since(verifying);
+  result.verification_seconds += verification_seconds;
+  result.verification.take(made.program->facts().arithmetic, target.options.precision);
+
+  const Cost counted = cost(subject.workload);
+  result.workload = hexadecimal(subject.fingerprint);
+  result.label = optimizer_label(plan.options.optimizer);
+  const MinimumWork least =
+      minimum_work_of(made.workload, counted, *made.program, target.options, *target.device);
+  result.minimum_work = least;
+  result.counters = target.counters;
+  result.counters.merge(std::map<std::string, double>{
+      {"params", static_cast<double>(parameter_count(made.workload))},
+      {"batch", static_cast<double>(plan.options.batch)},
+      {"flops", counted.flops},
+      {"bytes", counted.bytes},
+      {"products", static_cast<double>(product_count(subject.workload))},
+      {"launches", static_cast<double>(made.program->facts().launches)},
+      {"first_call_seconds", first_call_seconds},
+      {"verification_seconds", verification_seconds}});
+  if (least.bytes_to_device > 0) {
+    result.counters["bytes_to_device"] = least.bytes_to_device;
+  }
+  if (const auto loops = made.program->facts().graph_loops) {
+    result.counters["graph_loops"] = static_cast<double>(*loops);
+  }
+  if (result.graph_form) {
+    result.counters["graph_streams"] = result.graph_form->streams;
+  }
+  return made;
+}
+
+/// Of data and order, which exist twice for a moment: with the generator or the reference, and on
+/// the way to the program.
+double Training::bytes_of_data(const TrainingPlan& plan) {
+  const auto rows = static_cast<double>(plan.options.rows);
+  const double data = rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(double);
+  const double order = rows / static_cast<double>(plan.options.batch) * sizeof(Run);
+  return 2 * (data + order);
+}
+
+void Training::require_memory(const TrainingPlan& plan, double bytes) const {
+  bench::require_memory(arguments_, bytes, "to train and verify " + plan.task.model.name);
+}
+
+/// Throws OutOfMemory by what can be told without the list of steps, which may be too large itself.
+void Training::require_memory_for_data(const TrainingPlan& plan) const {
+  require_memory(plan, bytes_of_data(plan));
+}
+
+/// Throws OutOfMemory where the host's memory does not hold what the row needs. `planned`: the
+/// Workload on the target.
+void Training::require_memory_for(const TrainingPlan& plan, const Target& target,
+                                  const Workload& workload, const Plan& planned) const {
+  const VerificationPlan verification = verification_plan(plan);
+  double bytes = bytes_of_data(plan);
+  // Beside the program that will be timed there is one that keeps all tensors, to verify them.
+  if (verification.batch == 0) {
+    bytes += static_cast<double>(reference_bytes(workload));
+    if (target.device->is_host) {  // a GPU tells of its own
+      bytes += static_cast<double>(planned.bytes() + planned.bytes_keeping_activations());
+    }
+  } else {
+    const Workload verified =
+        training_epoch(plan.task.model, of_one_step(plan.options, verification.batch));
+    bytes += static_cast<double>(
+        std::max(reference_bytes(forward_part(workload)), reference_bytes(verified)));
+    if (target.device->is_host) {
+      const Backend& cpu = *target.device->backend;
+      const auto keeping = cpu.plan(cpu.optimize(verified, target.options), target.options);
+      bytes += static_cast<double>(planned.bytes() + keeping->bytes_keeping_activations());
+    }
+  }
+  require_memory(plan, bytes);
+}
+
+Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
+  const auto own = data_.find(task.model.name);
+  if (own == data_.end()) {
+    Data data{.rows = task.generate(rows)};
+    data.fingerprint = fingerprint(data.rows);
+    return data;
+  }
+  if (own->second.rows.rows == rows) {
+    return own->second;
+  }
+  Data data{.rows = first_rows(own->second.rows, rows)};
+  data.fingerprint = fingerprint(data.rows);
+  return data;
+}
+
+Training::Subject Training::subject_of(const TrainingPlan& plan, Workload workload) const {
+  Data data = data_of(plan.task, plan.options.rows);
+  const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
+  return {.plan = plan,
+          .workload = std::move(workload),
+          .data = std::move(data),
+          .fingerprint = identity};
+}
+
+Verification Training::verified(Program& program, const Workload& workload,
+                                const Subject& subject) {
+  const Trajectory& trajectory = trajectory_of(subject);
+  const Precision precision = subject.plan.options.precision;
+  try {
+    return verify(program, workload, trajectory, precision);
+  } catch (const Mismatch& mismatch) {
+    try {
+      Reference reference(subject.workload);
+      set_data(reference, subject.data.rows);
+      return verify_between_kinks(program, workload, reference, std::ssize(trajectory.losses),
+                                  precision);
+    } catch (const Mismatch&) {
+      throw Mismatch(mismatch);  // what was found first is what is wrong
+    }
+  }
+}
+
+/// Of the very program that will be timed its steps, or its first loss and then steps of a smaller
+/// batch in a program of their own; and each operation, in one that keeps all tensors.
+RowVerification Training::verified(TrainingProgram& made, const Subject& subject,
+                                   const Target& target) {
+  const VerificationPlan how = verification_plan(subject.plan);
+  if (how.batch == 0) {
+    const Verification steps = verified(*made.program, made.workload, subject);
+    return record(steps, operations_verified(subject, target));
+  }
+  const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
+                                               subject.plan.options.precision);
+  TrainingPlan plan = subject.plan;
+  plan.options = of_one_step(plan.options, how.batch);
+  plan.flops = approximate_flops(plan.task.model, plan.options);
+  const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
+  const Workload workload = target.device->backend->optimize(smaller.workload, target.options);
+  const auto program = target.device->backend->compile(workload, target.options);
+  set_data(*program, workload, smaller.data.rows);
+  Verification steps = verified(*program, workload, smaller);
+  steps.loss_error = std::max(steps.loss_error, first.loss_error);
+  RowVerification both = record(steps, operations_verified(smaller, target));
+  both.batch = how.batch;
+  return both;
+}
+
+OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
+  const Workload workload =
+      target.device->backend->optimize(with_visible_updates(subject.workload), target.options);
+  CompileOptions options = target.options;
+  options.keep_activations = true;
+  const auto program = target.device->backend->compile(workload, options);
+  set_data(*program, workload, subject.data.rows);
+  Reference reference(workload);
+  set_data(reference, subject.data.rows);
+  return verify_operations(*program, reference, verified_steps, subject.plan.options.precision);
+}
+
+const Trajectory& Training::trajectory_of(const Subject& subject) {
+  const auto at = trajectories_.find(subject.fingerprint);
+  if (at != trajectories_.end()) {
+    return at->second;
+  }
+  const std::int64_t steps =
+      steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds);
+  if (bytes_of(trajectories_) > most_trajectory_bytes) {
+    trajectories_.clear();  // networks mostly come one after the other
+  }
+  announce(row_name(in_order(configuration(subject.plan))),
+           static_cast<double>(steps) * flops_of_step(subject.plan));
+  return trajectories_[subject.fingerprint] =
+             reference_trajectory(subject.workload, subject.data.rows, steps);
+}
+
+double Training::first_loss_of(const Subject& subject) {
+  const auto at = first_losses_.find(subject.fingerprint);
+  if (at != first_losses_.end()) {
+    return at->second;
+  }
+  announce("the first loss of " + row_name(in_order(configuration(subject.plan))),
+           verification_plan(subject.plan).flops_of_loss);
+  return first_losses_[subject.fingerprint] =
+             reference_first_loss(subject.workload, subject.data.rows);
+}
+
+}  // namespace crossover::bench
