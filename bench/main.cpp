@@ -43,9 +43,29 @@ void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Ro
   std::erase_if(plan, [&](const PlannedRow& planned) {
     return !measures(arguments, value_or_unsaid(rows[planned.name].configuration, "program"));
   });
-  if (plan.empty()) {
+  if (plan.empty() && arguments.choices.has("program")) {
     throw UsageError("--program=" + join(arguments.choices.of("program"), ",") +
                      ": none of them has a row; --peer starts another program");
+  }
+}
+
+/// UsageError where flags can't go together.
+void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
+  if (arguments.budget_seconds && flags.shuffles()) {
+    throw UsageError(
+        "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
+        "random order; drop one of them");
+  }
+  if (arguments.peer && arguments.budget_seconds) {
+    throw UsageError("--budget plans the time of bench's rows alone; leave it out, or --peer");
+  }
+  if (arguments.peer && arguments.data) {
+    throw UsageError("another program trains on generated data; leave out --data, or --peer");
+  }
+  if (arguments.out && flags.drops_samples()) {
+    throw UsageError(
+        "reporting aggregates only would leave the result file without samples; drop that flag or "
+        "--out");
   }
 }
 
@@ -56,21 +76,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
                        arguments.sweep.effort.min_time_seconds);
   arguments.sweep.effort.repetitions = flags.repetitions();
   arguments.sweep.effort.min_time_seconds = flags.min_time_seconds();
-  if (arguments.budget_seconds && flags.shuffles()) {
-    throw UsageError(
-        "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
-        "random order; drop one of them");
-  }
-  if (arguments.peer && (arguments.budget_seconds || arguments.data)) {
-    throw UsageError(arguments.budget_seconds
-                         ? "--budget plans the time of bench's rows alone; leave it out, or --peer"
-                         : "another program trains on generated data; leave out --data, or --peer");
-  }
-  if (arguments.out && flags.drops_samples()) {
-    throw UsageError(
-        "reporting aggregates only would leave the result file without samples; drop that flag or "
-        "--out");
-  }
+  require_sense(arguments, flags);
   const bool in_child =
       arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;

@@ -137,6 +137,16 @@ def test_a_run_goes_on_with_whole_groups(tmp_path):
     assert programs(after) == ["bench", "fake", "fake"] * 2
 
 
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one thread against two needs two cores")
+def test_a_refinement_is_of_benchs_own_rows(tmp_path):
+    flags = ("--family=Epoch", "--model=disc-2,disc-4", "--threads=1,2", "--execution=eager")
+    own = ("--cuda=off", FAKE, "--refine=threads")
+    document = measured(tmp_path, *flags, *own, *SHORT, code=1)  # disc-4 has another loss
+    (refinement,) = document["context"]["crossover"]["refinements"]
+    for side in ("first", "second"):
+        assert "program" not in refinement[side]
+
+
 def test_what_can_not_be_combined_is_said():
     for flag in ("--budget=1m", "--data=rows.csv"):
         done = run(*SMALL[:-1], FAKE, flag)

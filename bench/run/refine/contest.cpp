@@ -56,7 +56,7 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   std::vector<Work> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
-    if (row.record.outcome != Outcome::measured ||
+    if (row.worker != nullptr || row.record.outcome != Outcome::measured ||
         value_or_unsaid(row.configuration, "family") != "Epoch") {
       continue;
     }
