@@ -2,15 +2,30 @@
 #include "rows/families.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace crossover::bench {
 
 const std::vector<BenchmarkFamily>& families() {
   static const std::vector<BenchmarkFamily> all{
-      {"Peak", register_peaks},   {"Copy", register_copies},  {"Gemm", register_gemms},
-      {"Layer", register_layers}, {"Epoch", register_epochs}, {"Minibatch", register_minibatches},
+      {"Peak", register_peaks, 5},
+      {"Copy", register_copies, 1},
+      {"Gemm", register_gemms, 2},
+      {"Layer", register_layers, 3},
+      {"Epoch", register_epochs, 0, /*trains=*/true},
+      {"Minibatch", register_minibatches, 4, /*trains=*/true},
   };
   return all;
+}
+
+const BenchmarkFamily& find_family(const std::string& name) {
+  for (const BenchmarkFamily& family : families()) {
+    if (family.name == name) {
+      return family;
+    }
+  }
+  throw std::out_of_range("no family '" + name +
+                          "'; add it to the table in bench/rows/families.cpp");
 }
 
 Rows register_all(const Arguments& arguments, Devices& devices) {

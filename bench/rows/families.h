@@ -2,6 +2,7 @@
 // The families of benchmarks.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,16 @@ using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& ro
 struct BenchmarkFamily {
   std::string name;
   Register register_rows;
+  std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
+  bool trains = false;    ///< networks
 };
 
 /// In the order in which they are measured: ceilings before what they bound. To add one: a file
 /// beside this one, a line in sources.cmake and one in families.cpp.
 const std::vector<BenchmarkFamily>& families();
+
+/// Throws std::out_of_range where there is none of that name.
+const BenchmarkFamily& find_family(const std::string& name);
 
 /// All rows that the command line asks for. UsageError where it can't be carried out.
 Rows register_all(const Arguments& arguments, Devices& devices);

@@ -10,17 +10,13 @@
 #include <tuple>
 #include <utility>
 
+#include "rows/families.h"
+
 namespace crossover::bench {
 namespace {
 
-/// What comes after the overview. A family that is not named here comes last: a new one goes where
-/// it is worth its minutes.
-constexpr std::array worth{"Epoch", "Copy", "Gemm", "Layer", "Minibatch"};
-
 /// How large the work is, which an overview need not vary.
 const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
-
-bool trains(const std::string& family) { return family == "Epoch" || family == "Minibatch"; }
 
 bool on_gpu(const Row& row) { return !row.device->is_host; }
 
@@ -90,7 +86,7 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
   if (!on_gpu(row) && value_or_unsaid(row.configuration, "cpu_threads") != most_threads) {
     return false;
   }
-  if (trains(family) && on_gpu(row)) {
+  if (find_family(family).trains && on_gpu(row)) {
     return value_or_unsaid(row.configuration, "execution") == "graph" &&
            value_or_unsaid(row.configuration, "data") == "resident";
   }
@@ -156,10 +152,6 @@ struct RankedRow {
 
 constexpr std::size_t first_pass_of_families = 2;
 
-std::size_t worth_rank(const std::string& family) {
-  return static_cast<std::size_t>(std::find(worth.begin(), worth.end(), family) - worth.begin());
-}
-
 /// Family by family, in the order of registration.
 std::vector<RankedRow> as_registered(Rows& rows, const std::vector<std::string>& names) {
   std::vector<RankedRow> ranked;
@@ -179,7 +171,7 @@ std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& name
   std::vector<RankedRow> ranked;
   for (const std::string& name : wanted) {
     const std::string family = family_of(rows[name]);
-    const std::size_t worth_of = worth_rank(family);
+    const std::size_t worth_of = find_family(family).worth;
     const bool on_cpu = !on_gpu(rows[name]);
     RankedRow& one = ranked.emplace_back();
     one.row = {.name = name, .pass = family};
@@ -190,7 +182,7 @@ std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& name
     } else if (first.contains(name)) {
       one.row.pass = "overview";
       one.rank.pass = 1;
-      one.rank.within += on_cpu ? worth.size() + 1 : 0;
+      one.rank.within += on_cpu ? families().size() : 0;
     }
   }
   return ranked;
@@ -257,7 +249,7 @@ std::vector<RankedRow> by_question(Rows& rows, const std::vector<std::string>& n
       one.row.pass = pass_of_networks;
       one.rank = {.pass = 1, .within = rungs.emplace(work, rungs.size()).first->second};
     } else {
-      one.rank.pass = first_pass_of_families + worth_rank(family);
+      one.rank.pass = first_pass_of_families + find_family(family).worth;
     }
   }
   std::vector<std::size_t> turn_of(rungs.size());
