@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "command_line/networks.h"
 #include "crossover/cost.h"
 #include "crossover/fingerprint.h"
 #include "crossover/product.h"
