@@ -10,9 +10,10 @@ namespace {
 class FusedPlan : public Plan {
  public:
   FusedPlan(const Workload& workload, const CompileOptions& options)
-      : workload_(workload), options_(options), training_(dense_training(workload)) {
-    bytes_ = bytes_of(options_.keep_activations);
-  }
+      : workload_(workload),
+        options_(options),
+        training_(dense_training(workload)),
+        bytes_(bytes_of(options.keep_activations)) {}
 
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
   [[nodiscard]] std::int64_t bytes_keeping_activations() const override { return bytes_of(true); }
@@ -34,7 +35,7 @@ class FusedPlan : public Plan {
   const Workload workload_;
   const CompileOptions options_;
   const std::vector<DenseStep> training_;
-  std::int64_t bytes_ = 0;
+  const std::int64_t bytes_;
 };
 
 }  // namespace
