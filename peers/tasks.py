@@ -4,26 +4,16 @@
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from peers.generator import INPUTS, LABELS, uniform
 
-_MLP = {
-    "heart": (29, 32, 16, 2),
-    "fcn-r": (784, 2048, 4096, 1024, 10),
-    "fcn-s": (26752, 2048, 2048, 2048, 26752),
-}
-_IMAGES = {  # pixels of a side, classes
-    "alexnet-r": (32, 10),
-    "alexnet-s": (224, 1000),
-    "resnet-56": (32, 10),
-    "resnet-50": (224, 1000),
-}
-TOKENS, VOCABULARY = 32, 10000  # of a sequence of lstm
+
+class Unsupported(Exception):  # noqa: N818 - a limit, not a fault
+    """What can't be had, in words."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +35,10 @@ class Optimizer:
 @dataclass(frozen=True)
 class Task:
     """A network with its data: an epoch of `rows` in batches of `batch`, or one step of a batch,
-    for which `rows` is `batch`."""
+    for which `rows` is `batch`. `data` is what bench calls the source of its rows."""
 
-    model: str
+    network: dict[str, Any] = field(hash=False)  # docs/networks.md
+    data: str
     batch: int
     rows: int
     optimizer: Optimizer
@@ -57,10 +48,11 @@ class Task:
 
     @staticmethod
     def of(family: str, counted: dict[str, Any]) -> Task:
-        """From what `bench --cost` prints."""
+        """From what bench tells of a row's network (docs/protocol.md)."""
         is_step = family == "Minibatch"
         return Task(
-            model=counted["model"],
+            network=counted["network"],
+            data=counted["data"],
             batch=counted["batch"],
             rows=counted["batch"] if is_step else counted["rows"],
             optimizer=Optimizer.of(counted["optimizer"]),
@@ -74,33 +66,19 @@ class Task:
         return -(-self.rows // self.batch)
 
 
-def mlp_of(model: str) -> tuple[list[int], str] | None:
-    """Widths and activation of a fully connected network; None where it is none."""
-    if model in _MLP:
-        return list(_MLP[model]), "sigmoid" if model.startswith("fcn") else "relu"
-    if disc := re.fullmatch(r"disc-(\d+)(?:x([\d.]+))?", model):
-        ten_thousandths = round(float(disc[2] or 1) * 10000)
-        hidden = [((ten_thousandths << i) + 5000) // 10000 for i in range(2, int(disc[1]) + 1)]
-        return [2, *hidden, 2], "relu"
-    if own := re.fullmatch(r"mlp((?:-\d+)+)(-sigmoid)?", model):
-        return [int(width) for width in own[1][1:].split("-")], "sigmoid" if own[2] else "relu"
-    return None
-
-
-def data_of(model: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels: float64 [rows, ...] and int64 [rows]; of lstm tokens, int64 [time, rows]
-    each. ValueError where the network is unknown."""
-    if model.startswith("disc-"):
-        return _disc(rows)
-    if model == "lstm":
-        return _tokens(INPUTS, rows), _tokens(LABELS, rows)
-    if model in _IMAGES:
-        side, classes = _IMAGES[model]
-        return _uniform_rows((3, side, side), rows, classes)
-    if known := mlp_of(model):
-        widths, _ = known
-        return _uniform_rows((widths[0],), rows, widths[-1])
-    raise ValueError(f"PyTorch's side has no network {model!r}; add it to peers/tasks.py")
+def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels: float64 [rows, ...] and int64 [rows]; of a network that reads tokens,
+    int64 [time, rows] each. Unsupported where they are not generated here."""
+    sample, classes = task.network["input"]["shape"], task.network["classes"]
+    if task.data == "disc points":
+        return _disc(task.rows)
+    if task.data != "uniform":
+        raise Unsupported(f"peers/tasks.py generates no data called {task.data!r}")
+    if task.network["input"]["type"] == "i32":
+        shape = (*sample, task.rows)
+        return _below(classes, INPUTS, shape), _below(classes, LABELS, shape)
+    inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
+    return inputs.reshape(task.rows, *sample), _below(classes, LABELS, (task.rows,))
 
 
 def _disc(rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,14 +87,6 @@ def _disc(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return (points - points.mean()) / points.std(ddof=1), labels.astype(np.int64)
 
 
-def _uniform_rows(
-    sample: tuple[int, ...], rows: int, classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    inputs = 2 * uniform(INPUTS, 0, rows * math.prod(sample)) - 1
-    labels = np.floor(uniform(LABELS, 0, rows) * classes).astype(np.int64)
-    return inputs.reshape(rows, *sample), labels
-
-
-def _tokens(stream: int, rows: int) -> np.ndarray:
-    tokens = np.floor(uniform(stream, 0, TOKENS * rows) * VOCABULARY)
-    return tokens.astype(np.int64).reshape(TOKENS, rows)
+def _below(end: int, stream: int, shape: tuple[int, ...]) -> np.ndarray:
+    numbers = np.floor(uniform(stream, 0, math.prod(shape)) * end)
+    return numbers.astype(np.int64).reshape(shape)

@@ -79,6 +79,22 @@ def test_its_rows_take_turns_with_those_that_do_the_same_work(tmp_path):
     assert [part["rows"] for part in crossover["parts"]] == [3]
 
 
+def test_a_peer_is_told_the_network_and_its_data(tmp_path):
+    flags = [*SMALL[:1], "--model=disc-2", *SMALL[2:]]
+    document = measured(tmp_path, *flags, *SHORT, FAKE_LOSS=first_loss(tmp_path, "disc-2"))
+    assert [row["label"] for row in document["rows"][1:]] == ["disc-2 of disc points"] * 2
+
+
+def test_networks_that_tests_of_peers_read_are_those_of_bench():
+    networks = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
+    for name, network in networks.items():
+        flags = [f"--model={name}"]
+        if name.startswith("mlp-"):
+            *widths, activation = name.split("-")[1:]
+            flags = [f"--mlp={','.join(widths)}", f"--activation={activation}"]
+        assert json.loads(run("--describe", *flags).stdout) == network
+
+
 def test_another_loss_is_a_failure(tmp_path):
     document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER="diverges")
     for row in document["rows"]:

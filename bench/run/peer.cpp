@@ -6,14 +6,15 @@
 #include <sstream>
 #include <utility>
 
+#include "crossover/network_json.h"
 #include "rows/cost.h"
 #include "rows/facts.h"
 
 namespace crossover::bench {
 namespace {
 
-/// What --cost says of the row's network at its batch; of a family that trains no epochs, of a
-/// batch alone.
+/// What --cost says of the row's network at its batch (of a family that trains no epochs, of a
+/// batch alone), the network itself, and what its data are called.
 nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
   const std::string model = value_of(configuration, "model");
   const std::int64_t batch = std::stoll(value_of(configuration, "batch"));
@@ -29,7 +30,10 @@ nlohmann::ordered_json counted(Arguments arguments, const Configuration& configu
   arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
   arguments.batches = {batch};
   arguments.precisions = {Precision::f32};
-  return cost_json(arguments);
+  nlohmann::ordered_json json = cost_json(arguments);
+  json["network"] = describe(arguments.tasks.front().model);
+  json["data"] = arguments.tasks.front().generate(1).source;
+  return json;
 }
 
 Axis axis_in(const Json& json) {

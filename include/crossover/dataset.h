@@ -14,7 +14,7 @@ namespace crossover {
 inline constexpr std::int64_t most_classes = std::int64_t{1} << 31U;
 
 struct Dataset {
-  std::string source;  ///< "generated", or the file's name
+  std::string source;  ///< "disc points" or "uniform", or the file's name
   Shape sample;        ///< shape of one row's input
   std::int64_t rows = 0;
   std::vector<double> inputs;  ///< [rows, sample...]; double, because the reference computes in it

@@ -27,8 +27,8 @@ from peers.pytorch.counterparts import (
     counterparts,
 )
 from peers.pytorch.rows import Prepared, prepare, repetition
-from peers.pytorch.training import Unsupported
 from peers.pytorch.verification import Mismatch, References
+from peers.tasks import Unsupported
 
 _HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # Variables that keep threads spinning for ever, with the values that do.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks as a user of PyTorch would write them, and their deterministic start.
+"""Networks as bench describes them (docs/networks.md), in PyTorch's modules, and their
+deterministic start.
 
 Modules stand in the order in which docs/golden.md numbers their parameters.
 """
@@ -7,24 +8,24 @@ Modules stand in the order in which docs/golden.md numbers their parameters.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import fx, nn
 
 from peers.generator import PARAMETERS, kept_by_dropout, uniform
-from peers.tasks import VOCABULARY, mlp_of
-
-_HIDDEN = 256  # of lstm
+from peers.tasks import Unsupported
 
 
 class Dropout(nn.Dropout):
     """PyTorch's, but that a mask may be given: while a network is verified, the reference's."""
 
-    def __init__(self, probability: float, number: int, width: int) -> None:
+    def __init__(self, probability: float, number: int, shape: tuple[int, ...]) -> None:
         super().__init__(probability)
         self.number = number  # of the layer, counted from 0
-        self.width = width
+        self.shape = shape  # with -1 for the batch
         self.mask: torch.Tensor | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -34,58 +35,108 @@ class Dropout(nn.Dropout):
 
     def take_mask(self, step: int, rows: int, device: torch.device) -> None:
         """That of the reference in its step, from 1."""
-        kept = kept_by_dropout(self.number, step, rows * self.width, self.p)
-        mask = torch.from_numpy(kept / (1 - self.p)).reshape(rows, self.width)
-        self.mask = mask.to(device)
+        kept = kept_by_dropout(self.number, step, -math.prod(self.shape) * rows, self.p)
+        self.mask = torch.from_numpy(kept / (1 - self.p)).reshape(self.shape).to(device)
 
 
-class Residual(nn.Module):
-    """The main path and a shortcut, summed, through a ReLU."""
+class Add(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
 
-    def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
-        super().__init__()
-        self.main = main
-        self.shortcut = shortcut
-        self.relu = nn.ReLU()
+
+class Lstm(nn.LSTM):
+    """PyTorch's, without its last state."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.relu(self.main(x) + self.shortcut(x))
+        return super().forward(x)[0]
 
 
-class LanguageModel(nn.Module):
-    """Tokens [time, batch] to logits [time · batch, vocabulary]."""
+# From what a layer reads and its own parameters, which are called as PyTorch's are.
+_MODULES: dict[str, Callable[..., nn.Module]] = {
+    "linear": lambda x, **own: nn.Linear(x.shape[-1], **own),
+    "relu": lambda x: nn.ReLU(),
+    "sigmoid": lambda x: nn.Sigmoid(),
+    "identity": lambda x: nn.Identity(),
+    "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
+    "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
+    "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
+    "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+    "batch_norm": lambda x: nn.BatchNorm2d(x.shape[1]),
+    "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
+    "add": lambda x, y: Add(),
+    "flatten": lambda x: nn.Flatten(),
+    "embedding": lambda x, **own: nn.Embedding(**own),
+    "lstm": lambda x, **own: Lstm(x.shape[-1], **own),
+}
 
-    def __init__(self, vocabulary: int, hidden: int, layers: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, hidden)
-        self.lstm = nn.LSTM(hidden, hidden, layers)
-        self.out = nn.Linear(hidden, vocabulary)
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        values, _ = self.lstm(self.embedding(tokens))
-        return self.out(values).flatten(0, 1)
+def network_of(described: dict[str, Any]) -> nn.Module:
+    """Its parameters have no values yet: fill() sets them. Unsupported, in a sentence that names
+    the layer, where it can't be had. An nn.Sequential, if each layer reads the one before."""
+    reads_tokens = described["input"]["type"] == "i32"
+    batch, sample = 2, described["input"]["shape"]  # a batch of 1 has no variance
+    x = torch.empty(
+        (*sample, batch) if reads_tokens else (batch, *sample),
+        dtype=torch.int64 if reads_tokens else torch.float32,
+        device="meta",
+    )
+    modules = nn.Sequential()
+    graph = fx.Graph()
+    values, name = {"input": (x, graph.placeholder("x"))}, "input"
+    for number, layer in enumerate(_stacked(described["layers"])):
+        read = [values[one] for one in layer.get("inputs", [name])]
+        name = layer["name"]
+        module = _module(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
+        modules.append(module)
+        node = graph.call_module(str(number), tuple(node for _, node in read))
+        values[name] = module(*(shape for shape, _ in read)), node
+    node = values[name][1]
+    if "labels" in described:
+        modules.append(nn.Flatten(0, 1))
+        node = graph.call_module(str(len(modules) - 1), (node,))
+    graph.output(node)
+    # fx writes straight code, which torch.compile can break at an LSTM.
+    is_chain = not any("inputs" in one or one["type"] == "lstm" for one in described["layers"])
+    return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
 
-def network_of(model: str) -> nn.Module:
-    """ValueError where the network is unknown."""
-    if known := mlp_of(model):
-        return mlp(*known)
-    made = {
-        "alexnet-r": alexnet_r,
-        "alexnet-s": alexnet_s,
-        "resnet-56": lambda: resnet_cifar(9),
-        "resnet-50": resnet_50,
-        "lstm": lambda: LanguageModel(VOCABULARY, _HIDDEN, 2),
-    }
-    if model not in made:
-        raise ValueError(f"PyTorch's side has no network {model!r}")
-    return made[model]()
+def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Layers of LSTM that follow one another are one, as PyTorch's users have them; those that drop
+    know their `number`."""
+    read = {name for layer in layers for name in layer.get("inputs", [])}
+    stacked: list[dict[str, Any]] = []
+    for number, layer in enumerate(layers):
+        last = stacked[-1] if stacked else {"type": ""}
+        is_lstm = layer["type"] == last["type"] == "lstm" and "inputs" not in layer
+        if is_lstm and layer["hidden_size"] == last["hidden_size"] and last["name"] not in read:
+            last |= {"name": layer["name"], "num_layers": last.get("num_layers", 1) + 1}
+        else:
+            stacked.append(layer | ({"number": number} if layer["type"] == "dropout" else {}))
+    return stacked
+
+
+def _module(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) -> nn.Module:
+    where = f"{layer['name']} ({layer['type']})"
+    if layer["type"] not in _MODULES:
+        raise Unsupported(f"{where}: peers/pytorch/networks.py has no layer of this type")
+    own = {key: value for key, value in layer.items() if key not in ("name", "type", "inputs")}
+    if layer["type"] == "dropout":
+        shape = list(read[0].shape)
+        shape[batch_axis] = -1
+        own["shape"] = tuple(shape)
+    try:
+        with torch.device("meta"):
+            return _MODULES[layer["type"]](*read, **own)
+    except TypeError as error:
+        raise Unsupported(f"{where}: {error}") from error
 
 
 def fill(network: nn.Module) -> None:
-    """Sets every parameter to its deterministic start."""
+    """Sets every parameter to its deterministic start, and statistics to PyTorch's."""
     position = 0
     for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
             if isinstance(module, nn.BatchNorm2d):
@@ -106,88 +157,3 @@ def _bound(module: nn.Module) -> float:
     if isinstance(module, (nn.Linear, nn.Conv2d)):
         return 1 / math.sqrt(module.weight[0].numel())
     raise TypeError(f"no start is defined for {type(module).__name__}")
-
-
-def mlp(widths: list[int], activation: str) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for i in range(1, len(widths)):
-        if i > 1:
-            layers.append(nn.ReLU() if activation == "relu" else nn.Sigmoid())
-        layers.append(nn.Linear(widths[i - 1], widths[i]))
-    return nn.Sequential(*layers)
-
-
-def alexnet_r() -> nn.Sequential:
-    return nn.Sequential(
-        *(nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU()),
-        *(nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True)),
-        *(nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True)),
-        *(nn.Flatten(), nn.Linear(1024, 10)),
-    )
-
-
-def alexnet_s(dropout: float = 0.5) -> nn.Sequential:
-    layers = [
-        *(nn.Conv2d(3, 96, 11, 4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(nn.Conv2d(96, 256, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        *(nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()),
-        *(nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()),
-        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2)),
-        nn.Flatten(),
-    ]
-    width = 9216
-    for _ in range(2):
-        layers += [nn.Linear(width, 4096), nn.ReLU()]
-        if dropout > 0:
-            layers.append(Dropout(dropout, len(layers), 4096))
-        width = 4096
-    return nn.Sequential(*layers, nn.Linear(width, 1000))
-
-
-def resnet_cifar(blocks: int) -> nn.Sequential:
-    """6 · blocks + 2 layers."""
-    layers: list[nn.Module] = [*_convolution(3, 16, 3), nn.ReLU()]
-    channels = 16
-    for stage, width in enumerate((16, 32, 64)):
-        for block in range(blocks):
-            stride = 2 if stage > 0 and block == 0 else 1
-            main = nn.Sequential(
-                *_convolution(channels, width, 3, stride), nn.ReLU(), *_convolution(width, width, 3)
-            )
-            layers.append(Residual(main, _shortcut(channels, width, stride)))
-            channels = width
-    return nn.Sequential(*layers, *_head(channels, 10))
-
-
-def resnet_50() -> nn.Sequential:
-    layers: list[nn.Module] = [*_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    channels = 64
-    for stage, (middle, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
-        for block in range(blocks):
-            stride, out = (2 if stage > 0 and block == 0 else 1), 4 * middle
-            main = nn.Sequential(
-                *(*_convolution(channels, middle, 1), nn.ReLU()),
-                *(*_convolution(middle, middle, 3, stride), nn.ReLU()),
-                *_convolution(middle, out, 1),
-            )
-            layers.append(Residual(main, _shortcut(channels, out, stride)))
-            channels = out
-    return nn.Sequential(*layers, *_head(channels, 1000))
-
-
-def _convolution(channels: int, out: int, size: int, stride: int = 1) -> list[nn.Module]:
-    """Normalized; without a bias, which that would take out again."""
-    return [
-        nn.Conv2d(channels, out, size, stride, padding=size // 2, bias=False),
-        nn.BatchNorm2d(out),
-    ]
-
-
-def _shortcut(channels: int, out: int, stride: int) -> nn.Module:
-    if channels == out and stride == 1:
-        return nn.Identity()
-    return nn.Sequential(*_convolution(channels, out, 1, stride))
-
-
-def _head(channels: int, classes: int) -> list[nn.Module]:
-    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)]

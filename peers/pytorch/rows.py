@@ -56,7 +56,7 @@ def prepare(
     references: References,
     device_start_seconds: float,
 ) -> Prepared:
-    """Makes and verifies a row; `counted` is what `bench --cost` says of its network. Mismatch
+    """Makes and verifies a row; `counted` is what bench tells of its network. Mismatch
     where it computes something else, ValueError where it can't be had."""
     is_on_gpu = configuration["device"] == "cuda"
     threads = int(configuration.get("cpu_threads", torch.get_num_threads()))

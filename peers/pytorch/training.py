@@ -11,13 +11,9 @@ from torch.nn.functional import cross_entropy
 
 from peers.pytorch.counterparts import Configuration
 from peers.pytorch.networks import Dropout, fill, network_of
-from peers.tasks import Task, data_of
+from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-class Unsupported(Exception):  # noqa: N818 - a limit, not a fault
-    """What can't be had, in words."""
 
 
 class Training:
@@ -37,7 +33,7 @@ class Training:
         layout = configuration.get("layout", "default")
         self._layout = torch.channels_last if layout == "channels-last" else torch.preserve_format
         is_graph = configuration["execution"] == "graph"
-        self.network = network_of(task.model).to(dtype)
+        self.network = network_of(task.network).to(dtype)
         fill(self.network)
         self.network.to(device=self.device, memory_format=self._layout)
         self._start = [parameter.detach().clone() for parameter in self.network.parameters()]
@@ -55,7 +51,7 @@ class Training:
             self._step = _Graphs(self._eager_step, self.optimizer, self.batches)
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        inputs, labels = (torch.from_numpy(array) for array in data_of(*self._size()))
+        inputs, labels = (torch.from_numpy(array) for array in data_of(self.task))
         by_time = inputs.dtype == torch.int64  # tokens [time, rows]
         if not by_time:
             inputs = inputs.to(dtype)
@@ -72,9 +68,6 @@ class Training:
             )
             for x, y in pairs
         ]
-
-    def _size(self) -> tuple[str, int]:
-        return self.task.model, self.task.rows
 
     def restart(self) -> None:
         """Parameters at their start, the optimizer's state at zero."""

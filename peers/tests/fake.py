@@ -39,9 +39,10 @@ class Fake:
         verification = {"reference": "none", "steps": 1, "steps_of": 1, "tolerance": 1e-3}
         loss = 12.0 if TROUBLE == "diverges" else float(os.environ.get("FAKE_LOSS", "0.598856"))
         facts = {"verification": {**verification, "relative_error": 0}, "loss_first_epoch": loss}
+        told = {"label": f"{counted['network']['name']} of {counted['data']}"}
         sizes = {"params": counted["params"], "batch": counted["batch"], "rows": counted["rows"]}
         steps = {"steps": counted["steps"], "flops": counted["epoch"]["flops"], "cpu_threads": 1}
-        return {"facts": {**facts, **sizes, **steps}, "once": {"first_call_seconds": 0.5}}
+        return {"facts": {**facts, **told, **sizes, **steps}, "once": {"first_call_seconds": 0.5}}
 
     def repeat(self, **_: Any) -> dict[str, Any]:
         self.repeated += 1

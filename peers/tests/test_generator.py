@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from peers.generator import INPUTS, LABELS, PARAMETERS, kept_by_dropout, uniform
-from peers.tasks import TOKENS, Optimizer, Task, data_of, mlp_of
+from peers.tasks import Optimizer, Task, Unsupported, data_of
+from peers.tests import trained
 
 _LIMIT = 2**64
 
@@ -43,8 +44,15 @@ def test_dropout_starts_from_a_hash_of_layer_and_step():
     assert 60 < kept.sum() < 140
 
 
+def task_of(model: str, rows: int, **changes: str) -> Task:
+    told = {**trained(model), **changes}
+    return Task(
+        **told, batch=1, rows=rows, optimizer=Optimizer("sgd", 1), label="", params=0, flops=0
+    )
+
+
 def test_disc_points_are_standardized_over_all_numbers():
-    inputs, labels = data_of("disc-8x1.5", 1000)
+    inputs, labels = data_of(task_of("disc-8", 1000))
     assert inputs.shape == (1000, 2) and abs(inputs.mean()) < 1e-12
     assert math.isclose(inputs.std(ddof=1), 1)
     raw = uniform(INPUTS, 0, 4)
@@ -52,39 +60,20 @@ def test_disc_points_are_standardized_over_all_numbers():
 
 
 def test_tokens_stand_by_time():
-    inputs, labels = data_of("lstm", 4)
-    assert inputs.shape == labels.shape == (TOKENS, 4)
+    inputs, labels = data_of(task_of("lstm", 4))
+    assert inputs.shape == labels.shape == (32, 4)
     assert inputs[3, 2] == math.floor(one(INPUTS, 3 * 4 + 2) * 10000)
     assert labels[3, 2] == math.floor(one(LABELS, 3 * 4 + 2) * 10000)
 
 
-@pytest.mark.parametrize(
-    ("model", "widths"),
-    [
-        ("disc-2", [2, 4, 2]),
-        ("disc-4", [2, 4, 8, 16, 2]),
-        ("disc-3x1.5", [2, 6, 12, 2]),
-        ("disc-3x1.0625", [2, 4, 9, 2]),
-        ("heart", [29, 32, 16, 2]),
-        ("mlp-784-512-10", [784, 512, 10]),
-        ("mlp-20-33-7-sigmoid", [20, 33, 7]),
-    ],
-)
-def test_widths_follow_from_names(model, widths):
-    known = mlp_of(model)
-    assert known is not None
-    assert known == (widths, "sigmoid" if model.endswith("sigmoid") else "relu")
-
-
-def test_an_unknown_network_is_refused():
-    assert mlp_of("alexnet-r") is None
-    with pytest.raises(ValueError, match="has no network 'nothing'"):
-        data_of("nothing", 1)
+def test_data_of_another_source_are_refused():
+    with pytest.raises(Unsupported, match="no data called 'moons'"):
+        data_of(task_of("disc-2", 1, data="moons"))
 
 
 def test_a_task_is_what_bench_counts():
     counted = {
-        "model": "heart",
+        **trained("heart"),
         "params": 1522,
         "batch": 10,
         "rows": 709,

@@ -9,7 +9,7 @@
 namespace crossover {
 
 Dataset disc_points(std::int64_t rows) {
-  Dataset data{.source = "generated", .sample = {2}, .rows = rows, .inputs = {}, .labels = {}};
+  Dataset data{.source = "disc points", .sample = {2}, .rows = rows, .inputs = {}, .labels = {}};
   const auto count = static_cast<std::size_t>(rows);
   data.inputs.resize(2 * count);
   data.labels.resize(count);
@@ -35,7 +35,7 @@ Dataset disc_points(std::int64_t rows) {
 }
 
 Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes) {
-  Dataset data{.source = "generated", .sample = sample, .rows = rows, .inputs = {}, .labels = {}};
+  Dataset data{.source = "uniform", .sample = sample, .rows = rows, .inputs = {}, .labels = {}};
   data.inputs.resize(static_cast<std::size_t>(rows * elements(sample)));
   data.labels.resize(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
@@ -49,7 +49,7 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
 }
 
 Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
-  Dataset data{.source = "generated", .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
+  Dataset data{.source = "uniform", .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
   data.inputs.resize(static_cast<std::size_t>(rows * time));
   data.labels.resize(data.inputs.size());
   const auto token = [&](Stream stream, std::int64_t place) {
