@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,6 @@ class Add(nn.Module):
         return x + y
 
 
-class Lstm(nn.LSTM):
-    """PyTorch's, without its last state."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x)[0]
-
-
 # From what a layer reads and its own parameters, which are called as PyTorch's are.
 _MODULES: dict[str, Callable[..., nn.Module]] = {
     "linear": lambda x, **own: nn.Linear(x.shape[-1], **own),
@@ -66,7 +60,7 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "add": lambda x, y: Add(),
     "flatten": lambda x: nn.Flatten(),
     "embedding": lambda x, **own: nn.Embedding(**own),
-    "lstm": lambda x, **own: Lstm(x.shape[-1], **own),
+    "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
 }
 
 
@@ -89,7 +83,10 @@ def network_of(described: dict[str, Any]) -> nn.Module:
         module = _module(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
         modules.append(module)
         node = graph.call_module(str(number), tuple(node for _, node in read))
-        values[name] = module(*(shape for shape, _ in read)), node
+        value = module(*(shape for shape, _ in read))
+        if isinstance(value, tuple):  # of an LSTM, which also gives its last state
+            value, node = value[0], graph.call_function(getitem, (node, 0))
+        values[name] = value, node
     node = values[name][1]
     if "labels" in described:
         modules.append(nn.Flatten(0, 1))
