@@ -72,10 +72,7 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
 int measure(Arguments arguments, const std::vector<std::string>& command,
             const std::vector<std::string>& words, Spent& spent) {
   const bool only_plans = arguments.action == Action::plan;
-  BenchmarkFlags flags(arguments.passed_on, arguments.sweep.effort.repetitions,
-                       arguments.sweep.effort.min_time_seconds);
-  arguments.sweep.effort.repetitions = flags.repetitions();
-  arguments.sweep.effort.min_time_seconds = flags.min_time_seconds();
+  BenchmarkFlags flags = take_benchmark_flags(arguments);
   require_sense(arguments, flags);
   const bool in_child =
       arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();

@@ -145,6 +145,13 @@ void BenchmarkFlags::initialize() {
   }
 }
 
+BenchmarkFlags take_benchmark_flags(Arguments& arguments) {
+  Effort& effort = arguments.sweep.effort;
+  BenchmarkFlags flags(arguments.passed_on, effort.repetitions, effort.min_time_seconds);
+  effort = {.repetitions = flags.repetitions(), .min_time_seconds = flags.min_time_seconds()};
+  return flags;
+}
+
 std::vector<std::string> take_flags_from_environment() {
   const std::string prefix = "BENCHMARK_";
   std::vector<std::string> flags;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "command_line/arguments.h"
+
 namespace crossover::bench {
 
 class BenchmarkFlags {
@@ -46,6 +48,9 @@ class BenchmarkFlags {
   int repetitions_;
   double min_time_seconds_;
 };
+
+/// Those of the command line, whose effort they may change.
+BenchmarkFlags take_benchmark_flags(Arguments& arguments);
 
 /// Google Benchmark takes flags from variables as well: BENCHMARK_FILTER=x is --benchmark_filter=x.
 /// Returns them as arguments and removes the variables, so that they go the way of all others.

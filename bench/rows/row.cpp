@@ -20,6 +20,8 @@ std::string row_name(const Configuration& configuration) {
   return name;
 }
 
+std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
+
 void Rows::add(Row row) {
   row.configuration = in_order(row.configuration);
   const std::string name = row_name(row.configuration);

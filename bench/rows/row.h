@@ -104,6 +104,9 @@ struct Row {
   Record record;  ///< what is known of it by now
 };
 
+/// "Epoch".
+std::string family_of(const Row& row);
+
 /// All rows by name, in the order of registration.
 class Rows {
  public:

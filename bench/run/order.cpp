@@ -20,16 +20,12 @@ const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", 
 
 bool on_gpu(const Row& row) { return !row.device->is_host; }
 
-std::string family_of(const Row& row) { return value_or_unsaid(row.configuration, "family"); }
-
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
   return value_or_unsaid(row.configuration, "precision") == "f32" &&
-         (on_gpu(row)
-              ? value_or_unsaid(row.configuration, "execution") ==
-                    (value_or_unsaid(row.configuration, "family") == "Minibatch" ? "graph"
-                                                                                 : "graph-epoch")
-              : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
+         (on_gpu(row) ? value_or_unsaid(row.configuration, "execution") ==
+                            (family_of(row) == "Minibatch" ? "graph" : "graph-epoch")
+                      : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
 }
 
 std::string missing_for(const Row& row, const std::string& precision) {
@@ -58,7 +54,7 @@ bool is_wanted_product(const Row& row) {
 /// Other precisions than f32 are shown on fewer rows: in the way that is fast, and on squares.
 bool is_wanted(const Row& row, const std::string& most_threads) {
   const std::string precision = value_or_unsaid(row.configuration, "precision");
-  const std::string family = value_or_unsaid(row.configuration, "family");
+  const std::string family = family_of(row);
   if (family == "Copy") {
     return value_or_unsaid(row.configuration, "model")
         .empty();  // batches: between two of the sizes
@@ -110,15 +106,14 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
   std::vector<std::string> candidates(names.rbegin(), names.rend());
   std::stable_partition(candidates.begin(), candidates.end(), [&](const std::string& name) {
     const Row& row = rows[name];
-    return value_or_unsaid(row.configuration, "family") == "Copy"
-               ? !value_or_unsaid(row.configuration, "bytes").empty()
-               : stands_for_its_network(row, most_threads);
+    return family_of(row) == "Copy" ? !value_or_unsaid(row.configuration, "bytes").empty()
+                                    : stands_for_its_network(row, most_threads);
   });
   std::set<std::string> chosen;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> shown;
   for (const std::string& name : candidates) {
     const Row& row = rows[name];
-    const std::string family = value_or_unsaid(row.configuration, "family");
+    const std::string family = family_of(row);
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
       const bool is_network = family == "Epoch" && key == "model";

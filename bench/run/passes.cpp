@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <limits>
-#include <set>
+#include <iterator>
 
 #include "file/standard_runs.h"
 
@@ -19,7 +17,7 @@ constexpr double doubt = 2;
 
 /// Rows of one kind are misjudged alike.
 std::string kind_of(const Row& row) {
-  return row.configuration.front().second + (row.device->is_host ? " cpu" : " gpu");
+  return family_of(row) + (row.device->is_host ? " cpu" : " gpu");
 }
 
 }  // namespace
@@ -101,17 +99,15 @@ std::vector<PlannedRow> Passes::measure_pass(const std::vector<PlannedRow>& pass
   if (options_.shuffled) {
     std::shuffle(groups.begin(), groups.end(), random_);
   }
-  std::vector<PlannedRow> later;
   for (const Group& group : groups) {
     if (admits(group, share)) {
       take(group, [&](const std::string& name) { return few_repetitions(name); });
     }
-    // Also of a group that had its turns: one that was put back may have had none.
-    std::copy_if(pass.begin(), pass.end(), std::back_inserter(later), [&](const auto& planned) {
-      return std::find(group.begin(), group.end(), planned.name) != group.end() &&
-             !rows_[planned.name].record.has_had_a_turn();
-    });
   }
+  // Also of a group that had its turns: one that was put back may have had none.
+  std::vector<PlannedRow> later;
+  std::copy_if(pass.begin(), pass.end(), std::back_inserter(later),
+               [&](const auto& planned) { return !rows_[planned.name].record.has_had_a_turn(); });
   return later;
 }
 

@@ -69,7 +69,7 @@ std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows&
 std::string counted(const std::vector<std::string>& open, Rows& rows) {
   std::map<std::string, int> families;
   for (const std::string& name : open) {
-    ++families[rows[name].configuration.front().second];
+    ++families[family_of(rows[name])];
   }
   std::vector<std::string> parts;
   parts.reserve(families.size());

@@ -17,10 +17,7 @@ void serve_rows(Arguments arguments) {
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  BenchmarkFlags flags(arguments.passed_on, arguments.sweep.effort.repetitions,
-                       arguments.sweep.effort.min_time_seconds);
-  arguments.sweep.effort.repetitions = flags.repetitions();
-  arguments.sweep.effort.min_time_seconds = flags.min_time_seconds();
+  BenchmarkFlags flags = take_benchmark_flags(arguments);
   Devices devices =
       find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic);
   Rows rows;

@@ -18,8 +18,6 @@
 namespace crossover::bench {
 namespace {
 
-using StandardRun = benchmark::BenchmarkReporter::Run;
-
 /// Keeps what Google Benchmark reports of one call.
 class Collector : public benchmark::BenchmarkReporter {
  public:
@@ -174,7 +172,7 @@ Json RowServer::repeat(const Json& request) {
   if (collector.found().size() != 1) {
     throw std::logic_error("Google Benchmark reports no repetition of " + name);
   }
-  const StandardRun& found = collector.found().front();
+  const benchmark::BenchmarkReporter::Run& found = collector.found().front();
   held.iterations = found.iterations;
   spent_.timed += found.real_accumulated_time;
   spent_.warm_up -= found.real_accumulated_time;

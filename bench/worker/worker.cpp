@@ -50,8 +50,10 @@ std::array<int, 2> make_pipe() {
   return ends;
 }
 
+/// A process that a signal ended has this and the signal's number as its code.
+constexpr int of_signals = 128;
+
 int code_of(int status) {
-  constexpr int of_signals = 128;
   return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -115,7 +117,6 @@ Json WorkerProcess::ask(const Json& request) {
 
 void WorkerProcess::lost() {
   const int code = close();
-  constexpr int of_signals = 128;
   const std::string how = code > of_signals ? std::string("was ended by a signal (") +
                                                   strsignal(code - of_signals) + ")"
                                             : "ended with exit code " + std::to_string(code);

@@ -57,7 +57,7 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
     if (row.worker != nullptr || row.record.outcome != Outcome::measured ||
-        value_or_unsaid(row.configuration, "family") != "Epoch") {
+        family_of(row) != "Epoch") {
       continue;
     }
     const std::optional<std::size_t> place = place_of(value_or_unsaid(row.configuration, "model"));
