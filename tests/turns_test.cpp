@@ -186,7 +186,7 @@ TEST_F(Turns, AreLeftByARowThatFails) {
 class Ending : public Worker {
  public:
   Ending(Rows& rows, int requests) : rows_(rows), left_(requests) {}
-  Json ask(const Json& request) override {
+  Json ask(const Json& request, double /*limit_seconds*/) override {
     if (--left_ == 0) {
       own_ = local_bench_worker(rows_);
       throw WorkerEnded("the worker's process was ended by a signal (Segmentation fault)");

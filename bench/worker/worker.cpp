@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 namespace crossover::bench {
@@ -52,6 +53,9 @@ std::array<int, 2> make_pipe() {
 
 /// A process that a signal ended has this and the signal's number as its code.
 constexpr int of_signals = 128;
+
+/// To free what it holds, and to look for leaks where it does that.
+constexpr std::chrono::seconds at_its_end(60);
 
 int code_of(int status) {
   return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
@@ -94,47 +98,76 @@ void WorkerProcess::start() {
   }
 }
 
-Json WorkerProcess::ask(const Json& request) {
+Json WorkerProcess::ask(const Json& request, double limit_seconds) {
   if (process_ < 0) {
     start();
   }
-  if (!write_line(pipes_.to, request.dump(-1, ' ', false, Json::error_handler_t::replace))) {
+  doing_.clear();
+  if (!write_json(pipes_.to, request)) {
     lost();
   }
-  const std::optional<std::string> line = answers_->next();
-  if (!line) {
-    lost();
+  for (;;) {
+    std::optional<std::string> line;
+    try {
+      line = answers_->next(limit_seconds);
+    } catch (const LineReader::Late&) {
+      std::ostringstream how;
+      how << "did not answer within " << limit_seconds << " s";
+      lost(how.str(), /*hung=*/true);
+    }
+    if (!line) {
+      lost();
+    }
+    Json answer = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    if (!answer.is_object()) {
+      lost("answered what is no object of JSON: " + line->substr(0, 80), /*hung=*/false);
+    }
+    if (!answer.contains("doing")) {
+      return answer;
+    }
+    doing_ = answer["doing"];
   }
-  Json answer = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) {
-    kill(process_, SIGKILL);
-    close();
-    throw WorkerEnded("the worker's process answered what is no object of JSON: " +
-                      line->substr(0, 80));
-  }
-  return answer;
+}
+
+void WorkerProcess::lost(const std::string& how, bool hung) {
+  replace();
+  throw WorkerEnded("the worker's process " + how + (doing_.empty() ? "" : " while " + doing_),
+                    hung);
 }
 
 void WorkerProcess::lost() {
-  const int code = close();
-  const std::string how = code > of_signals ? std::string("was ended by a signal (") +
-                                                  strsignal(code - of_signals) + ")"
-                                            : "ended with exit code " + std::to_string(code);
-  throw WorkerEnded("the worker's process " + how);
+  const int code = end(at_its_end);
+  lost(code > of_signals
+           ? std::string("was ended by a signal (") + strsignal(code - of_signals) + ")"
+           : "ended with exit code " + std::to_string(code),
+       /*hung=*/false);
 }
 
-int WorkerProcess::close() {
+bool WorkerProcess::replace() {
+  end(std::chrono::seconds(0));
+  return true;
+}
+
+int WorkerProcess::close() { return end(at_its_end); }
+
+int WorkerProcess::end(std::chrono::seconds patience) {
   if (process_ < 0) {
     return 0;
   }
   ::close(pipes_.to);
-  constexpr std::chrono::seconds patience(60);
+  // A driver may keep a process that was killed; then nobody can wait for its end.
+  constexpr std::chrono::seconds after_kill(5);
   constexpr std::chrono::milliseconds nap(1);
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto start = std::chrono::steady_clock::now();
   int status = 0;
   while (waitpid(process_, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > end) {
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited >= patience) {
       kill(process_, SIGKILL);
+    }
+    if (waited > patience + after_kill) {
+      status = SIGKILL;
+      break;
     }
     std::this_thread::sleep_for(nap);
   }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <sys/types.h>
+
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -17,7 +19,9 @@ namespace crossover::bench {
 
 /// The worker's process is no more; what() is a sentence on how it ended.
 struct WorkerEnded : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit WorkerEnded(const std::string& how, bool no_answer = false)
+      : std::runtime_error(how), hung(no_answer) {}
+  bool hung;  ///< it had to be ended: no answer came in time
 };
 
 class Worker {
@@ -27,8 +31,13 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
 
-  /// Throws WorkerEnded; what was prepared is gone then, and the next request finds a new process.
-  virtual Json ask(const Json& request) = 0;
+  /// Throws WorkerEnded, also where nothing is heard of it for `limit_seconds`; what was prepared
+  /// is gone then, and the next request finds a new process.
+  virtual Json ask(const Json& request, double limit_seconds = unlimited) = 0;
+
+  /// Ends it at once, so that the next request finds a new process. False where it has none: then
+  /// all stays as it is.
+  virtual bool replace() { return false; }
 };
 
 /// Answers in this process: for debuggers and profilers, and for tests.
@@ -36,7 +45,9 @@ class LocalWorker : public Worker {
  public:
   explicit LocalWorker(std::function<Json(const Json& request)> answer)
       : answer_(std::move(answer)) {}
-  Json ask(const Json& request) override { return answer_(request); }
+  Json ask(const Json& request, double /*limit_seconds*/ = unlimited) override {
+    return answer_(request);
+  }
 
  private:
   std::function<Json(const Json& request)> answer_;
@@ -52,7 +63,8 @@ class WorkerProcess : public Worker {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   ~WorkerProcess() override { close(); }
 
-  Json ask(const Json& request) override;
+  Json ask(const Json& request, double limit_seconds = unlimited) override;
+  bool replace() override;
 
   /// Lets it end by itself, and waits. Its exit code, or 128 and the signal's number; 0 where there
   /// is none.
@@ -60,13 +72,17 @@ class WorkerProcess : public Worker {
 
  private:
   void start();
+  /// Waits for its end, and makes it end after `patience`.
+  int end(std::chrono::seconds patience);
   [[noreturn]] void lost();
+  [[noreturn]] void lost(const std::string& how, bool hung);
 
   std::vector<std::string> command_;
   std::vector<std::string> variables_;  ///< NAME=VALUE, all
   pid_t process_ = -1;
   Pipes pipes_;
   std::optional<LineReader> answers_;
+  std::string doing_;  ///< by its own word, since it was asked last
 };
 
 }  // namespace crossover::bench
