@@ -74,7 +74,7 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]
     choice = cuda.choose(mode)
     assert wheels == [
         "requirements-cuda.txt",
-        "requirements-cudnn-nccl.txt",
+        "requirements-cudnn.txt",
         "requirements-cudnn-frontend.txt",
     ]
     assert choice.version == "13.0"
@@ -94,6 +94,20 @@ def test_a_toolkit_gets_the_headers_for_cudnn_where_they_can_be_had(
     assert wheels == ["requirements-cudnn-frontend.txt"]
     _no_network(monkeypatch)
     assert cuda.choose("on") == toolkit
+
+
+@pytest.mark.parametrize(("version", "has_it"), [("13.1", False), ("13.1", True), ("12.8", False)])
+def test_tests_get_cudnn_where_the_toolkit_lacks_it(
+    version: str, has_it: bool, tmp_path: Path, wheels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_it:
+        (tmp_path / "include").mkdir()
+        (tmp_path / "include" / "cudnn_version.h").touch()
+    toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+    cuda.choose("auto", tests=True)
+    library = ["requirements-cudnn.txt"] if version == "13.1" and not has_it else []
+    assert wheels == [*library, "requirements-cudnn-frontend.txt"]
 
 
 def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,10 +82,16 @@ def _wheels() -> Choice:
     return Choice(str(found[0]), ".".join(map(str, _WHEELS_FOR)))
 
 
-def _headers_for_cudnn() -> None:
-    """Without them the build goes on, and says that the GPU gets no convolutions."""
+def _add_cudnn(nvcc: str, version: str, tests: bool) -> None:
+    """Its headers; for tests also the library, where the toolkit lacks it and a wheel fits.
+
+    Without them the build goes on, and says that the GPU gets no convolutions.
+    """
+    has_it = (Path(nvcc).resolve().parent.parent / "include" / "cudnn_version.h").exists()
+    fits = version.split(".", maxsplit=1)[0] == str(_WHEELS_FOR[0])
+    wanted = environment.FOR_CUDNN if tests and fits and not has_it else environment.FOR_TOOLKIT
     with contextlib.suppress(CommandFailed):
-        environment.ensure(environment.FOR_TOOLKIT)
+        environment.ensure(wanted)
 
 
 def _from_driver(no_toolkit: str) -> Choice:
@@ -109,15 +115,18 @@ def _from_driver(no_toolkit: str) -> Choice:
     return Choice(reason=f"{no_toolkit}, and its Python wheels could not be installed{why}")
 
 
-def choose(mode: str) -> Choice:
-    """The compiler to build with; none is a Failure if the mode is "on". Needs CMake and .venv."""
+def choose(mode: str, tests: bool = False) -> Choice:
+    """The compiler to build with; none is a Failure if the mode is "on". Needs CMake and .venv.
+
+    `tests`: with cuDNN, of which a test asks the plans.
+    """
     if mode == "off":
         return Choice(reason="--cuda=off")
     choice = find_toolkit()
     if choice.nvcc is None:
         choice = _from_driver(choice.reason)
     else:
-        _headers_for_cudnn()
+        _add_cudnn(choice.nvcc, choice.version, tests)
     if choice.nvcc is None:
         if mode == "on":
             raise Failure(f"--cuda=on, but {choice.reason}; see {BY_HAND}", 2)

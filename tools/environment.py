@@ -16,11 +16,8 @@ FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
 FOR_PEERS = (ROOT / "requirements-peers.txt",)
 # Only where tools/cuda.py wants them; pinned to packages that the others do not use.
 FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
-FOR_CUDA = (
-    ROOT / "requirements-cuda.txt",
-    ROOT / "requirements-cudnn-nccl.txt",
-    *FOR_TOOLKIT,
-)
+FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
+FOR_CUDA = (ROOT / "requirements-cuda.txt", *FOR_CUDNN)
 
 _SHOW = """
 import json, sys

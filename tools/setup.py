@@ -65,4 +65,4 @@ def for_peers() -> Path:
 def for_test(mode: str) -> cuda.Choice:
     packages.ensure(packages.FOR_TEST)
     _python_packages(environment.FOR_TEST)
-    return cuda.choose(mode)
+    return cuda.choose(mode, tests=True)

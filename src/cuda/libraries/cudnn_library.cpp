@@ -7,9 +7,12 @@
 
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -176,6 +179,18 @@ class CudnnPlan : public PreparedConvolution {
     check_frontend(graph_->build_plan_at_index(index_));
   }
 
+  /// "eng41": without the settings of the engine, which differ from version to version.
+  [[nodiscard]] std::string name() const override {
+    std::string tag;
+    check_frontend(graph_->get_plan_name_at_index(index_, tag));
+    const std::size_t begin = std::min(tag.find("eng"), tag.size());
+    return tag.substr(begin, tag.find('_', begin) - begin);
+  }
+
+  [[nodiscard]] std::int64_t workspace_bytes() const override {
+    return graph_->get_workspace_size_plan_at_index(index_);
+  }
+
   void execute(cudaStream_t stream, const CalledConvolution& of,
                const Workspace& workspace) const override {
     check_cudnn(cudnnSetStream(handle_, stream));
@@ -195,7 +210,14 @@ class CudnnPlan : public PreparedConvolution {
 
 class CudnnLibrary : public ConvolutionLibrary {
  public:
-  explicit CudnnLibrary(Precision precision) : precision_(precision) {}
+  explicit CudnnLibrary(Precision precision, const std::string& device = "")
+      : precision_(precision) {
+    if (!device.empty()) {
+      auto properties = std::make_shared<fe::DeviceProperties>();
+      check_frontend(properties->deserialize({device.begin(), device.end()}));
+      device_ = std::move(properties);
+    }
+  }
 
   [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
     const std::shared_ptr<graph::Graph>& of = graph_for(form);
@@ -208,8 +230,12 @@ class CudnnLibrary : public ConvolutionLibrary {
   }
 
  private:
-  /// Made when it is first asked for: networks without convolutions need none.
+  /// Made when it is first asked for: networks without convolutions need none. Null where the
+  /// device is described.
   [[nodiscard]] cudnnHandle_t handle() {
+    if (device_) {
+      return nullptr;
+    }
     if (!handle_) {
       handle_ = std::make_unique<Handle>();
     }
@@ -226,6 +252,9 @@ class CudnnLibrary : public ConvolutionLibrary {
     of->set_io_data_type(data_type(form.type))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (device_) {
+      of->set_device_properties(device_);
+    }
     describe(*of, form);
     const auto is_good = [](const fe::error_t& status) { return status.is_good(); };
     if (is_good(of->validate()) && is_good(of->build_operation_graph(handle())) &&
@@ -240,6 +269,7 @@ class CudnnLibrary : public ConvolutionLibrary {
   }
 
   Precision precision_;
+  std::shared_ptr<const fe::DeviceProperties> device_;  ///< null: the one that is here
   std::unique_ptr<Handle> handle_;
   std::map<ConvolutionForm, std::shared_ptr<graph::Graph>> graphs_;
 };
@@ -256,6 +286,11 @@ std::string cudnn_version() {
 
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision) {
   return std::make_unique<CudnnLibrary>(precision);
+}
+
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
+                                                           Precision precision) {
+  return std::make_unique<CudnnLibrary>(precision, device);
 }
 
 }  // namespace crossover::cuda

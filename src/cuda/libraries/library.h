@@ -36,6 +36,11 @@ class Prepared {
   /// the library refuses after all to run what it proposed.
   virtual void execute(cudaStream_t stream, const Arguments& of,
                        const Workspace& workspace) const = 0;
+
+  /// What the library calls the algorithm; empty where it has no name for it.
+  [[nodiscard]] virtual std::string name() const { return ""; }
+  /// How much of the workspace it works in, where the library tells.
+  [[nodiscard]] virtual std::int64_t workspace_bytes() const { return 0; }
 };
 
 template <class Arguments>
@@ -77,6 +82,11 @@ std::string missing_for_products(const cudaDeviceProp& device, Precision precisi
 
 /// Convolutions on cuDNN, likewise: tf32 on tensor cores.
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision);
+
+/// The same for a GPU that need not be here, as cuDNN describes one in JSON: its algorithms have
+/// names and workspaces, and do not run. Only in a build with cuDNN.
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
+                                                           Precision precision);
 
 /// "9.19.0"; empty in a build without cuDNN.
 std::string cudnn_version();
