@@ -2,6 +2,7 @@
 """cmake/cuda.cmake on made-up installations: the toolkit's own files, linked into other layouts."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -128,14 +129,36 @@ def test_cublaslt_of_a_python_package_is_built_with(
     assert int(said) >= 120000
 
 
+def sees(toolkit: Path, generations: str) -> None:
+    """By this program nvcc asks the driver for its GPUs."""
+    query = toolkit / "bin" / "__nvcc_device_query"
+    query.unlink()
+    script(query, f"print({generations!r}, end='')\nraise SystemExit({not generations:d})")
+
+
+@pytest.mark.parametrize(
+    ("generations", "said"),
+    [
+        ("80,90", r"-- GPU backend: CUDA [\d.]+, for 80-real;90-real\n"),
+        ("35", r"-- No GPU backend: .*/nvcc makes no code for the GPU here, of generation 35: "),
+    ],
+)
+def test_kernels_are_for_the_gpus_here_if_the_compiler_still_knows_them(
+    generations: str, said: str, tmp_path: Path, toolkit: Path, environment: Path, host: Path
+) -> None:
+    package(environment, name_of_major())
+    sees(toolkit, generations)
+    done = configure(tmp_path, toolkit, host)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(said, done.stdout), done.stdout
+
+
 def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_knows(
     tmp_path: Path, toolkit: Path, environment: Path, host: Path
 ) -> None:
     library = package(environment, "cublas")  # as before CUDA 13
-    (tmp_path / "bin").mkdir()
-    script(tmp_path / "bin" / "nvidia-smi", "raise SystemExit(9)")
-    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = configure(tmp_path, toolkit, host, PATH=path)
+    sees(toolkit, "")
+    done = configure(tmp_path, toolkit, host)
     assert f"-- cublasLt: {library}" in done.stdout
     known = subprocess.run(
         [toolkit / "bin" / "nvcc", "--list-gpu-code"], capture_output=True, text=True, check=True
