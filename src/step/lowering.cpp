@@ -3,14 +3,13 @@
 // update, for each distinct step of an epoch. What a layer is stands in src/layers/.
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <map>
 #include <optional>
 #include <stdexcept>
-#include <tuple>
 
 #include "../layers/contexts.h"
 #include "crossover/training.h"
-#include "overload.h"
 
 namespace crossover {
 namespace {
@@ -27,9 +26,7 @@ struct Variant {
   bool first;   ///< of its accumulation: gradients are overwritten, not added to
   bool update;  ///< last of its accumulation: parameters change
 
-  bool operator<(const Variant& other) const {
-    return std::tie(batch, first, update) < std::tie(other.batch, other.first, other.update);
-  }
+  auto operator<=>(const Variant&) const = default;
 };
 
 class Lowering {
@@ -47,11 +44,11 @@ class Lowering {
     for (std::size_t i = 0; i < workload_.order.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
       const std::int64_t first_row = at * options_.batch;
-      const bool last = i + 1 == workload_.order.size();
       workload_.order[i] = {
-          .step = step_of({.batch = std::min(options_.batch, options_.rows - first_row),
-                           .first = at % options_.accumulate == 0,
-                           .update = last || (at + 1) % options_.accumulate == 0}),
+          .step = step_of(
+              {.batch = std::min(options_.batch, options_.rows - first_row),
+               .first = at % options_.accumulate == 0,
+               .update = (at + 1) % options_.accumulate == 0 || i + 1 == workload_.order.size()}),
           .first_row = first_row};
     }
     return std::move(workload_);
@@ -122,12 +119,11 @@ class Lowering {
                  .shape = {static_cast<std::int64_t>(workload_.order.size())},
                  .role = Role::loss});
     infer_shapes();
-    const std::size_t count = parameters_.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      Tensor gradient = workload_[parameters_[i].value];
+    for (Parameter& parameter : parameters_) {
+      Tensor gradient = workload_[parameter.value];
       gradient.name = "d" + gradient.name;
       gradient.role = Role::gradient;
-      parameters_[i].gradient = add(std::move(gradient));
+      parameter.gradient = add(std::move(gradient));
     }
     add_copies();
     if (std::holds_alternative<AdamWOptions>(options_.optimizer)) {
@@ -142,8 +138,8 @@ class Lowering {
       parameter.operand = parameter.value;
       if (type_ != Type::f32 && !parameter.stays_f32) {
         const Tensor& value = workload_[parameter.value];
-        const std::string name = value.name + " " + to_string(type_);
-        parameter.operand = activation(name, Shape(value.shape), type_);
+        parameter.operand =
+            activation(value.name + " " + to_string(type_), Shape(value.shape), type_);
       }
     }
   }
@@ -191,15 +187,12 @@ class Lowering {
       }
     }
     first_parameter_.push_back(parameters_.size());
+    Shape sample = shapes_.back();
+    std::erase(sample, any_batch);
     require(shapes_.back() == shape_of_logits(),
-            "the last layer gives " + to_string(of_sample(shapes_.back())) +
-                " a sample, not one number for each of " + std::to_string(model_.classes) +
-                " classes" + (model_.labels.empty() ? "" : " and time step"));
-  }
-
-  static Shape of_sample(Shape shape) {
-    shape.erase(std::remove(shape.begin(), shape.end(), any_batch), shape.end());
-    return shape;
+            "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
+                std::to_string(model_.classes) + " classes" +
+                (model_.labels.empty() ? "" : " and time step"));
   }
 
   // ---- one step
@@ -327,57 +320,54 @@ class Lowering {
     }
   }
 
-  Id gradient_tensor(Value v) {
-    return activation("d" + workload_[value(v)].name, Shape(workload_[value(v)].shape), type_);
-  }
-
   /// A value that several layers read collects the sum of their gradients.
   void contribute(Value v, Id gradient) {
     std::optional<Id>& sum = gradient_[static_cast<std::size_t>(v)];
-    if (!sum) {
-      sum = gradient;
-      return;
+    if (sum) {
+      const Tensor& read = workload_[value(v)];
+      const Id total = activation("d" + read.name, Shape(read.shape), type_);
+      ops_.emplace_back(Add{.a = *sum, .b = gradient, .y = total});
+      gradient = total;
     }
-    const Id total = gradient_tensor(v);
-    ops_.emplace_back(Add{.a = *sum, .b = gradient, .y = total});
-    sum = total;
+    sum = gradient;
   }
 
   void update() {
-    std::vector<Id> values;
-    std::vector<Id> gradients;
+    ops_.push_back(
+        std::visit([&](const auto& options) { return update(options); }, options_.optimizer));
+  }
+
+  [[nodiscard]] Op update(const SgdOptions& options) const {
+    return Sgd{.parameters = each(&Parameter::value),
+               .gradients = each(&Parameter::gradient),
+               .learning_rate = options.learning_rate,
+               .gradient_factor = 1 / loss_scale_};
+  }
+
+  [[nodiscard]] Op update(const AdamWOptions& options) const {
+    std::vector<double> decay;
     for (const Parameter& parameter : parameters_) {
-      values.push_back(parameter.value);
-      gradients.push_back(parameter.gradient);
+      decay.push_back(workload_[parameter.value].shape.size() >= 2 ? options.weight_decay : 0);
     }
-    ops_.push_back(std::visit(Overload{
-                                  [&](const SgdOptions& o) -> Op {
-                                    return Sgd{.parameters = values,
-                                               .gradients = gradients,
-                                               .learning_rate = o.learning_rate,
-                                               .gradient_factor = 1 / loss_scale_};
-                                  },
-                                  [&](const AdamWOptions& o) -> Op {
-                                    std::vector<double> decay;
-                                    decay.reserve(values.size());
-                                    for (const Id id : values) {
-                                      decay.push_back(
-                                          workload_[id].shape.size() >= 2 ? o.weight_decay : 0);
-                                    }
-                                    return AdamW{.parameters = values,
-                                                 .gradients = gradients,
-                                                 .m = moments_[0],
-                                                 .v = moments_[1],
-                                                 .weight_decay = decay,
-                                                 .step = time_,
-                                                 .learning_rate = o.learning_rate,
-                                                 .beta1 = o.beta1,
-                                                 .beta2 = o.beta2,
-                                                 .epsilon = o.epsilon,
-                                                 .gradient_factor = 1 / loss_scale_};
-                                  },
-                              },
-                              options_.optimizer));
+    return AdamW{.parameters = each(&Parameter::value),
+                 .gradients = each(&Parameter::gradient),
+                 .m = moments_[0],
+                 .v = moments_[1],
+                 .weight_decay = std::move(decay),
+                 .step = time_,
+                 .learning_rate = options.learning_rate,
+                 .beta1 = options.beta1,
+                 .beta2 = options.beta2,
+                 .epsilon = options.epsilon,
+                 .gradient_factor = 1 / loss_scale_};
+  }
+
+  [[nodiscard]] std::vector<Id> each(Id Parameter::*member) const {
+    std::vector<Id> ids;
+    for (const Parameter& parameter : parameters_) {
+      ids.push_back(parameter.*member);
+    }
+    return ids;
   }
 
   const Model& model_;

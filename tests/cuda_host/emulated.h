@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "crossover/backend.h"
@@ -19,6 +20,28 @@ inline std::unique_ptr<Backend> gpu() {
   CudaBackend made = make_cuda_backend();
   EXPECT_EQ(made.reason, "");
   return std::move(made.backend);
+}
+
+const auto executions = testing::Values(Execution::eager, Execution::graph, Execution::graph_epoch);
+
+inline std::string name_of(Execution execution) {
+  return execution == Execution::eager   ? "eager"
+         : execution == Execution::graph ? "graph"
+                                         : "graph_epoch";
+}
+
+inline std::string name_of(Placement placement) {
+  switch (placement) {
+    case Placement::resident:
+      return "resident";
+    case Placement::pageable:
+      return "pageable";
+    case Placement::pinned:
+      return "pinned";
+    case Placement::pinned_async:
+      return "pinned_async";
+  }
+  return "";
 }
 
 /// Gradients that are added up over two steps: products that read what they write.
