@@ -3,6 +3,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,40 +11,26 @@ from scripts import ROOT
 
 from tools import build, console, cuda
 
-
-def build_folder(path: Path, home: Path, compiler: str = sys.executable) -> Path:
-    (path / "build.ninja").write_text("", encoding="utf-8")
-    (path / "CMakeCache.txt").write_text(
-        f"CMAKE_HOME_DIRECTORY:INTERNAL={home}\nCMAKE_CXX_COMPILER:FILEPATH={compiler}\n"
-        f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}\n",
-        encoding="utf-8",
-    )
-    return path
-
-
-def test_a_sound_cache_is_kept(tmp_path: Path) -> None:
-    assert not build._is_stale(tmp_path)
-    assert not build._is_stale(build_folder(tmp_path, ROOT))
-
-
-def test_a_cache_is_dropped_when_moved_unfinished_or_without_compiler(tmp_path: Path) -> None:
-    assert build._is_stale(build_folder(tmp_path, Path("/elsewhere")))
-    assert build._is_stale(build_folder(tmp_path, ROOT, "/gone/c++"))
-    (build_folder(tmp_path, ROOT) / "build.ninja").unlink()
-    assert build._is_stale(tmp_path)
-
-
 NO_CUDA = cuda.Choice(reason="not in this test")
 
 
+def write_cache(folder: Path, home: Path = ROOT, compiler: str = sys.executable) -> None:
+    (folder / "build.ninja").touch()
+    with (folder / "CMakeCache.txt").open("a", encoding="utf-8") as cache:
+        cache.write(
+            f"CMAKE_HOME_DIRECTORY:INTERNAL={home}\nCMAKE_CXX_COMPILER:FILEPATH={compiler}\n"
+        )
+        cache.write(f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}\n")
+
+
 @pytest.fixture
-def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """A folder that CMake configures by writing down its command, in the list returned."""
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """CMake configures tmp_path by writing down its command, in the list returned."""
     commands: list[list[str]] = []
 
     def run_logged(_what: str, command: list[str], _log: Path) -> list[str]:
         commands.append(command)
-        build_folder(tmp_path, ROOT)
+        write_cache(tmp_path)
         lacks = "-DCROSSOVER_CUDA=AUTO" in command
         return ["-- No GPU backend: there is no cublasLt"] if lacks else []
 
@@ -53,104 +40,106 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str
     return commands
 
 
-def test_a_folder_is_configured_once_and_again_for_the_tests(configured: list[list[str]]) -> None:
-    for tests, count in ((False, 1), (False, 1), (True, 2), (True, 2), (False, 2)):
-        build.configure("default", tests, NO_CUDA)
-        assert len(configured) == count
-    assert "-DCROSSOVER_TESTS=OFF" in configured[0]
-    assert "-DCROSSOVER_TESTS=ON" in configured[1]
-    assert "--fresh" not in configured[0] + configured[1]
+def configured(
+    commands: list[list[str]], tests: bool = True, choice: cuda.Choice = NO_CUDA, all_: bool = False
+) -> list[str]:
+    """The command that CMake was started with, without a second one; empty where it was not."""
+    commands.clear()
+    build.configure("default", tests, choice, all_)
+    build.configure("default", tests, choice, all_)
+    return commands.pop(0) if commands else []
+
+
+def test_a_folder_is_configured_once_and_keeps_its_tests_and_kernels(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(build.environment, "FOR_RUN", (tmp_path / "requirements.txt",))
+    for tests, expected in (
+        (True, ("-DCROSSOVER_TESTS=ON", "-DCROSSOVER_CUDA_GENERATIONS=newest")),
+        (False, ("-DCROSSOVER_TESTS=ON", "=all", "-UCMAKE_CUDA_ARCHITECTURES")),
+        (True, ()),
+    ):
+        command = " ".join(configured(commands, tests))
+        assert all(word in command for word in expected) and bool(command) == bool(expected)
+    (tmp_path / "requirements.txt").touch()
+    command = configured(commands, tests=False)
+    assert "-DCROSSOVER_TESTS=ON" in command and "-UCMAKE_CUDA_ARCHITECTURES" not in command
+    assert configured(commands, tests=True) == []
+
+
+def test_run_builds_no_tests_and_a_whole_test_kernels_for_every_gpu(
+    commands: list[list[str]],
+) -> None:
+    command = configured(commands, tests=False)
+    assert {"-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_CUDA_GENERATIONS=all"} <= {*command}
+    assert "-DCROSSOVER_TESTS=ON" in configured(commands)
+    assert configured(commands, all_=True) == []
 
 
 def test_another_compiler_reconfigures_and_another_toolkit_afresh(
-    configured: list[list[str]], tmp_path: Path
+    commands: list[list[str]], tmp_path: Path
 ) -> None:
     nvcc, other = tmp_path / "a" / "bin" / "nvcc", tmp_path / "b" / "bin" / "nvcc"
     first = cuda.Choice(str(nvcc), "13.0")
     compiler = None
-    for choice, count, fresh in (
-        (NO_CUDA, 1, False),
-        (first, 2, False),
-        (first, 2, False),
-        (NO_CUDA, 3, False),
-        (first, 4, False),
-        (cuda.Choice(str(nvcc), "13.1"), 5, True),
-        (cuda.Choice(str(other), "13.1"), 6, True),
-        (NO_CUDA, 7, False),
-        (NO_CUDA, 7, False),
-        (first, 8, True),
+    for choice, fresh in (
+        (NO_CUDA, False),
+        (first, False),
+        (NO_CUDA, False),
+        (first, False),
+        (cuda.Choice(str(nvcc), "13.1"), True),
+        (cuda.Choice(str(other), "13.1"), True),
+        (NO_CUDA, False),
+        (first, True),
     ):
-        build.configure("default", True, choice)
-        assert len(configured) == count
-        assert ("--fresh" in configured[-1]) == fresh
-        if choice.nvcc is None:
-            assert "-DCROSSOVER_CUDA=OFF" in configured[-1]
-        else:
-            assert "-DCROSSOVER_CUDA=ON" in configured[-1]
-            assert f"-DCMAKE_CUDA_COMPILER={choice.nvcc}" in configured[-1]
-            compiler = choice.nvcc
+        command = configured(commands, choice=choice)
+        assert ("--fresh" in command) == fresh
+        assert {*choice.switches} <= {*command}
+        compiler = choice.nvcc or compiler
         if compiler:  # CMake keeps it, also where it is told to do without
             with (tmp_path / "CMakeCache.txt").open("a", encoding="utf-8") as cache:
                 cache.write(f"CMAKE_CUDA_COMPILER:FILEPATH={compiler}\n")
 
 
-def test_kernels_for_every_gpu_are_built_by_run_and_then_kept(
-    configured: list[list[str]],
-) -> None:
-    def generations(tests: bool, count: int) -> str:
-        build.configure("default", tests, NO_CUDA)
-        assert len(configured) == count
-        (word,) = (word for word in configured[-1] if "GENERATIONS" in word)
-        return word.partition("=")[2]
-
-    assert generations(tests=True, count=1) == generations(tests=True, count=1) == "newest"
-    assert generations(tests=False, count=2) == "all"
-    assert "-UCMAKE_CUDA_ARCHITECTURES" in configured[-1]
-    assert generations(tests=True, count=3) == generations(tests=False, count=3) == "all"
-    assert "-UCMAKE_CUDA_ARCHITECTURES" not in configured[-1]
-
-
-def test_a_whole_test_builds_kernels_for_every_gpu(configured: list[list[str]]) -> None:
-    build.configure("default", True, NO_CUDA, complete=True)
-    assert "-DCROSSOVER_CUDA_GENERATIONS=all" in configured[-1]
-
-
 def test_a_toolkit_that_lacks_something_is_no_reason_to_stop_unless_it_is_demanded(
-    configured: list[list[str]], capsys: pytest.CaptureFixture[str]
+    commands: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    build.configure("default", True, cuda.Choice("/usr/bin/nvcc", "13.0", required=False))
-    assert "-DCROSSOVER_CUDA=AUTO" in configured[0]
+    choice = cuda.Choice("/usr/bin/nvcc", "13.0", required=False)
+    assert "-DCROSSOVER_CUDA=AUTO" in configured(commands, choice=choice)
     assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
-    build.configure("default", True, cuda.Choice("/usr/bin/nvcc", "13.0"))
-    assert "-DCROSSOVER_CUDA=ON" in configured[1]
+    choice = cuda.Choice("/usr/bin/nvcc", "13.0")
+    assert "-DCROSSOVER_CUDA=ON" in configured(commands, choice=choice)
     assert "building without CUDA" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda folder: write_cache(folder, home=Path("/moved")),
+        lambda folder: write_cache(folder, compiler="/gone/c++"),
+        lambda folder: Path.unlink(folder / "build.ninja"),
+    ],
+)
 def test_an_unsound_folder_is_configured_afresh(
-    configured: list[list[str]], tmp_path: Path
+    harm: Callable[[Path], None], commands: list[list[str]], tmp_path: Path
 ) -> None:
-    build.configure("default", True, NO_CUDA)
-    build_folder(tmp_path, Path("/elsewhere"))
-    build.configure("default", True, NO_CUDA)
-    assert "--fresh" in configured[1]
+    assert "--fresh" not in configured(commands)
+    harm(tmp_path)
+    assert "--fresh" in configured(commands)
 
 
 def test_a_cmake_that_is_too_old_is_said_so(
-    configured: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "version_of", lambda *_: (3, 22, 1))
     with pytest.raises(console.Failure, match=r"CMake 3\.22\.1 found, 3\.25 needed"):
-        build.configure("default", True, NO_CUDA)
-    assert configured == []
+        configured(commands)
+    assert commands == []
 
 
 def test_presets_have_their_folders() -> None:
     presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))
-    folders = {
-        preset["name"]: preset["binaryDir"]
-        for preset in presets["configurePresets"]
-        if "binaryDir" in preset and not preset.get("hidden")
-    }
-    for name, binary_folder in folders.items():
-        resolved = binary_folder.replace("${sourceDir}", str(ROOT)).replace("${presetName}", name)
-        assert Path(resolved) == build.folder(name)
+    for preset in presets["configurePresets"]:
+        assert preset["binaryDir"] == str(build.folder(preset["name"])).replace(
+            str(ROOT), "${sourceDir}"
+        )

@@ -10,131 +10,112 @@ import pytest
 from scripts import script
 
 from tools import console, environment
+from tools.environment import Environment
 
-
-def answering(version: str, folder: Path) -> str:
-    return f"print({json.dumps(json.dumps({'python': version, 'prefix': str(folder)}))})"
+PINS = "requirements.txt"
+CREATED, INSTALLED = "Creating .venv", "pip install"
 
 
 @pytest.fixture
-def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A repository of its own whose commands are only written down, in the list returned."""
-    folder = tmp_path / ".venv"
-    for name in ("requirements.txt", "requirements-test.txt"):
-        (tmp_path / name).write_text("numpy==1\n", encoding="utf-8")
-    monkeypatch.setattr(environment, "MAIN", environment.Environment(folder))
-    monkeypatch.setattr(environment, "FOR_RUN", (tmp_path / "requirements.txt",))
-    both = (*environment.FOR_RUN, tmp_path / "requirements-test.txt")
-    monkeypatch.setattr(environment, "FOR_TEST", both)
+def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commands are only written down, in this list; what is in `failing` is raised by pip."""
+    monkeypatch.chdir(tmp_path)
     done: list[str] = []
 
     def run_logged(what: str, *_: object) -> list[str]:
+        if what == CREATED:
+            assert not made().folder.exists()
+            made().python.parent.mkdir(parents=True)
+            answer("3.11")
         done.append(what)
-        if what == "Creating .venv":
-            assert not folder.exists()
-            (folder / "bin").mkdir(parents=True)
-            script(folder / "bin" / "python", answering("3.11", folder))
+        if what == INSTALLED and failing:
+            raise failing.pop()
         return []
 
+    failing.clear()
     monkeypatch.setattr(environment, "run_logged", run_logged)
     return done
 
 
-WHOLE = ["Creating .venv", "pip install"]
+failing: list[BaseException] = []
 
 
-def test_the_environment_is_made_once(venv: list[str]) -> None:
-    environment.ensure(environment.FOR_RUN)
-    assert venv == WHOLE
-    environment.ensure(environment.FOR_RUN)
-    assert venv == WHOLE
+def made() -> Environment:
+    return Environment(Path.cwd() / ".venv", "the remedy")
 
 
-def test_new_requirements_update_the_environment_in_place(venv: list[str]) -> None:
-    environment.ensure(environment.FOR_RUN)
-    environment.FOR_RUN[0].write_text("numpy==2\n", encoding="utf-8")
-    environment.ensure(environment.FOR_RUN)
-    assert venv == [*WHOLE, "pip install"]
-    environment.ensure(environment.FOR_RUN)
-    assert venv == [*WHOLE, "pip install"]
+def answer(version: str) -> None:
+    """Let its interpreter say that it is of that version."""
+    said = json.dumps({"python": version, "prefix": str(made().folder)})
+    script(made().python, f"print({said!r})")
 
 
-def test_the_tests_packages_are_added_once_and_stay(venv: list[str]) -> None:
-    environment.ensure(environment.FOR_RUN)
-    for requirements in (environment.FOR_TEST, environment.FOR_RUN, environment.FOR_TEST):
-        environment.ensure(requirements)
-        assert venv == [*WHOLE, "pip install"]
+def ensure(*pins: str) -> None:
+    """Asks twice, as nothing is to be done the second time."""
+    paths = [Path(pin) for pin in pins or (PINS,)]
+    for path in paths:
+        path.touch()
+    made().ensure(paths)
+    made().ensure(paths)
 
 
-def _move_repository() -> None:
-    content = json.loads(environment.MAIN.stamp.read_text(encoding="utf-8"))
-    content["prefix"] = "/elsewhere/.venv"
-    environment.MAIN.stamp.write_text(json.dumps(content), encoding="utf-8")
+def test_an_environment_is_made_once_updated_and_added_to(done: list[str]) -> None:
+    ensure()
+    assert done == [CREATED, INSTALLED]
+    Path(PINS).write_text("numpy==2\n", encoding="utf-8")
+    ensure()
+    assert done == [CREATED, INSTALLED, INSTALLED]
+    for pins in ([PINS, "more.txt"], [PINS], ["more.txt"]):
+        ensure(*pins)
+        assert done == [CREATED, *[INSTALLED] * 3]
 
 
-def _replace_by_file() -> None:
-    environment.MAIN.remove()
-    environment.MAIN.folder.touch()
-
-
-def _replace_by_dangling_link() -> None:
-    environment.MAIN.remove()
-    environment.MAIN.folder.symlink_to("/nowhere/at/all")
+def replace(by: Callable[[Path], None]) -> None:
+    made().remove()
+    by(made().folder)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda: Path.unlink(environment.MAIN.stamp),
-        lambda: environment.MAIN.stamp.write_text("{", encoding="utf-8"),
-        lambda: Path.unlink(environment.MAIN.python),
-        lambda: script(environment.MAIN.python, answering("3.12", environment.MAIN.folder)),
-        _move_repository,
-        _replace_by_file,
-        _replace_by_dangling_link,
+        lambda: Path.unlink(made().stamp),
+        lambda: made().stamp.write_text("{", encoding="utf-8"),
+        lambda: Path.unlink(made().python),
+        lambda: answer("3.12"),
+        lambda: made().stamp.write_text(
+            made().stamp.read_text(encoding="utf-8").replace("/.venv", "/moved/.venv"),
+            encoding="utf-8",
+        ),
+        lambda: replace(Path.touch),
+        lambda: replace(lambda path: path.symlink_to("/nowhere/at/all")),
     ],
 )
-def test_an_unsound_environment_is_made_anew(venv: list[str], damage: Callable[[], None]) -> None:
-    environment.ensure(environment.FOR_RUN)
+def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[], None]) -> None:
+    ensure()
     damage()
-    environment.ensure(environment.FOR_RUN)
-    assert venv == WHOLE + WHOLE
-    environment.ensure(environment.FOR_RUN)
-    assert venv == WHOLE + WHOLE
+    ensure()
+    assert done == [CREATED, INSTALLED] * 2
 
 
-def test_an_interrupted_installation_is_not_taken_for_whole(
-    venv: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise console.Stopped(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(environment.Environment, "_pip_install", interrupted)
-        with pytest.raises(console.Stopped):
-            environment.ensure(environment.FOR_RUN)
-    environment.ensure(environment.FOR_RUN)
-    assert venv == ["Creating .venv", *WHOLE]
+def test_an_interrupted_installation_is_not_taken_for_whole(done: list[str]) -> None:
+    failing.append(console.Stopped(signal.SIGINT))
+    with pytest.raises(console.Stopped):
+        ensure()
+    ensure()
+    assert done == [CREATED, INSTALLED] * 2
 
 
-def test_a_failed_addition_leaves_the_environment_sound(
-    venv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment.ensure(environment.FOR_RUN)
-    more = tmp_path / "requirements-cuda.txt"
-    more.write_text("nvidia-cublas==13\n", encoding="utf-8")
-
-    def no_network(*_: object) -> None:
-        raise console.CommandFailed("pip install", 1, ["no network"], tmp_path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(environment.Environment, "_pip_install", no_network)
-        with pytest.raises(console.CommandFailed):
-            environment.ensure((more,))
-    environment.ensure(environment.FOR_RUN)
-    assert venv == WHOLE
-    environment.ensure((more,))
-    assert venv == [*WHOLE, "pip install"]
+def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done: list[str]) -> None:
+    for pins, commands in (((PINS,), [CREATED, INSTALLED]), (("more.txt",), [INSTALLED])):
+        failing.append(console.CommandFailed(INSTALLED, 1, ["no network"], Path("pip.log")))
+        with pytest.raises(console.CommandFailed, match=r"(?s)no network.*\nthe remedy"):
+            ensure(*pins)
+        assert done == commands
+        ensure(*pins)
+        assert done == [*commands, INSTALLED]
+        ensure()
+        assert done == [*commands, INSTALLED]
+        done.clear()
 
 
 def test_requirements_are_pinned() -> None:

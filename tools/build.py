@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuring and building a CMake preset, doing only what is left to do."""
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tools import environment
 from tools.console import LOGS, ROOT, Failure, cores, run_logged, say, stage, stored
 from tools.cuda import Choice
 from tools.packages import BY_HAND, version_of
+from tools.passed import of_files
 
 BENCH = ROOT / "build" / "bench"
 _CMAKE_NEEDED = (3, 25)
 _STAMP_NAME = "configured.json"  # what the folder was last configured from, whole
 _NO_CUDA = "-- No GPU backend: "
+_TESTS = "-DCROSSOVER_TESTS=ON"
+_EVERY = "-DCROSSOVER_CUDA_GENERATIONS=all"
+_NEWEST = "-DCROSSOVER_CUDA_GENERATIONS=newest"
 
 
 def folder(preset: str) -> Path:
@@ -23,56 +27,48 @@ def folder(preset: str) -> Path:
     return build if preset == "default" else build / preset
 
 
-def _cached(build: Path, name: str) -> str | None:
-    """A value from a build folder's CMake cache."""
+def _is_stale(build: Path, before: dict[str, Any], cuda: Choice) -> bool:
+    """Whether CMake would refuse its cache, or not let go of another CUDA compiler in it."""
     try:
-        cache = (build / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
+        text = (build / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
-    match = re.search(rf"^{re.escape(name)}:\w+=(.*)$", cache, re.MULTILINE)
-    return match[1] if match else None
-
-
-def _is_stale(build: Path) -> bool:
-    """Whether the cache is one that CMake would refuse, or that never came to an end."""
-    home = _cached(build, "CMAKE_HOME_DIRECTORY")
-    if home is None:
         return False  # no cache, nothing to throw away
-    if home != str(ROOT) or not (build / "build.ninja").exists():
+    cache = dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
+    tools = (cache.get("CMAKE_CXX_COMPILER"), cache.get("CMAKE_MAKE_PROGRAM"))
+    if (
+        cache.get("CMAKE_HOME_DIRECTORY") != str(ROOT)
+        or not (build / "build.ninja").exists()
+        or not all(tool and Path(tool).exists() for tool in tools)
+    ):
         return True
-    tools = (_cached(build, "CMAKE_CXX_COMPILER"), _cached(build, "CMAKE_MAKE_PROGRAM"))
-    return not all(tool and Path(tool).exists() for tool in tools)
-
-
-def _is_other_toolkit(build: Path, before: dict[str, object], cuda: Choice) -> bool:
-    """Whether CMake's cache holds another CUDA compiler, which it would not let go of."""
-    cached = _cached(build, "CMAKE_CUDA_COMPILER")
-    if cuda.nvcc is None or cached is None:
-        return False
-    return cached != cuda.nvcc or (before.get("toolkit") or cuda.version) != cuda.version
+    compiler = cache.get("CMAKE_CUDA_COMPILER")
+    toolkit = (compiler, before.get("toolkit") or cuda.version)
+    return None not in (cuda.nvcc, compiler) and toolkit != (cuda.nvcc, cuda.version)
 
 
 def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) -> None:
     """Configure once; later changes to CMake's own files are noticed by the build itself."""
     build = folder(preset)
-    presets = (ROOT / "CMakePresets.json").read_bytes()
     before = stored(build / _STAMP_NAME)
+    had = before.get("switches", [])
+    # Kernels for every generation take four times as long as for one, which is enough for ./test
+    # where there is no GPU. ./run and ./test --all have them all. A folder keeps what it had: they,
+    # and the tests, serve those who need none.
+    every = complete or not tests or _EVERY in had
+    switches = [
+        f"-DCMAKE_PREFIX_PATH={environment.VENV}",
+        _TESTS if tests or _TESTS in had else "-DCROSSOVER_TESTS=OFF",
+        _EVERY if every else _NEWEST,
+        *cuda.switches,
+    ]
     key = {
-        "presets": hashlib.sha256(presets).hexdigest(),
-        "requirements": environment.hashes(environment.FOR_RUN),
-        "prefix": str(environment.VENV),
-        "cuda": cuda.nvcc,
-        "cuda_required": cuda.required,
+        "files": of_files((ROOT / "CMakePresets.json", *environment.FOR_RUN)),
+        "switches": switches,
         # Without CUDA the cache still holds the compiler it had.
         "toolkit": cuda.version if cuda.nvcc else before.get("toolkit", ""),
     }
-    stale = _is_stale(build) or _is_other_toolkit(build, before, cuda)
-    # Kernels for every generation take four times as long as for one, which is enough for ./test
-    # where there is no GPU. ./run and ./test --all have them all.
-    complete = complete or not tests or before.get("generations") == "all"
-    key["generations"] = "all" if complete else "newest"
-    # A folder with the tests serves those who need none; they are not taken out again.
-    if not stale and before in ({**key, "tests": True}, {**key, "tests": tests}):
+    stale = _is_stale(build, before, cuda)
+    if before == key and not stale:
         return
     found = version_of("cmake", "--version")
     if found < _CMAKE_NEEDED:
@@ -82,24 +78,15 @@ def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) ->
             code=2,
         )
     (build / _STAMP_NAME).unlink(missing_ok=True)
-    switches = [
-        f"-DCMAKE_PREFIX_PATH={environment.VENV}",
-        f"-DCROSSOVER_TESTS={'ON' if tests else 'OFF'}",
-        f"-DCROSSOVER_CUDA_GENERATIONS={key['generations']}",
-        *cuda.switches,
-    ]
-    command = ["cmake", "--preset", preset, *switches]
-    if stale:
-        command.insert(1, "--fresh")
-    elif before.get("generations", key["generations"]) != key["generations"]:
+    command = ["cmake", *(["--fresh"] if stale else []), "--preset", preset, *switches]
+    if every and _NEWEST in had:
         command.append("-UCMAKE_CUDA_ARCHITECTURES")  # what the old choice came to
     with stage(f"Configuring ({preset})"):
         lines = run_logged(f"Configuring ({preset})", command, LOGS / f"configure-{preset}.log")
         for line in lines:
             if cuda.nvcc is not None and line.startswith(_NO_CUDA):
                 say(f"  building without CUDA: {line.removeprefix(_NO_CUDA)}")
-    content = json.dumps({**key, "tests": tests}, indent=2)
-    (build / _STAMP_NAME).write_text(content + "\n", encoding="utf-8")
+    (build / _STAMP_NAME).write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
 
 
 def _make(preset: str, *what: str) -> None:

@@ -3,13 +3,12 @@
 
 import contextlib
 import ctypes
-import re
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools import environment
-from tools.console import ROOT, CommandFailed, Failure, said, say
+from tools.console import ROOT, CommandFailed, Failure, say
 from tools.packages import BY_HAND
 
 MODES = ("auto", "on", "off")
@@ -63,19 +62,16 @@ def find_toolkit() -> Choice:
 
 def driver_version() -> tuple[int, int] | None:
     """The newest CUDA that the NVIDIA driver here runs, e.g. (13, 0); None without a driver."""
-    try:
-        number = ctypes.c_int(0)
+    number = ctypes.c_int(0)
+    with contextlib.suppress(OSError, AttributeError):
         if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number)) == 0:
             return number.value // 1000, number.value % 1000 // 10
-    except (OSError, AttributeError):
-        pass  # not where the loader looks; the driver's own program may know better
-    match = re.search(r"CUDA Version: (\d+)\.(\d+)", said("nvidia-smi"))
-    return (int(match[1]), int(match[2])) if match else None
+    return None
 
 
 def _wheels() -> Choice:
     """Install the wheels. CommandFailed and Failure say why they cannot be had."""
-    environment.ensure(environment.FOR_CUDA)
+    environment.MAIN.ensure(environment.FOR_CUDA)
     found = sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"))
     if not found:
         raise Failure(f"the wheels in {environment.FOR_CUDA[0].name} hold no nvcc")
@@ -91,7 +87,7 @@ def _add_cudnn(nvcc: str, version: str, tests: bool) -> None:
     fits = version.split(".", maxsplit=1)[0] == str(_WHEELS_FOR[0])
     wanted = environment.FOR_CUDNN if tests and fits and not has_it else environment.FOR_TOOLKIT
     with contextlib.suppress(CommandFailed):
-        environment.ensure(wanted)
+        environment.MAIN.ensure(wanted)
 
 
 def _from_driver(no_toolkit: str) -> Choice:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import LOGS, ROOT, CommandFailed, Failure, run_logged, said, stage, stored
+from tools.console import LOGS, ROOT, CommandFailed, run_logged, said, stage, stored
 
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
@@ -41,6 +41,7 @@ class Environment:
     """A folder with an interpreter and what was installed for it."""
 
     folder: Path
+    remedy: str  # what to see to where pip fails
 
     @property
     def python(self) -> Path:
@@ -74,10 +75,9 @@ class Environment:
             self.stamp.unlink(missing_ok=True)
             try:
                 self._pip_install(requirements)
-            except CommandFailed:
-                kept = {name: have[name] for name in have if name not in wanted}
-                if kept:
-                    self._write_stamp(kept)
+            except CommandFailed as failure:
+                self._write_stamp({file: have[file] for file in have if file not in wanted})
+                failure.args = (f"{failure}\n{self.remedy}",)
                 raise
         self._write_stamp({**have, **wanted})
 
@@ -103,24 +103,19 @@ class Environment:
         run_logged("pip install", [*pip, "--only-binary=:all:", *files], LOGS / "pip.log")
 
     def _write_stamp(self, requirements: dict[str, str]) -> None:
-        answer = self._answer()
-        if not answer:
-            raise Failure(f"{self.python} does not run; remove {self.folder} and start this again")
-        content = json.dumps({"requirements": requirements, **answer}, indent=2)
+        content = json.dumps({"requirements": requirements, **self._answer()}, indent=2)
         self.stamp.write_text(content + "\n", encoding="utf-8")
 
 
-MAIN = Environment(ROOT / ".venv")
-PEERS = Environment(ROOT / ".venv-peers")
+MAIN = Environment(
+    ROOT / ".venv",
+    "Check that the Python package index (or the mirror in pip's configuration) can be reached, "
+    "and start this again.",
+)
+PEERS = Environment(
+    ROOT / ".venv-peers",
+    "PyTorch could not be installed: check that the Python package index can be reached and that "
+    "6 GB are free, or name an interpreter that has torch: --with-peers=PYTHON",
+)
 VENV = MAIN.folder
 PYTHON = MAIN.python
-
-
-def tool(name: str) -> Path:
-    """A program that one of the packages in .venv brings."""
-    return VENV / "bin" / name
-
-
-def ensure(requirements: Sequence[Path]) -> None:
-    """Environment.ensure() of .venv."""
-    MAIN.ensure(requirements)

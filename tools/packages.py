@@ -152,54 +152,36 @@ def _privilege() -> list[str] | None:
         return []
     if shutil.which("sudo") is None:
         return None
-    if subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
-        return ["sudo"]
-    if not sys.stdin.isatty():
-        return None
-    say("installing needs root; sudo may ask for your password")
-    return ["sudo"] if subprocess.run(["sudo", "-v"], check=False).returncode == 0 else None
+    may_ask = sys.stdin.isatty()
+    if may_ask:
+        say("installing needs root; sudo may ask for your password")
+    command = ["sudo", "true"] if may_ask else ["sudo", "-n", "true"]
+    done = subprocess.run(command, capture_output=not may_ask, check=False)
+    return ["sudo"] if done.returncode == 0 else None
 
 
-def _apt(privilege: Sequence[str], *arguments: str) -> None:
+def _run_as_root(privilege: Sequence[str], log: str, *command: str) -> None:
     settings = ["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "LC_ALL=C.UTF-8"]
-    # A machine that has just booted may be upgrading itself: wait for its lock.
-    command = [*privilege, "env", *settings, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
-    what, log = f"apt-get {arguments[0]}", LOGS / f"apt-{arguments[0]}.log"
+    whole = [*privilege, "env", *settings, *command]
     # dpkg, cut off half-way, leaves packages that have to be repaired.
-    run_logged(what, [*command, *arguments], log, wait_if_stopped=arguments[0] == "install")
+    run_logged(log, whole, LOGS / f"{log}.log", wait_if_stopped=log != "apt-update")
 
 
-def _refresh(privilege: Sequence[str]) -> bool:
-    with stage("Refreshing apt's package lists"):
-        try:
-            _apt(privilege, "update")
-        except CommandFailed:
-            # One broken third-party source is no reason to give up; the installation decides.
-            say("  some package lists could not be refreshed; going on with the others")
-            return False
-    return True
-
-
-def _install(packages: Sequence[str], privilege: Sequence[str], refreshed: bool) -> None:
+def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
     say(f"to install with apt: {' '.join(packages)}")
-    arguments = ["install", "-y", "--no-install-recommends", *packages]
+    # A machine that has just booted may be upgrading itself: wait for its lock.
+    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "install", "-y"]
     try:
         with stage(f"Installing {len(packages)} system packages"):
-            try:
-                _apt(privilege, *arguments)
-            except CommandFailed as failure:
-                if not any("dpkg --configure -a" in line for line in failure.lines):
-                    raise
-                say("  an earlier installation was interrupted; finishing that first")
-                repair = [*privilege, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg"]
-                run_logged("dpkg --configure -a", [*repair, "--configure", "-a"], LOGS / "dpkg.log")
-                _apt(privilege, *arguments)
+            with suppress(CommandFailed):  # finishes an installation that was interrupted
+                _run_as_root(privilege, "dpkg-configure", "dpkg", "--configure", "-a")
+            _run_as_root(privilege, "apt-install", *apt, "--no-install-recommends", *packages)
     except CommandFailed as failure:
-        remedy = "Check the network and apt's sources (apt-get update must work), then try again"
-        if refreshed and any("Unable to locate package" in line for line in failure.lines):
-            remedy = f"This release lacks a package that is needed; see {BY_HAND}"
-        line = install_line(packages)
-        raise Failure(f"{failure}\n{remedy}; the command is:\n\n    {line}") from None
+        raise Failure(
+            f"{failure}\nCheck the network and apt's sources (apt-get update must work), then try "
+            f"again; if this release lacks a package, see {BY_HAND}. The command is:\n\n"
+            f"    {install_line(packages)}"
+        ) from None
 
 
 def ensure(needs: Sequence[Need]) -> None:
@@ -207,26 +189,30 @@ def ensure(needs: Sequence[Need]) -> None:
     lacking = missing(needs)
     if not lacking:
         return
+    listing = "\n".join(f"    {need.description}" for need in lacking)
     if not has_apt():
-        listing = "\n".join(f"    {need.description}" for need in lacking)
         raise Failure(
             f"missing, and there is no apt to install it with:\n\n{listing}\n\n"
             f"See {BY_HAND}, for where to get them, and start this again.",
             code=2,
         )
-    packages = [need.package for need in lacking]
     privilege = _privilege()
     if privilege is None:
         raise Failure(
             "system packages are missing, and installing them needs root. Ask this machine's "
             "administrator for\n\n"
-            f"    {install_line(packages)}\n\nand start this again.",
+            f"    {install_line([need.package for need in lacking])}\n\nand start this again.",
             code=2,
         )
-    refreshed = _refresh(privilege)
+    with stage("Refreshing apt's package lists"):
+        try:
+            _run_as_root(privilege, "apt-update", "apt-get", "-q", "update")
+        except CommandFailed:
+            # One broken third-party source is no reason to give up; the installation decides.
+            say("  some package lists could not be refreshed; going on with the others")
     wanted = missing(needs)  # now that apt can tell what this release has
     if wanted:
-        _install([need.package for need in wanted], privilege, refreshed)
+        _install([need.package for need in wanted], privilege)
     still = missing(needs)
     if still:
         listing = ", ".join(need.description for need in still)

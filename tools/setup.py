@@ -2,12 +2,11 @@
 """From a bare machine to one that can build: system packages, then the Python environment."""
 
 import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from tools import cuda, environment, packages
-from tools.console import ROOT, CommandFailed, Failure, friendly, say
+from tools.console import ROOT, Failure, friendly, say
 
 
 @contextmanager
@@ -33,36 +32,15 @@ def alone(preset: str = "default") -> Iterator[None]:
         yield
 
 
-def _python_packages(requirements: Sequence[Path]) -> None:
-    try:
-        environment.ensure(requirements)
-    except CommandFailed as failure:
-        raise Failure(
-            f"{failure}\nCheck that the Python package index (or the mirror in pip's "
-            "configuration) can be reached, and start this again."
-        ) from None
-
-
 def for_run(mode: str) -> cuda.Choice:
+    """Everything installed for ./run; what to tell CMake of CUDA."""
     packages.ensure(packages.FOR_RUN)
-    _python_packages(environment.FOR_RUN)
+    environment.MAIN.ensure(environment.FOR_RUN)
     return cuda.choose(mode)
 
 
-def for_peers() -> Path:
-    """The interpreter of an environment with PyTorch."""
-    try:
-        environment.PEERS.ensure(environment.FOR_PEERS)
-    except CommandFailed as failure:
-        raise Failure(
-            f"{failure}\nPyTorch could not be installed: check that the Python package index can "
-            "be reached and that 6 GB are free, or name an interpreter that has torch: "
-            "--with-peers=PYTHON"
-        ) from None
-    return environment.PEERS.python
-
-
 def for_test(mode: str) -> cuda.Choice:
+    """The same for ./test."""
     packages.ensure(packages.FOR_TEST)
-    _python_packages(environment.FOR_TEST)
+    environment.MAIN.ensure(environment.FOR_TEST)
     return cuda.choose(mode, tests=True)
