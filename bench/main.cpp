@@ -69,6 +69,20 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   }
 }
 
+/// Where the GPU's driver ends the child that asks for a GPU, or never answers it, the run goes on
+/// without.
+Devices devices_in(WorkerProcess& child, double patience_seconds) {
+  const Json request = {{"do", "describe"}};
+  try {
+    return described_devices(child.ask(request, 2 * patience_seconds));
+  } catch (const WorkerEnded& error) {
+    child.replace({"--cuda=off"});
+    Devices devices = described_devices(child.ask(request));
+    devices.gpu_reason = std::string("looking for one failed: ") + error.what();
+    return devices;
+  }
+}
+
 int measure(Arguments arguments, const std::vector<std::string>& command,
             const std::vector<std::string>& words, Spent& spent) {
   const bool only_plans = arguments.action == Action::plan;
@@ -78,7 +92,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
       arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
   Devices devices =
-      child ? described_devices(child->ask({{"do", "describe"}})) : find_devices(arguments.cuda);
+      child ? devices_in(*child, arguments.patience_seconds) : find_devices(arguments.cuda);
   if (arguments.cuda == CudaUse::on && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }

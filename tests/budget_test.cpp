@@ -78,7 +78,7 @@ class BudgetTest : public testing::Test {
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
     const std::unique_ptr<Worker> worker = local_bench_worker(rows_);
-    Sampler sampler(rows_, reporter, spent_, 0, *worker);
+    Sampler sampler(rows_, reporter, spent_, *worker, {});
     Passes budget({.repetitions = repetitions_, .budget_seconds = seconds}, spent_, rows_, sampler);
     budget.measure(plan_, has_networks(plan_), look_closer);
     testing::internal::GetCapturedStdout();

@@ -7,6 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
+
+#include "crossover/verify.h"
+#include "worker/row_server.h"
 
 namespace crossover::bench {
 namespace {
@@ -59,8 +63,32 @@ TEST(WorkerProcess, ThatWasReplacedIsAnother) {
   const auto worker = worker_that(R"(echo "{\"process\": $$}")");
   const Json first = worker->ask({{"do", "describe"}});
   EXPECT_EQ(worker->ask({{"do", "describe"}}), first);
-  EXPECT_TRUE(worker->replace());
+  EXPECT_TRUE(worker->replace({}));
   EXPECT_NE(worker->ask({{"do", "describe"}}), first);
+}
+
+/// An iteration of a millisecond.
+class Slow : public PreparedBenchmark {
+ public:
+  void run() override { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+};
+
+TEST(RowServer, TellsTheTimeOfWrongResultsApart) {
+  Row row;
+  row.make = [](Result& result) {
+    verify_or_note(result, [] { throw Mismatch("it differs", 0.5, 0.25); });
+    return std::make_unique<Slow>();
+  };
+  RowServer server(
+      [&](const auto& /*name*/, const auto& /*configuration*/) -> Row& { return row; });
+  const Json answer =
+      server.answer({{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}});
+  EXPECT_EQ(answer["outcome"], "failed");
+  EXPECT_EQ(answer["error_message"], "it differs");
+  EXPECT_EQ(answer["not_verified"]["relative_error"], 0.5);
+  EXPECT_EQ(answer["not_verified"]["tolerance"], 0.25);
+  EXPECT_GE(answer["not_verified"]["seconds"], 1e-3);
+  EXPECT_FALSE(answer.contains("facts"));
 }
 
 }  // namespace

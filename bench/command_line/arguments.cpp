@@ -58,6 +58,12 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
        [&to](const std::string&) { to.in_process = true; }},
+      {"--patience", "TIME",
+       "how long a row may make no progress before its process is killed and the row fails: this "
+       "(default: 30s), or 10 times what it is expected to take if that is longer",
+       [&to](const std::string& text) {
+         to.patience_seconds = parse_duration("--patience", text);
+       }},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
        [&to](const std::string& text) {
          to.memory_limit_bytes = parse_number<std::int64_t>(

@@ -31,7 +31,7 @@ std::string line_of(const nlohmann::ordered_json& json);
 std::filesystem::path unfinished(const std::filesystem::path& asked);
 
 /// Reads the text of a result file. Rows that failed are left out, to be tried again. UsageError
-/// where it is none, or is complete.
+/// where it is none, or is complete and has no row that failed.
 EarlierRun parse_earlier(const std::string& text);
 
 /// The same of the file in which an unfinished run for --out=`asked` has its rows. `now`: the

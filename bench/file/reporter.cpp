@@ -67,6 +67,8 @@ void Reporter::add(const std::string& name) {
   }
   if (failed) {
     unmeasured_.insert(name);
+  } else {  // it may have had a second try
+    unmeasured_.erase(name);
   }
   if (is_new) {
     expected_seconds_done_ += row.expected.all;
@@ -110,7 +112,9 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
        << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
   if (record.outcome != Outcome::measured) {
     line << to_string(record.outcome) << ": " << record.reason;
-    say(name + ": " + record.reason);
+    if (!record.reason.starts_with(after_failed_gpu)) {  // which was said once, of all of them
+      say(name + ": " + record.reason);
+    }
   } else if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     line.precision(3);

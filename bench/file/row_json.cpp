@@ -79,6 +79,9 @@ RowJson row_json(const std::string& name, const Row& row) {
   if (record.outcome != Outcome::measured) {
     json.facts["outcome"] = to_string(record.outcome);
     json.facts["error_message"] = record.reason;
+    if (!record.not_verified.is_null()) {
+      json.facts["not_verified"] = rounded(record.not_verified);
+    }
   }
   const std::vector<Repetition>& repetitions = record.repetitions;
   if (repetitions.empty()) {

@@ -156,8 +156,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
   constexpr double multiplications = 1e7;  // of all sets
   RowVerification& verified = result.verification;
   verified = {.reference = "float64 product", .unit = "entries"};
-  for (const Step& step : row->workload().steps) {
-    const auto& product = std::get<Gemm>(step.ops.front());
+  const auto verify = [&](const Gemm& product) {
     const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
     const ProductVerification of_set =
         verify_product(size, values(product.a), values(product.b), values(product.c),
@@ -167,7 +166,12 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
     verified.of += of_set.entries_of;
     verified.tolerance = of_set.tolerance;
     verified.error = std::max(verified.error, of_set.error);
-  }
+  };
+  verify_or_note(result, [&] {
+    for (const Step& step : row->workload().steps) {
+      verify(std::get<Gemm>(step.ops.front()));
+    }
+  });
   result.verification_seconds += seconds_since(verifying);
   result.label = plan.label;
   row->count(one, target, result);

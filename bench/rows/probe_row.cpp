@@ -102,7 +102,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
     made->run();
     const Instant verifying = std::chrono::steady_clock::now();
-    made->check();
+    verify_or_note(result, [&] { made->check(); });
     result.verification_seconds += seconds_since(verifying);
     const Work counted = work(spec);
     if (counted.flops > 0 || counted.bytes > 0) {
@@ -115,6 +115,9 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
       result.counters["bytes"] = counted.bytes;
     } else if (counted.flops > 0) {
       result.counters["flops"] = counted.flops;
+    }
+    if (result.not_verified) {
+      return made;
     }
     if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
       result.counters["device_seconds"] = seconds / count;

@@ -26,8 +26,12 @@ struct Repetition {
 
 struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
   Outcome outcome = Outcome::measured;
-  std::string reason;                                               ///< why it is not measured
-  bool out_of_memory = false;                                       ///< why it was skipped
+  std::string reason;          ///< why it is not measured
+  bool out_of_memory = false;  ///< why it was skipped
+  bool ended_worker = false;   ///< why it failed: its process ended, hung, or lost the GPU
+  /// Of one whose results are wrong: `seconds` of an iteration, `error` and `tolerance` as far as
+  /// they are known. Null: they are right, or nobody looked.
+  nlohmann::ordered_json not_verified;
   int instances = 0;                                                ///< of its program so far
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();  ///< as the file has them
   std::vector<std::string> doubts;  ///< that came up while it was measured, a sentence each

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "crossover/verify.h"
 #include "rows/facts.h"
 
 namespace crossover::bench {
@@ -21,6 +22,15 @@ std::string row_name(const Configuration& configuration) {
 }
 
 std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
+
+void verify_or_note(Result& result, const std::function<void()>& verify) {
+  try {
+    verify();
+  } catch (const Mismatch& mismatch) {
+    result.not_verified = {
+        .what = mismatch.what(), .error = mismatch.error, .tolerance = mismatch.tolerance};
+  }
+}
 
 void Rows::add(Row row) {
   row.configuration = in_order(row.configuration);

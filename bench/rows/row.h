@@ -52,6 +52,12 @@ struct RowVerification {
   }
 };
 
+/// What the verification of a row found wrong.
+struct NotVerified {
+  std::string what;                        ///< a sentence
+  std::optional<double> error, tolerance;  ///< relative, where that is what is wrong
+};
+
 /// What the making of a row found out. Google Benchmark has the times.
 struct Result {
   std::string label;     ///< what the name does not say
@@ -60,9 +66,14 @@ struct Result {
   Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   RowVerification verification;
+  std::optional<NotVerified> not_verified;               ///< none: the results are right
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };
+
+/// Runs a row's verification. A Mismatch is noted, so that the row can be made and timed all the
+/// same, as one that is not verified.
+void verify_or_note(Result& result, const std::function<void()>& verify);
 
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
 class PreparedBenchmark {

@@ -135,7 +135,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
     result.chosen = configuration_of(*choice);
   }
   result.graph_form = made.program->facts().graph_form;
-  result.verification = verified(made, subject, as_chosen(target, result));
+  verify_or_note(result,
+                 [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
   const double verification_seconds = seconds_since(verifying);
   result.verification_seconds += verification_seconds;
   result.verification.take(made.program->facts().arithmetic, target.options.precision);

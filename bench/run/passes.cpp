@@ -203,6 +203,12 @@ void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
   if (!has_networks) {
     closer();
   }
+  for (const std::string& name : sampler_.to_try_again()) {
+    if (admits({name}, all)) {
+      sampler_.begin_anew(name);
+      take({name}, [&](const std::string& again) { return few_repetitions(again); });
+    }
+  }
   if (options_.budget_seconds) {
     repeat_noisiest();
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "crossover/network_json.h"
+#include "file/standard_runs.h"
 #include "rows/cost.h"
 #include "rows/facts.h"
 
@@ -160,6 +161,9 @@ void check_against_lead(Row& row, const Row& lead) {
            << tolerance;
       row.record.outcome = Outcome::failed;
       row.record.reason = text.str();
+      row.record.not_verified = {{"seconds", median(row.record.seconds())},
+                                 {"relative_error", error},
+                                 {"tolerance", tolerance}};
       row.record.repetitions.clear();
     } else if (ours.contains("workload")) {
       theirs["workload"] = ours["workload"];

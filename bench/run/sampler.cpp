@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/sampler.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "rows/facts.h"
@@ -12,9 +15,8 @@ namespace crossover::bench {
 namespace {
 
 /// It ended for a reason that says nothing against the repetitions before.
-bool is_unavailable(const Row& row) {
-  return row.record.outcome == Outcome::skipped ||
-         (row.record.outcome == Outcome::failed && row.record.reason == row.device->failure);
+bool is_unavailable(const Record& record) {
+  return record.outcome == Outcome::skipped || record.ended_worker;
 }
 
 void add(const Json& from, Spent& to) {
@@ -54,15 +56,34 @@ std::size_t turns_of(const Record& record) {
 
 }  // namespace
 
+double Sampler::limit_seconds(const Row& row) const {
+  constexpr double doubt = 10;     // of what a row is expected to take
+  constexpr double of_peers = 10;  // they compile, with their own compilers
+  const double expected = row.expected.all + row.reference_seconds;
+  return std::max(options_.patience_seconds * (row.worker != nullptr ? of_peers : 1),
+                  doubt * expected);
+}
+
 Json Sampler::ask(Row& row, const Json& request) {
   Worker& worker = worker_of(row);
   const Instant start = std::chrono::steady_clock::now();
   Json answer;
+  bool has_ended = false;
   try {
-    answer = worker.ask(request);
+    answer = worker.ask(request, limit_seconds(row));
+    has_ended = answer.value("device_failed", false) && worker.replace({});
   } catch (const WorkerEnded& error) {
-    prepared_.erase(&worker);
+    has_ended = true;
     answer = {{"outcome", "failed"}, {"error_message", error.what()}};
+  }
+  if (has_ended) {
+    prepared_.erase(&worker);
+    answer["ended_worker"] = true;
+    if (!row.device->is_host) {
+      look_after_gpu(row, seconds_since(start));
+    }
+  } else if (answer.value("device_failed", false)) {
+    row.device->failure = answer["error_message"];
   }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
     add(*spent, spent_);
@@ -70,6 +91,47 @@ Json Sampler::ask(Row& row, const Json& request) {
     spent_.lent += seconds_since(start);
   }
   return answer;
+}
+
+void Sampler::look_after_gpu(Row& row, double lost_seconds) {
+  constexpr double most = 10;  // times the patience
+  Worker& worker = worker_of(row);
+  lost_seconds_ += lost_seconds;
+  if (lost_seconds_ > most * options_.patience_seconds) {
+    std::ostringstream reason;
+    reason << "rows that hung or lost it took " << std::lround(lost_seconds_) << " s";
+    give_up(*row.device, reason.str());
+  } else if (&worker == &worker_) {
+    try {
+      const Json described = worker.ask({{"do", "describe"}}, options_.patience_seconds);
+      if (described.at("gpu").is_null()) {
+        give_up(*row.device, described.at("gpu_reason"));
+      }
+    } catch (const WorkerEnded& error) {
+      give_up(*row.device, error.what());
+    }
+  }
+}
+
+void Sampler::give_up(Device& gpu, const std::string& reason) {
+  gpu.failure = reason;
+  say("the GPU is lost, and its other rows are left out: " + reason);
+  worker_.replace({"--cuda=off"});  // whoever asks for a lost GPU may wait for ever
+  prepared_.erase(&worker_);
+}
+
+std::vector<std::string> Sampler::to_try_again() {
+  std::vector<std::string> names = std::exchange(ended_workers_, {});
+  std::erase_if(names, [&](const std::string& name) {
+    return !rows_[name].device->failure.empty() || !rows_[name].record.ended_worker;
+  });
+  return names;
+}
+
+void Sampler::begin_anew(const std::string& name) {
+  Row& row = rows_[name];
+  row.warnings.push_back("measured in a second try; in the first one: " + row.record.reason);
+  forget(name);
 }
 
 bool Sampler::ended(Row& row, const Json& answer) {
@@ -80,9 +142,8 @@ bool Sampler::ended(Row& row, const Json& answer) {
   record.outcome = answer["outcome"] == "skipped" ? Outcome::skipped : Outcome::failed;
   record.reason = answer.value("error_message", "no reason was given");
   record.out_of_memory = answer.value("out_of_memory", false);
-  if (answer.value("device_failed", false)) {
-    row.device->failure = record.reason;
-  }
+  record.ended_worker = answer.contains("ended_worker") || answer.contains("device_failed");
+  record.not_verified = answer.value("not_verified", Json());
   return true;
 }
 
@@ -113,15 +174,20 @@ bool Sampler::prepare(const std::string& name, Row& row) {
 std::optional<double> Sampler::repeat(const std::string& name) {
   Row& row = rows_[name];
   Record& record = row.record;
+  if (record.outcome == Outcome::measured && !row.device->failure.empty()) {
+    record.outcome = Outcome::skipped;
+    record.reason = after_failed_gpu + row.device->failure;
+  }
   if (record.outcome != Outcome::measured ||
       (!prepared_[&worker_of(row)].contains(name) && !prepare(name, row))) {
     return std::nullopt;
   }
-  const Json answer = ask(row, {{"do", "repeat"},
-                                {"row", name},
-                                {"min_time_seconds", row.min_time_seconds > 0 ? row.min_time_seconds
-                                                                              : min_time_seconds_},
-                                {"after_another", last_ != name}});
+  const Json answer =
+      ask(row, {{"do", "repeat"},
+                {"row", name},
+                {"min_time_seconds",
+                 row.min_time_seconds > 0 ? row.min_time_seconds : options_.min_time_seconds},
+                {"after_another", last_ != name}});
   last_ = name;
   if (ended(row, answer)) {
     prepared_[&worker_of(row)].erase(name);
@@ -144,6 +210,7 @@ void Sampler::release(const std::string& name, Row& row) {
 void Sampler::forget(const std::string& name) {
   release(name, rows_[name]);
   rows_[name].record = {};
+  reported_.erase(name);
 }
 
 void Sampler::finish(const std::string& name) {
@@ -156,7 +223,10 @@ void Sampler::finish(const std::string& name) {
   if (!row.lead.empty()) {
     check_against_lead(row, rows_[row.lead]);
   }
-  if (reported.turns > 0 && is_unavailable(row)) {
+  if (row.record.ended_worker && !row.device->is_host) {
+    ended_workers_.push_back(name);
+  }
+  if (reported.turns > 0 && is_unavailable(row.record)) {
     say(name + " keeps the repetitions that it has: " + row.record.reason);
     std::vector<Repetition> all = std::move(row.record.repetitions);
     row.record = reported.record;

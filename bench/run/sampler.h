@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repetitions of rows, one at a time, so that those of several rows can alternate. A worker takes
-// them; here they are asked for, kept, and handed to the reporter.
+// them; here they are asked for, kept, and handed to the reporter. A row that ends its worker,
+// hangs or loses the GPU fails alone: the next one finds another worker.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "file/reporter.h"
 #include "rows/row.h"
@@ -15,16 +17,19 @@
 
 namespace crossover::bench {
 
+struct SamplerOptions {
+  double min_time_seconds = 0;  ///< of one repetition of rows that have none of their own
+  /// A row whose worker says nothing for so long, or for 10 times what it is expected to take if
+  /// that is longer, hangs.
+  double patience_seconds = unlimited;
+};
+
 class Sampler {
  public:
-  /// `worker`: of the rows that have none of their own. `min_time_seconds`: of one repetition of
-  /// rows that have none of their own.
-  Sampler(Rows& rows, Reporter& reporter, Spent& spent, double min_time_seconds, Worker& worker)
-      : rows_(rows),
-        reporter_(reporter),
-        spent_(spent),
-        min_time_seconds_(min_time_seconds),
-        worker_(worker) {}
+  /// `worker`: of the rows that have none of their own.
+  Sampler(Rows& rows, Reporter& reporter, Spent& spent, Worker& worker,
+          const SamplerOptions& options)
+      : rows_(rows), reporter_(reporter), spent_(spent), worker_(worker), options_(options) {}
 
   /// One more repetition; before its first the row is made and verified. Its seconds per iteration;
   /// none where the row failed or was skipped, now or before (its record says why). The first
@@ -40,6 +45,12 @@ class Sampler {
   /// As if the row had had no turn yet.
   void forget(const std::string& name);
 
+  /// Rows on a GPU that ended their worker, for a second try when no other row can be lost by it.
+  /// None where the GPU is lost.
+  std::vector<std::string> to_try_again();
+  /// As if it had had no turn yet, but for a warning.
+  void begin_anew(const std::string& name);
+
  private:
   struct Reported {
     std::size_t turns = 0;
@@ -49,8 +60,13 @@ class Sampler {
   [[nodiscard]] Worker& worker_of(const Row& row) {
     return row.worker != nullptr ? *row.worker : worker_;
   }
-  /// The worker's answer. One that has ended takes with it what it had prepared, and fails the row.
+  /// The worker's answer. One that ends, or hangs, or loses the GPU takes with it what it had
+  /// prepared, and fails the row.
   Json ask(Row& row, const Json& request);
+  [[nodiscard]] double limit_seconds(const Row& row) const;
+  /// Behind a row on a GPU that ended its worker: whether the GPU can go on.
+  void look_after_gpu(Row& row, double lost_seconds);
+  void give_up(Device& gpu, const std::string& reason);
   /// Takes over how the row ended, if the answer says so.
   static bool ended(Row& row, const Json& answer);
   bool prepare(const std::string& name, Row& row);
@@ -59,12 +75,14 @@ class Sampler {
   Rows& rows_;
   Reporter& reporter_;
   Spent& spent_;
-  double min_time_seconds_;
   Worker& worker_;
+  SamplerOptions options_;
   std::map<Worker*, std::set<std::string>> prepared_;  ///< rows, by who holds them
   std::map<std::string, Reported> reported_;
   std::map<std::string, std::map<std::string, double>> once_;  ///< for a row's next repetition
   std::string last_;                                           ///< whose turn it was
+  std::vector<std::string> ended_workers_;                     ///< rows on a GPU
+  double lost_seconds_ = 0;                                    ///< in rows that ended workers
 };
 
 }  // namespace crossover::bench

@@ -181,7 +181,9 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .end = end,
        .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
            flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
-  Sampler sampler(rows, reporter, spent, flags.min_time_seconds(), worker);
+  Sampler sampler(rows, reporter, spent, worker,
+                  {.min_time_seconds = flags.min_time_seconds(),
+                   .patience_seconds = arguments.patience_seconds});
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };

@@ -27,13 +27,15 @@ void serve_rows(Arguments arguments) {
       rows = register_all(arguments, devices);
     }
   };
-  RowServer server([&](const std::string& name, const Configuration& configuration) -> Row& {
-    register_rows();
-    if (!rows.has(name)) {  // of a size that a refinement tries
-      register_size(value_of(configuration, "model"), arguments, devices, rows);
-    }
-    return rows[name];
-  });
+  RowServer server(
+      [&](const std::string& name, const Configuration& configuration) -> Row& {
+        register_rows();
+        if (!rows.has(name)) {  // of a size that a refinement tries
+          register_size(value_of(configuration, "model"), arguments, devices, rows);
+        }
+        return rows[name];
+      },
+      [&](const std::string& doing) { tell(pipes, doing); });
   serve(pipes, [&](const Json& request) {
     return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
   });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -49,6 +50,34 @@ void warm_up(PreparedBenchmark& prepared, bool on_cpu, bool is_first, bool after
   } while (std::chrono::steady_clock::now() - start < seconds);
 }
 
+/// Seconds of an iteration of a row whose results are wrong: the median of a few.
+double unverified_seconds(PreparedBenchmark& prepared) {
+  constexpr std::size_t most = 9;
+  constexpr double enough = 0.5;
+  const Instant start = std::chrono::steady_clock::now();
+  std::vector<double> seconds;
+  prepared.start();
+  prepared.run();
+  do {
+    const Instant begun = std::chrono::steady_clock::now();
+    prepared.run();
+    seconds.push_back(seconds_since(begun));
+  } while (seconds.size() < most && seconds_since(start) < enough);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+Json not_verified_json(const NotVerified& found, double seconds) {
+  Json json = {{"seconds", seconds}};
+  if (found.error && std::isfinite(*found.error)) {
+    json["relative_error"] = *found.error;
+  }
+  if (found.tolerance) {
+    json["tolerance"] = *found.tolerance;
+  }
+  return json;
+}
+
 /// Since the last answer.
 Json spent_json(Spent& spent) {
   const Spent last = std::exchange(spent, Spent{.start = spent.start});
@@ -86,14 +115,12 @@ Json RowServer::prepare(const Json& request) {
   const Instant start = std::chrono::steady_clock::now();
   Json answer;
   try {
-    if (!row.device->failure.empty()) {  // in another row
-      throw Unsupported(after_failed_gpu + row.device->failure);
-    }
     if (held.result.chosen.empty() && request.contains("chosen")) {  // by another process
       held.result.chosen = configuration_in(request["chosen"]);
     }
     held.iterations = request.value("iterations", held.iterations);
     held.is_new = true;
+    tell_("making and verifying it");
     held.prepared = row.make(held.result);
     answer = {{"facts", facts_json(held.result)}, {"once", Json::object()}};
     for (const auto& [counter, value] : held.result.counters) {
@@ -101,8 +128,15 @@ Json RowServer::prepare(const Json& request) {
         answer["once"][counter] = value;
       }
     }
+    if (const auto wrong = std::exchange(held.result.not_verified, std::nullopt)) {
+      tell_("timing it, though its results are wrong");
+      answer = {{"outcome", to_string(Outcome::failed)},
+                {"error_message", wrong->what},
+                {"not_verified", not_verified_json(*wrong, unverified_seconds(*held.prepared))}};
+      held.prepared.reset();
+    }
   } catch (const std::exception&) {
-    answer = refused(name, row);
+    answer = refused(name);
   }
   const double of_verification = held.result.verification_seconds - verified;
   const double of_profile = held.result.profile_seconds - profiled;
@@ -126,9 +160,7 @@ Json RowServer::repeat(const Json& request) {
       return;
     }
     try {
-      if (!row.device->failure.empty()) {
-        throw Unsupported(after_failed_gpu + row.device->failure);
-      }
+      tell_("running it");  // not later: whoever reads it must not disturb what is timed
       Instant start = std::chrono::steady_clock::now();
       warm_up(*held.prepared, row.device->is_host, std::exchange(held.is_new, false),
               request.value("after_another", true), held.iteration_seconds, min_time_seconds);
@@ -143,6 +175,7 @@ Json RowServer::repeat(const Json& request) {
       held.gpu.after(*row.device->backend);
       start = std::chrono::steady_clock::now();
       const double profiled = held.result.profile_seconds;
+      tell_("checking its results");
       held.prepared->check();
       const double profile_seconds = held.result.profile_seconds - profiled;
       spent_.verification += seconds_since(start) - profile_seconds;
@@ -166,7 +199,7 @@ Json RowServer::repeat(const Json& request) {
     try {
       std::rethrow_exception(failure);
     } catch (const std::exception&) {
-      return refused(name, row);
+      return refused(name);
     }
   }
   if (collector.found().size() != 1) {
@@ -193,7 +226,7 @@ Json RowServer::repeat(const Json& request) {
   return {{"times", times}, {"doubts", held.gpu.doubts()}};
 }
 
-Json RowServer::refused(const std::string& name, Row& row) {
+Json RowServer::refused(const std::string& name) {
   held_[name].prepared.reset();
   const auto ended = [](Outcome outcome, const std::string& why) -> Json {
     return {{"outcome", to_string(outcome)}, {"error_message", why}};
@@ -212,7 +245,6 @@ Json RowServer::refused(const std::string& name, Row& row) {
   } catch (const std::bad_alloc&) {
     return out_of_memory("out of memory");
   } catch (const DeviceFailed& error) {
-    row.device->failure = error.what();
     Json answer = ended(Outcome::failed, error.what());
     answer["device_failed"] = true;
     return answer;

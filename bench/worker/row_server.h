@@ -21,7 +21,12 @@ class RowServer {
   /// `find`: the row of that name; std::out_of_range where there is none.
   using Find = std::function<Row&(const std::string& name, const Configuration& configuration)>;
 
-  explicit RowServer(Find find) : find_(std::move(find)) {}
+  /// Told what a request is at before it begins with it: "measuring".
+  using Tell = std::function<void(const std::string& doing)>;
+
+  explicit RowServer(
+      Find find, Tell tell = [](const std::string& /*doing*/) {})
+      : find_(std::move(find)), tell_(std::move(tell)) {}
 
   /// Of the requests `prepare`, `repeat` and `release`. Its answers also say where the time went.
   Json answer(const Json& request);
@@ -39,9 +44,10 @@ class RowServer {
   Json prepare(const Json& request);
   Json repeat(const Json& request);
   /// In an exception's handler: how the row ended.
-  Json refused(const std::string& name, Row& row);
+  Json refused(const std::string& name);
 
   Find find_;
+  Tell tell_;
   Spent spent_;
   std::map<std::string, Held> held_;  ///< what rows came to stays when they are released
 };

@@ -130,7 +130,7 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
 }
 
 void WorkerProcess::lost(const std::string& how, bool hung) {
-  replace();
+  end(std::chrono::seconds(0));
   throw WorkerEnded("the worker's process " + how + (doing_.empty() ? "" : " while " + doing_),
                     hung);
 }
@@ -143,8 +143,9 @@ void WorkerProcess::lost() {
        /*hung=*/false);
 }
 
-bool WorkerProcess::replace() {
+bool WorkerProcess::replace(const std::vector<std::string>& more) {
   end(std::chrono::seconds(0));
+  command_.insert(command_.end(), more.begin(), more.end());
   return true;
 }
 

@@ -35,9 +35,9 @@ class Worker {
   /// is gone then, and the next request finds a new process.
   virtual Json ask(const Json& request, double limit_seconds = unlimited) = 0;
 
-  /// Ends it at once, so that the next request finds a new process. False where it has none: then
-  /// all stays as it is.
-  virtual bool replace() { return false; }
+  /// Ends it at once, so that the next request finds a new process, with `more` behind its words.
+  /// False where it has none: then all stays as it is.
+  virtual bool replace(const std::vector<std::string>& /*more*/) { return false; }
 };
 
 /// Answers in this process: for debuggers and profilers, and for tests.
@@ -64,7 +64,7 @@ class WorkerProcess : public Worker {
   ~WorkerProcess() override { close(); }
 
   Json ask(const Json& request, double limit_seconds = unlimited) override;
-  bool replace() override;
+  bool replace(const std::vector<std::string>& more) override;
 
   /// Lets it end by itself, and waits. Its exit code, or 128 and the signal's number; 0 where there
   /// is none.

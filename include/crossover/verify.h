@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -71,6 +73,9 @@ struct Verification {
 /// The program and the reference disagree. what() names the step or the tensor.
 struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
+  Mismatch(const std::string& what, double relative_error, double allowed)
+      : std::runtime_error(what), error(relative_error), tolerance(allowed) {}
+  std::optional<double> error, tolerance;  ///< relative; none: not a matter of rounding
 };
 
 /// Runs the trajectory's steps from the start, and compares whole tensors. `precision` as in

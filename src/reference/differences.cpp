@@ -43,7 +43,8 @@ double relative_error(std::span<const double> got, std::span<const double> expec
 void take(double error, double tolerance, const std::string& what, double& largest) {
   if (!(error <= tolerance)) {
     throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
-                   " (relative; tolerance " + scientific(tolerance) + ")");
+                       " (relative; tolerance " + scientific(tolerance) + ")",
+                   error, tolerance);
   }
   largest = std::max(largest, error);
 }

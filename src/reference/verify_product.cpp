@@ -80,7 +80,8 @@ class Verifier {
       std::ostringstream text;
       text << "entry (" << row << ", " << column << ") of the product is " << got << ", and " << sum
            << " in float64: they differ by " << error << ", and rounding explains " << bound;
-      throw Mismatch(text.str());
+      throw magnitudes > 0 ? Mismatch(text.str(), error / magnitudes, tolerance_)
+                           : Mismatch(text.str());
     }
     return magnitudes > 0 ? error / magnitudes : 0;
   }

@@ -73,6 +73,15 @@ void fail_call(std::int64_t n, cudaError_t error);
 /// The n-th operation that the device executes (from 1) fails: later calls tell.
 void fail_execution(std::int64_t n, cudaError_t error);
 bool is_sticky(cudaError_t error);
+/// What the next operation that the device executes does instead.
+enum class Fault {
+  none,
+  illegal_access,
+  endless_kernel,
+  endless_loop,  ///< the next loop in a graph
+};
+void set_fault(Fault fault);
+
 /// Whether a failure that was asked for has happened.
 bool has_failed();
 

@@ -45,6 +45,9 @@ void run_body(const CUgraph_st& body, Condition& condition) {
 
 void run_loop(const Loop& loop) {
   constexpr std::int64_t most_turns = 10'000;
+  if (is_due(Fault::endless_loop)) {
+    hang();
+  }
   for (std::int64_t turn = 0; loop.condition->value != 0; ++turn) {
     if (turn == most_turns) {
       violation("a loop in a graph does not end");

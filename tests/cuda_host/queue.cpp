@@ -38,6 +38,13 @@ void carry_out(const Work& work) {
   if (!work.run || now.sticky != cudaSuccess) {
     return;
   }
+  if (is_due(Fault::endless_kernel)) {
+    hang();
+  }
+  if (is_due(Fault::illegal_access)) {
+    fail_context(cudaErrorIllegalAddress);
+    return;
+  }
   if (++now.executed == now.failing_execution) {
     now.failed = true;
     fail_context(now.failure);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state.h"
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "memory.h"
 #include "queue.h"
 
@@ -39,6 +43,20 @@ void fail_call(std::int64_t n, cudaError_t error) {
 void fail_execution(std::int64_t n, cudaError_t error) {
   state().failing_execution = n;
   state().failure = error;
+}
+
+namespace {
+std::atomic<Fault> next_fault = Fault::none;  // set by a thread of its own
+}
+
+void set_fault(Fault fault) { next_fault = fault; }
+
+bool is_due(Fault kind) { return next_fault.compare_exchange_strong(kind, Fault::none); }
+
+void hang() {
+  for (;;) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
 }
 
 bool has_failed() { return state().failed; }

@@ -49,4 +49,9 @@ void violation(const std::string& sentence);
 /// Ends the context.
 void fail_context(cudaError_t error);
 
+/// Takes the fault, where it is that one.
+bool is_due(Fault fault);
+/// As a kernel that does not end.
+[[noreturn]] void hang();
+
 }  // namespace cuda_host
