@@ -116,6 +116,11 @@ std::vector<Way> ways_of(const Device& device) {
 
 }  // namespace
 
+/// Batches lie between two of the sizes.
+bool is_copy_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+  return value_or_unsaid(row.configuration, "model").empty();
+}
+
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
   for (Device& device : devices.all) {
     for (const Way& way : ways_of(device)) {

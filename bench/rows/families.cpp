@@ -8,12 +8,29 @@ namespace crossover::bench {
 
 const std::vector<BenchmarkFamily>& families() {
   static const std::vector<BenchmarkFamily> all{
-      {"Peak", register_peaks, 5},
-      {"Copy", register_copies, 1},
-      {"Gemm", register_gemms, 2},
-      {"Layer", register_layers, 3},
-      {"Epoch", register_epochs, 0, /*trains=*/true},
-      {"Minibatch", register_minibatches, 4, /*trains=*/true},
+      {.name = "Peak", .register_rows = register_peaks, .worth = 5, .bounds_others = true},
+      {.name = "Copy",
+       .register_rows = register_copies,
+       .worth = 1,
+       .is_worth_minutes = is_copy_worth_minutes},
+      {.name = "Gemm",
+       .register_rows = register_gemms,
+       .worth = 2,
+       .is_worth_minutes = is_gemm_worth_minutes},
+      {.name = "Layer",
+       .register_rows = register_layers,
+       .worth = 3,
+       .is_worth_minutes = is_layer_worth_minutes},
+      {.name = "Epoch",
+       .register_rows = register_epochs,
+       .worth = 0,
+       .trains = Trains::epochs,
+       .is_worth_minutes = is_epoch_worth_minutes},
+      {.name = "Minibatch",
+       .register_rows = register_minibatches,
+       .worth = 4,
+       .trains = Trains::steps,
+       .is_worth_minutes = is_minibatch_worth_minutes},
   };
   return all;
 }

@@ -15,11 +15,19 @@ namespace crossover::bench {
 /// Plans the rows that the command line asks for. UsageError where it can't be carried out.
 using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& rows);
 
+/// Whether a sweep of minutes (Sweep::by_worth) measures the row. `most_threads`: of its rows.
+using IsWorthMinutes = bool (*)(const Row& row, const std::string& most_threads);
+
+/// What a family's rows train.
+enum class Trains { nothing, steps, epochs };
+
 struct BenchmarkFamily {
   std::string name;
   Register register_rows;
   std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
-  bool trains = false;    ///< networks
+  Trains trains = Trains::nothing;            ///< crossovers are those of epochs
+  IsWorthMinutes is_worth_minutes = nullptr;  ///< null: each of its rows is
+  bool bounds_others = false;                 ///< ceilings
 };
 
 /// In the order in which they are measured: ceilings before what they bound. To add one: a file
@@ -38,5 +46,11 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
+
+bool is_copy_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_gemm_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_layer_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_epoch_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads);
 
 }  // namespace crossover::bench

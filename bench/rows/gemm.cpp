@@ -12,7 +12,6 @@
 #include "crossover/training.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "rows/require_memory.h"
 #include "run/spent.h"
 
 namespace crossover::bench {
@@ -135,14 +134,11 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
   }
   const std::int64_t sets = plan.cold ? cold_sets(set_bytes(size), target.device->cache_bytes) : 1;
   const Cost one = cost_of(size);
-  Workload workload = product_workload(size, sets, plan.cold ? sets : repeats(one));
-  const auto program = static_cast<double>(target.host_bytes(workload));
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
-  require_memory(arguments, program + copies * static_cast<double>(set_bytes(size)),
-                 "for the operands and their verification");
-
-  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
+  auto row = std::make_unique<PreparedOperation>(
+      product_workload(size, sets, plan.cold ? sets : repeats(one)), target, arguments,
+      copies * static_cast<double>(set_bytes(size)), "for the operands and their verification");
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     for (const Id id : {product.a, product.b}) {
@@ -217,6 +213,20 @@ void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precisi
 }
 
 }  // namespace
+
+/// Small products are all alike, a start and a wait; on the CPU squares must do.
+bool is_gemm_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+  constexpr double least = 1e6;  // multiplications
+  const bool on_gpu = !row.device->is_host;
+  const double m = std::stod(value_of(row.configuration, "m"));
+  const double n = std::stod(value_of(row.configuration, "n"));
+  const double k = std::stod(value_of(row.configuration, "k"));
+  const bool is_square = m == n && n == k;
+  const bool is_plain = value_of(row.configuration, "transpose") == "nn" &&
+                        value_of(row.configuration, "cache") == "warm";
+  return is_square ? is_plain || (on_gpu && is_in_f32(row))
+                   : on_gpu && is_in_f32(row) && m * n * k >= least;
+}
 
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {
   std::vector<GemmPlan> plans = products_of_networks(arguments);

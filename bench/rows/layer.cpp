@@ -12,7 +12,6 @@
 #include "crossover/verify.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "rows/require_memory.h"
 #include "run/spent.h"
 
 namespace crossover::bench {
@@ -100,15 +99,13 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const LayerP
                                         const Target& target, Result& result) {
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
-  const auto program = static_cast<double>(target.host_bytes(workload));
   const auto largest =
       static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
   constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
-  require_memory(arguments,
-                 program + static_cast<double>(reference_bytes(workload)) + on_the_way * largest,
-                 "for the layer and its verification");
-
-  auto row = std::make_unique<PreparedOperation>(std::move(workload), target);
+  const double verified_bytes =
+      static_cast<double>(reference_bytes(workload)) + on_the_way * largest;
+  auto row = std::make_unique<PreparedOperation>(
+      std::move(workload), target, arguments, verified_bytes, "for the layer and its verification");
   const Instant verifying = std::chrono::steady_clock::now();
   Reference reference(row->workload());
   set_operands(plan, *row, reference);
@@ -158,6 +155,11 @@ std::vector<LayerPlan> plans_of(const Arguments& arguments) {
 }
 
 }  // namespace
+
+/// In other precisions one form shows enough.
+bool is_layer_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+  return is_in_f32(row) || value_of(row.configuration, "form") == "fused";
+}
 
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
   for (LayerPlan plan : plans_of(arguments)) {

@@ -24,6 +24,16 @@ void count(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& re
 
 }  // namespace
 
+/// Of large steps, how they are launched, and where their data lies, says little. Each is verified
+/// for seconds.
+bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads) {
+  if (row.device->is_host) {
+    return is_in_f32(row) && value_of(row.configuration, "cpu_threads") == most_threads;
+  }
+  return value_of(row.configuration, "execution") == "graph" &&
+         value_of(row.configuration, "data") == "resident";
+}
+
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
   register_training(arguments, Iteration::step, devices, rows,
                     {.derive = derive_step,

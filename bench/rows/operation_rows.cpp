@@ -7,6 +7,7 @@
 #include "crossover/cpu_threads.h"
 #include "crossover/random.h"
 #include "rows/minimum_work.h"
+#include "rows/require_memory.h"
 
 namespace crossover::bench {
 std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
@@ -61,9 +62,15 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   return values;
 }
 
-PreparedOperation::PreparedOperation(Workload workload, const Target& target)
-    : workload_(std::move(workload)),
-      program_(target.device->backend->compile(workload_, target.options)) {}
+PreparedOperation::PreparedOperation(Workload workload, const Target& target,
+                                     const Arguments& arguments, double more_bytes,
+                                     const std::string& purpose)
+    : workload_(std::move(workload)) {
+  const std::unique_ptr<Plan> plan = target.device->backend->plan(workload_, target.options);
+  const std::int64_t own = target.device->is_host ? plan->bytes() : 0;  // a GPU tells of its own
+  require_memory(arguments, static_cast<double>(own) + more_bytes, purpose);
+  program_ = plan->instantiate();
+}
 
 void PreparedOperation::count(const Cost& operation, const Target& target, Result& result) const {
   const auto times = static_cast<double>(workload_.order.size());

@@ -39,7 +39,10 @@ std::vector<double> operand_values(std::int64_t count, std::int64_t salt);
 /// One iteration runs the Workload's whole order.
 class PreparedOperation : public PreparedBenchmark {
  public:
-  PreparedOperation(Workload workload, const Target& target);
+  /// OutOfMemory where the host does not have the Program's bytes and `more_bytes` (for what, says
+  /// `purpose`: "for the operands").
+  PreparedOperation(Workload workload, const Target& target, const Arguments& arguments,
+                    double more_bytes, const std::string& purpose);
 
   void run() override {
     program_->enqueue(0, std::ssize(workload_.order));

@@ -32,6 +32,11 @@ void verify_or_note(Result& result, const std::function<void()>& verify) {
   }
 }
 
+bool is_in_f32(const Row& row) {
+  const std::string precision = value_or_unsaid(row.configuration, "precision");
+  return precision.empty() || precision == "f32";
+}
+
 void Rows::add(Row row) {
   row.configuration = in_order(row.configuration);
   const std::string name = row_name(row.configuration);

@@ -118,6 +118,9 @@ struct Row {
 /// "Epoch".
 std::string family_of(const Row& row);
 
+/// In f32, or in no precision at all.
+bool is_in_f32(const Row& row);
+
 /// All rows by name, in the order of registration.
 class Rows {
  public:

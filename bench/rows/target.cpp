@@ -17,10 +17,6 @@ std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
 
 }  // namespace
 
-std::int64_t Target::host_bytes(const Workload& workload) const {
-  return device->is_host ? device->backend->plan(workload, options)->bytes() : 0;
-}
-
 std::vector<Target> targets_of(Devices& devices, const Configuration& common,
                                const std::vector<int>& threads,
                                const std::vector<Configuration>& cpu_modes,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "command_line/axes.h"
-#include "crossover/step.h"
 #include "rows/device.h"
 
 namespace crossover::bench {
@@ -19,9 +18,6 @@ struct Target {
   Configuration configuration;             ///< the device's part: device, execution, ...
   std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
-
-  /// Of what the compiled Workload takes, that which is the host's memory: a GPU tells of its own.
-  [[nodiscard]] std::int64_t host_bytes(const Workload& workload) const;
 };
 
 /// One for each mode of a device, on the CPU with each number of threads. `common`: what all of

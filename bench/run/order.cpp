@@ -20,11 +20,13 @@ const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", 
 
 bool on_gpu(const Row& row) { return !row.device->is_host; }
 
+const BenchmarkFamily& family(const Row& row) { return find_family(family_of(row)); }
+
 /// The row by which a network is represented: one of the fastest.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
   return value_or_unsaid(row.configuration, "precision") == "f32" &&
          (on_gpu(row) ? value_or_unsaid(row.configuration, "execution") ==
-                            (family_of(row) == "Minibatch" ? "graph" : "graph-epoch")
+                            (family(row).trains == Trains::steps ? "graph" : "graph-epoch")
                       : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
 }
 
@@ -37,56 +39,15 @@ std::string missing_for(const Row& row, const std::string& precision) {
   return "";
 }
 
-/// Small products are all alike, a start and a wait; on the CPU squares must do.
-bool is_wanted_product(const Row& row) {
-  constexpr double least = 1e6;  // multiplications
-  const double m = std::stod(value_or_unsaid(row.configuration, "m"));
-  const double n = std::stod(value_or_unsaid(row.configuration, "n"));
-  const double k = std::stod(value_or_unsaid(row.configuration, "k"));
-  const bool is_square = m == n && n == k;
-  const bool is_plain = value_or_unsaid(row.configuration, "transpose") == "nn" &&
-                        value_or_unsaid(row.configuration, "cache") == "warm";
-  const bool is_f32 = value_or_unsaid(row.configuration, "precision") == "f32";
-  return is_square ? is_plain || (on_gpu(row) && is_f32)
-                   : on_gpu(row) && is_f32 && m * n * k >= least;
-}
-
-/// Other precisions than f32 are shown on fewer rows: in the way that is fast, and on squares.
+/// Of other precisions than f32 those that the device has, on the CPU on all threads.
 bool is_wanted(const Row& row, const std::string& most_threads) {
-  const std::string precision = value_or_unsaid(row.configuration, "precision");
-  const std::string family = family_of(row);
-  if (family == "Copy") {
-    return value_or_unsaid(row.configuration, "model")
-        .empty();  // batches: between two of the sizes
-  }
-  if (family == "Gemm" && !is_wanted_product(row)) {
+  const BenchmarkFamily& its = family(row);
+  if (its.is_worth_minutes != nullptr && !its.is_worth_minutes(row, most_threads)) {
     return false;
   }
-  // Large steps: how they are launched, and where their data lies, says little. Each is verified
-  // for seconds.
-  if (family == "Minibatch" && on_gpu(row) &&
-      (value_or_unsaid(row.configuration, "execution") != "graph" ||
-       value_or_unsaid(row.configuration, "data") != "resident")) {
-    return false;
-  }
-  if (family == "Minibatch" && !on_gpu(row) &&
-      (precision != "f32" || value_or_unsaid(row.configuration, "cpu_threads") != most_threads)) {
-    return false;
-  }
-  if (precision.empty() || precision == "f32" || family == "Peak") {
-    return true;
-  }
-  if (!missing_for(row, precision).empty()) {
-    return false;
-  }
-  if (!on_gpu(row) && value_or_unsaid(row.configuration, "cpu_threads") != most_threads) {
-    return false;
-  }
-  if (find_family(family).trains && on_gpu(row)) {
-    return value_or_unsaid(row.configuration, "execution") == "graph" &&
-           value_or_unsaid(row.configuration, "data") == "resident";
-  }
-  return family != "Layer" || value_or_unsaid(row.configuration, "form") == "fused";
+  return is_in_f32(row) || its.bounds_others ||
+         (missing_for(row, value_of(row.configuration, "precision")).empty() &&
+          (on_gpu(row) || value_or_unsaid(row.configuration, "cpu_threads") == most_threads));
 }
 
 std::string most_threads_of(Rows& rows, const std::vector<std::string>& names) {
@@ -105,21 +66,20 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
                                const std::string& most_threads) {
   std::vector<std::string> candidates(names.rbegin(), names.rend());
   std::stable_partition(candidates.begin(), candidates.end(), [&](const std::string& name) {
-    const Row& row = rows[name];
-    return family_of(row) == "Copy" ? !value_or_unsaid(row.configuration, "bytes").empty()
-                                    : stands_for_its_network(row, most_threads);
+    return stands_for_its_network(rows[name], most_threads);
   });
   std::set<std::string> chosen;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> shown;
   for (const std::string& name : candidates) {
     const Row& row = rows[name];
-    const std::string family = family_of(row);
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
-      const bool is_network = family == "Epoch" && key == "model";
+      const bool is_network = family(row).trains == Trains::epochs && key == "model";
       if (!size_axes.contains(key) || is_network) {
         is_new |=
-            shown.emplace(family, value_or_unsaid(row.configuration, "device"), key, value).second;
+            shown
+                .emplace(family(row).name, value_or_unsaid(row.configuration, "device"), key, value)
+                .second;
       }
     }
     if (is_new) {
@@ -165,13 +125,12 @@ std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& name
   const std::set<std::string> first = overview(rows, wanted, most_threads);
   std::vector<RankedRow> ranked;
   for (const std::string& name : wanted) {
-    const std::string family = family_of(rows[name]);
-    const std::size_t worth_of = find_family(family).worth;
+    const BenchmarkFamily& its = family(rows[name]);
     const bool on_cpu = !on_gpu(rows[name]);
     RankedRow& one = ranked.emplace_back();
-    one.row = {.name = name, .pass = family};
-    one.rank = {.pass = first_pass_of_families + worth_of, .within = worth_of, .on_cpu = on_cpu};
-    if (family == "Peak") {
+    one.row = {.name = name, .pass = its.name};
+    one.rank = {.pass = first_pass_of_families + its.worth, .within = its.worth, .on_cpu = on_cpu};
+    if (its.bounds_others) {
       one.row.pass = pass_of_ceilings;
       one.rank.pass = 0;
     } else if (first.contains(name)) {
@@ -186,7 +145,8 @@ std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& name
 /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
 /// all of them, on a GPU with the data there.
 bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
-  if (family_of(row) != "Epoch" || value_or_unsaid(row.configuration, "precision") != "f32") {
+  if (family(row).trains != Trains::epochs ||
+      value_or_unsaid(row.configuration, "precision") != "f32") {
     return false;
   }
   if (!row.device->is_host) {
@@ -233,10 +193,10 @@ std::vector<RankedRow> by_question(Rows& rows, const std::vector<std::string>& n
   std::map<std::string, std::size_t> rungs;  // by network and batch, in the order of registration
   for (const std::string& name : names) {
     const Row& row = rows[name];
-    const std::string family = family_of(row);
+    const BenchmarkFamily& its = family(row);
     RankedRow& one = ranked.emplace_back();
-    one.row = {.name = name, .pass = family};
-    if (family == "Peak") {
+    one.row = {.name = name, .pass = its.name};
+    if (its.bounds_others) {
       one.row.pass = pass_of_ceilings;
     } else if (is_of_the_ladder(row, threads)) {
       const std::string work = value_or_unsaid(row.configuration, "model") + "/" +
@@ -244,7 +204,7 @@ std::vector<RankedRow> by_question(Rows& rows, const std::vector<std::string>& n
       one.row.pass = pass_of_networks;
       one.rank = {.pass = 1, .within = rungs.emplace(work, rungs.size()).first->second};
     } else {
-      one.rank.pass = first_pass_of_families + find_family(family).worth;
+      one.rank.pass = first_pass_of_families + its.worth;
     }
   }
   std::vector<std::size_t> turn_of(rungs.size());

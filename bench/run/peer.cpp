@@ -10,6 +10,7 @@
 #include "file/standard_runs.h"
 #include "rows/cost.h"
 #include "rows/facts.h"
+#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
   const std::string model = value_of(configuration, "model");
   const std::int64_t batch = std::stoll(value_of(configuration, "batch"));
-  const bool is_epoch = value_of(configuration, "family") == "Epoch";
+  const bool is_epoch = find_family(value_of(configuration, "family")).trains == Trains::epochs;
   for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
     const auto task = std::find_if(tasks->begin(), tasks->end(),
                                    [&](const Task& one) { return one.model.name == model; });
