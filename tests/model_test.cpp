@@ -124,7 +124,7 @@ TEST(Disc, RefusesWhatIsNoFactorWithASentence) {
 }
 
 TEST(Disc, SizesAreWhatTheirNamesTrain) {
-  const std::vector<DiscSize>& sizes = disc_sizes();
+  const std::vector<LadderSize>& sizes = disc_sizes();
   EXPECT_EQ(sizes.front().name, "disc-2");
   EXPECT_EQ(sizes.back().name, "disc-12");
   std::set<std::string> names;
@@ -143,7 +143,7 @@ TEST(Disc, SizesAreWhatTheirNamesTrain) {
 }
 
 TEST(Disc, IsWithinATenthOfAnyNumberOfParameters) {
-  const std::vector<DiscSize>& sizes = disc_sizes();
+  const std::vector<LadderSize>& sizes = disc_sizes();
   const auto expect_near = [](std::int64_t wanted) {
     const std::int64_t found = nearest_disc(wanted).parameters;
     EXPECT_LE(10 * std::abs(found - wanted), wanted) << wanted << " gives " << found;

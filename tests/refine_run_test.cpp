@@ -16,7 +16,7 @@
 #include "../bench/rows/families.h"
 #include "../bench/run/refine/earlier.h"
 #include "../bench/run/refine/refine.h"
-#include "crossover/disc.h"
+#include "crossover/catalogue.h"
 
 namespace crossover::test {
 namespace {
@@ -28,9 +28,43 @@ std::string key(const Row& row, const std::string& name) {
   return value_or_unsaid(row.configuration, name);
 }
 
+/// wide-16, wide-64 and so on to wide-4096: one hidden layer of so many units. Between them,
+/// wide-16x1.25 has 20.
+Family wide_family() {
+  const auto width_of = [](const std::string& name) {
+    const std::size_t times = name.find('x');
+    const double factor = times == std::string::npos ? 1 : std::stod(name.substr(times + 1));
+    return static_cast<std::int64_t>(std::stod(name.substr(name.find('-') + 1)) * factor);
+  };
+  const auto make = [width_of](const std::string& name) {
+    Task task = disc_family().make("disc-2");
+    task.model = mlp(name, {2, width_of(name), 2}, Activation::relu);
+    return task;
+  };
+  const auto sizes = [width_of] {
+    std::vector<LadderSize> all;
+    for (const char* rung : {"wide-16", "wide-64", "wide-256", "wide-1024"}) {
+      for (const char* factor : {"", "x1.25", "x1.5", "x1.75", "x2", "x2.5", "x3", "x3.5"}) {
+        const std::string name = std::string(rung) + factor;
+        all.push_back({.name = name, .parameters = 5 * width_of(name) + 2});
+      }
+    }
+    all.push_back({.name = "wide-4096", .parameters = 5 * 4096 + 2});
+    return all;
+  };
+  return {.names = {"wide-16", "wide-64", "wide-256", "wide-1024", "wide-4096"},
+          .make = make,
+          .also = [](const std::string& name) { return name.starts_with("wide-"); },
+          .ladder = "wide",
+          .sizes = sizes};
+}
+
+std::vector<Family> both_ladders() { return {disc_family(), wide_family()}; }
+
 double parameters(const Row& row) {
-  for (const DiscSize& size : disc_sizes()) {
-    if (size.name == key(row, "model")) {
+  const std::string model = key(row, "model");
+  for (const LadderSize& size : sizes_of(ladder_of(model, both_ladders()), both_ladders())) {
+    if (size.name == model) {
       return static_cast<double>(size.parameters);
     }
   }
@@ -41,9 +75,13 @@ double parameters(const Row& row) {
 /// 50,000.
 class Formula {
  public:
-  explicit Formula(const std::vector<std::string>& words, bool with_gpu = false)
+  explicit Formula(const std::vector<std::string>& words, bool with_gpu = false,
+                   const std::vector<std::string>& of_second_ladder = {})
       : arguments_(parse(words)) {
     devices_ = find_devices(CudaUse::off);
+    for (const std::string& name : of_second_ladder) {
+      arguments_.tasks.push_back(wide_family().make(name));
+    }
     if (with_gpu) {
       devices_.all.push_back(planned_gpu());
     }
@@ -68,7 +106,7 @@ class Formula {
 
   [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
     return find_contest(
-        kind, rows, [&](const std::string& name) { return taken[name]; }, cores);
+        kind, rows, [&](const std::string& name) { return taken[name]; }, cores, both_ladders());
   }
 
   Json refined(Refine kind, const RefineLimits& limits = {},
@@ -83,7 +121,8 @@ class Formula {
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
             .seconds = [&](const std::string& name) { return taken[name]; },
-            .models = models},
+            .models = models,
+            .networks = both_ladders()},
            limits, [&](const Json& json) { last = json; });
     return last;
   }
@@ -116,6 +155,36 @@ TEST(RefineRun, FindsWhereMoreThreadsPay) {
   EXPECT_LT(interval["high"].get<double>(), 1.2 * interval["low"].get<double>());
   EXPECT_EQ(json["ladder"].size(), 11U);
   EXPECT_EQ(formula.finished.size(), 2 * json["sizes"].size());
+}
+
+TEST(RefineRun, RefinesTheLadderOfWhichMostSizesAreKnown) {
+  const std::vector<std::string> wide = wide_family().names;
+  Formula more_discs(all_discs, false, wide);
+  EXPECT_EQ(more_discs.contest(Refine::threads)->ladder.size(), 11U);
+
+  Formula formula({"--family=Epoch", "--threads=1,2", "--model=disc-2,disc-9"}, false, wide);
+  const Json json = formula.refined(Refine::threads);
+  ASSERT_EQ(json["ladder"].size(), wide.size()) << json;
+  EXPECT_EQ(json["ladder"][1]["model"], "wide-64");
+  EXPECT_EQ(json["ladder"][1]["params"], 322);
+  EXPECT_TRUE(json["complete"]);
+  ASSERT_EQ(json["intervals"].size(), 1U) << json["intervals"];
+  EXPECT_EQ(json["intervals"][0]["low"], 4482);
+  EXPECT_EQ(json["intervals"][0]["high"], 6402) << "next to it is a size of the sweep";
+  for (const std::string& name : formula.order) {
+    EXPECT_NE(name.find("Epoch/model:wide-"), std::string::npos) << name;
+  }
+}
+
+TEST(RefineRun, ALadderWithoutSizesBetweenHasItsOwnAlone) {
+  Family coarse = wide_family();
+  coarse.sizes = nullptr;
+  const std::vector<LadderSize> sizes = sizes_of("wide", {disc_family(), coarse});
+  ASSERT_EQ(sizes.size(), coarse.names.size());
+  EXPECT_EQ(sizes[1].name, "wide-64");
+  EXPECT_EQ(sizes[1].parameters, 322);
+  EXPECT_TRUE(sizes_of("", both_ladders()).empty());
+  EXPECT_TRUE(sizes_of("deep", both_ladders()).empty());
 }
 
 TEST(RefineRun, MeasuresRowsOfEachSizeInTurn) {

@@ -44,7 +44,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        "the others measured",
        [&to](const std::string&) { to.resume = true; }},
       {"--refine", join(contests, "|"),
-       "after the sweep, where one of two sides overtakes the other, measure disc networks between "
+       "after the sweep, where one of two sides overtakes the other, measure networks between "
        "those sizes in pairs, for a minute at most: one thread against all (threads), CPU against "
        "GPU (device), eager against graphs (execution); auto, the default: device or else threads, "
        "after a default or full sweep of all networks",

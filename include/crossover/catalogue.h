@@ -26,6 +26,12 @@ struct Task {
 /// tokens.
 Dataset uniform_data(const Model& model, std::int64_t rows);
 
+/// A network of a ladder.
+struct LadderSize {
+  std::string name;             ///< "disc-8", "disc-8x1.5"
+  std::int64_t parameters = 0;  ///< trainable
+};
+
 /// A family of networks: one file under src/models/.
 struct Family {
   std::vector<std::string> names;
@@ -36,6 +42,10 @@ struct Family {
   /// What the series is called of which `names` are the sizes, smallest first: a scale on which a
   /// crossover is found. Empty: they are none.
   std::string ladder = {};
+  /// With those in between, on which a crossover is looked for more closely: strictly more
+  /// parameters from one to the next. These are called NAMExFACTOR, with one of `names`, as readers
+  /// of the result file expect. Empty: there are none in between.
+  std::function<std::vector<LadderSize>()> sizes = {};
 };
 
 Family disc_family();
@@ -49,9 +59,13 @@ Family lstm_family();
 std::vector<Family> catalogue();
 
 /// The ladder that a network of that name is on, between its sizes too; empty: none.
-std::string ladder_of(const std::string& name);
+std::string ladder_of(const std::string& name, const std::vector<Family>& families = catalogue());
+
+/// The sizes of that ladder, those in between too, smallest first; empty: there is no such ladder.
+std::vector<LadderSize> sizes_of(const std::string& ladder,
+                                 const std::vector<Family>& families = catalogue());
 
 /// The network of that name; otherwise throws std::invalid_argument, which lists the names.
-Task find_model(const std::string& name);
+Task find_model(const std::string& name, const std::vector<Family>& families = catalogue());
 
 }  // namespace crossover

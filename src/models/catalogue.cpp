@@ -25,8 +25,8 @@ Dataset uniform_data(const Model& model, std::int64_t rows) {
                                         : uniform_rows(model.sample, rows, model.classes);
 }
 
-std::string ladder_of(const std::string& name) {
-  for (const Family& family : catalogue()) {
+std::string ladder_of(const std::string& name, const std::vector<Family>& families) {
+  for (const Family& family : families) {
     if (has(family, name)) {
       return family.ladder;
     }
@@ -34,9 +34,26 @@ std::string ladder_of(const std::string& name) {
   return "";
 }
 
-Task find_model(const std::string& name) {
+std::vector<LadderSize> sizes_of(const std::string& ladder, const std::vector<Family>& families) {
+  std::vector<LadderSize> sizes;
+  for (const Family& family : families) {
+    if (ladder.empty() || family.ladder != ladder) {
+      continue;
+    }
+    if (family.sizes) {
+      return family.sizes();
+    }
+    for (const std::string& name : family.names) {
+      const Workload one_sample = training_epoch(family.make(name).model, {.rows = 1, .batch = 1});
+      sizes.push_back({.name = name, .parameters = parameter_count(one_sample)});
+    }
+  }
+  return sizes;
+}
+
+Task find_model(const std::string& name, const std::vector<Family>& families) {
   std::string known;
-  for (const Family& family : catalogue()) {
+  for (const Family& family : families) {
     if (has(family, name)) {
       return family.make(name);
     }

@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "crossover/catalogue.h"
-
 namespace crossover {
 namespace {
 
@@ -100,10 +98,10 @@ Disc disc_of(const std::string& name) {
   return disc;
 }
 
-std::vector<DiscSize> all_sizes() {
+std::vector<LadderSize> all_sizes() {
   constexpr std::int64_t step = one / 16;
   constexpr double nearly = 0.95;  // of the next: disc-8x2 lacks 28 parameters of disc-9
-  std::vector<DiscSize> sizes;
+  std::vector<LadderSize> sizes;
   for (int layers = fewest_layers; layers <= most_layers; ++layers) {
     const bool is_last = layers == most_layers;
     const auto end = static_cast<double>(parameters({.layers = is_last ? layers : layers + 1}));
@@ -122,19 +120,19 @@ std::vector<DiscSize> all_sizes() {
 
 }  // namespace
 
-const std::vector<DiscSize>& disc_sizes() {
-  static const std::vector<DiscSize> sizes = all_sizes();
+const std::vector<LadderSize>& disc_sizes() {
+  static const std::vector<LadderSize> sizes = all_sizes();
   return sizes;
 }
 
-const DiscSize& nearest_disc(std::int64_t parameters) {
-  const std::vector<DiscSize>& sizes = disc_sizes();
-  const auto distance = [&](const DiscSize& size) {
+const LadderSize& nearest_disc(std::int64_t parameters) {
+  const std::vector<LadderSize>& sizes = disc_sizes();
+  const auto distance = [&](const LadderSize& size) {
     return std::abs(size.parameters - parameters);
   };
-  return *std::min_element(sizes.begin(), sizes.end(), [&](const DiscSize& a, const DiscSize& b) {
-    return distance(a) < distance(b);
-  });
+  return *std::min_element(
+      sizes.begin(), sizes.end(),
+      [&](const LadderSize& a, const LadderSize& b) { return distance(a) < distance(b); });
 }
 
 Family disc_family() {
@@ -144,6 +142,7 @@ Family disc_family() {
   }
   family.also = is_between;
   family.ladder = "disc";
+  family.sizes = disc_sizes;
   family.make = [](const std::string& name) {
     return Task{.model = mlp(name, widths(disc_of(name)), Activation::relu),
                 .rows = 1000,

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "crossover/disc.h"
 #include "file/standard_runs.h"
+#include "rows/families.h"
 #include "run/refine/pair_test.h"
 
 namespace crossover::bench {
@@ -18,7 +18,7 @@ struct Times {
   Configuration chosen;         ///< what execution:auto came to
 };
 
-/// By the size's place in disc_sizes().
+/// By the size's place on its ladder.
 using Curve = std::map<std::size_t, Times>;
 
 struct MeasuredWay {
@@ -26,16 +26,21 @@ struct MeasuredWay {
   Curve curve;
 };
 
-/// All ways in which the same was computed.
+/// All ways in which the same was computed, of the networks of one ladder.
 struct Work {
   Configuration configuration;
   std::vector<MeasuredWay> ways;
 };
 
-std::optional<std::size_t> place_of(const std::string& model) {
-  const auto& sizes = disc_sizes();
+struct Ladder {
+  std::vector<LadderSize> sizes;
+  std::vector<Work> work;
+};
+
+std::optional<std::size_t> place_of(const std::string& model,
+                                    const std::vector<LadderSize>& sizes) {
   const auto at = std::find_if(sizes.begin(), sizes.end(),
-                               [&](const DiscSize& size) { return size.name == model; });
+                               [&](const LadderSize& size) { return size.name == model; });
   return at == sizes.end() ? std::nullopt : std::optional<std::size_t>(at - sizes.begin());
 }
 
@@ -52,15 +57,23 @@ Item& found_or_made(std::vector<Item>& items, const Configuration& configuration
   return items.back();
 }
 
-std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
-  std::vector<Work> all;
+std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds,
+                                            const std::vector<Family>& networks) {
+  std::map<std::string, Ladder> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
     if (row.worker != nullptr || row.record.outcome != Outcome::measured ||
-        family_of(row) != "Epoch") {
+        find_family(family_of(row)).trains != Trains::epochs) {
       continue;
     }
-    const std::optional<std::size_t> place = place_of(value_or_unsaid(row.configuration, "model"));
+    const std::string model = value_of(row.configuration, "model");
+    const std::string name_of_ladder = ladder_of(model, networks);
+    const auto [at, is_new] = all.try_emplace(name_of_ladder);
+    Ladder& ladder = at->second;
+    if (is_new) {
+      ladder.sizes = sizes_of(name_of_ladder, networks);
+    }
+    const std::optional<std::size_t> place = place_of(model, ladder.sizes);
     const std::vector<double> taken = place ? seconds(name) : std::vector<double>();
     if (taken.empty()) {
       continue;
@@ -72,7 +85,8 @@ std::vector<Work> measured_work(Rows& rows, const SecondsOf& seconds) {
         (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
       }
     }
-    found_or_made(found_or_made(all, work).ways, way).curve[*place] = {taken, row.record.chosen()};
+    found_or_made(found_or_made(ladder.work, work).ways, way).curve[*place] = {taken,
+                                                                               row.record.chosen()};
   }
   return all;
 }
@@ -218,7 +232,7 @@ std::optional<Contest> of_executions(const Work& work) {
 }  // namespace
 
 std::string Contest::row(const Configuration& side, std::size_t place) const {
-  return row_name(in_order(joined(joined(work, {{"model", disc_sizes()[place].name}}), side)));
+  return row_name(in_order(joined(joined(work, {{"model", sizes[place].name}}), side)));
 }
 
 std::string Contest::words(const Configuration& side) const {
@@ -235,18 +249,25 @@ bool chose_the_same(const Configuration& one, const Configuration& other) {
   return !one.empty() && one == other;
 }
 
-std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores) {
+std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
+                                    const std::vector<Family>& networks) {
   std::optional<Contest> found;
-  const std::vector<Work> all = measured_work(rows, seconds);
-  const auto look = [&](Refine wanted) {
-    for (const Work& work : all) {
+  const std::map<std::string, Ladder> all = measured_work(rows, seconds, networks);
+  const auto look_at = [&](Refine wanted, const Ladder& ladder) {
+    for (const Work& work : ladder.work) {
       std::optional<Contest> own = wanted == Refine::threads  ? of_threads(work, cores)
                                    : wanted == Refine::device ? of_devices(work)
                                                               : of_executions(work);
       constexpr std::size_t fewest = 2;
       if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
         found = std::move(own);
+        found->sizes = ladder.sizes;
       }
+    }
+  };
+  const auto look = [&](Refine wanted) {
+    for (const auto& [name, ladder] : all) {
+      look_at(wanted, ladder);
     }
   };
   if (kind != Refine::automatic) {

@@ -9,17 +9,19 @@
 #include <vector>
 
 #include "command_line/axes.h"
+#include "crossover/catalogue.h"
 #include "rows/row.h"
 #include "run/refine/search.h"
 
 namespace crossover::bench {
 
-/// Two ways to train the disc networks.
+/// Two ways to train the networks of a ladder.
 struct Contest {
   Refine kind = Refine::threads;
-  Configuration work;           ///< what both compute, without the network
-  Configuration first, second;  ///< how: device, execution, threads ...
-  std::vector<Rung> ladder;     ///< places in disc_sizes()
+  std::vector<LadderSize> sizes;  ///< of the ladder, those in between too
+  Configuration work;             ///< what both compute, without the network
+  Configuration first, second;    ///< how: device, execution, threads ...
+  std::vector<Rung> ladder;       ///< places in `sizes`
 
   /// The name of a row: of the side, at that place.
   [[nodiscard]] std::string row(const Configuration& side, std::size_t place) const;
@@ -34,15 +36,16 @@ bool chose_the_same(const Configuration& one, const Configuration& other);
 /// The seconds of a row's repetitions, as far as it has been measured.
 using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 
-/// Of the epochs of disc networks in `rows` those to compare: of several batch sizes, precisions
-/// and so on the one with the most sizes that both sides have, which are two at least. None where
-/// there is none.
+/// Of the epochs of a ladder's networks in `rows` those to compare: of several ladders, batch
+/// sizes, precisions and so on the one with the most sizes that both sides have, which are two at
+/// least. None where there is none.
 ///   threads    the fewest CPU threads against the most that are not more than `cores`, of one
 ///              execution: of auto where that has as many sizes as the others
 ///   device     the CPU against the GPU's way that wins earliest, of those whose data lies on the
 ///              GPU where there are any; on the thread count that is fastest where it wins last
 ///   execution  a GPU's eager execution against one graph per step, in the same placement
 ///   automatic  device; without a GPU threads
-std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores);
+std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
+                                    const std::vector<Family>& networks = catalogue());
 
 }  // namespace crossover::bench

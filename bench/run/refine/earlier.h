@@ -13,14 +13,14 @@ namespace crossover::bench {
 
 struct EarlierSizes {
   std::map<std::string, std::vector<double>> seconds;  ///< of repetitions, by row
-  std::vector<std::string> models;                     ///< disc networks, some of them in between
+  std::vector<std::string> models;                     ///< of ladders, some in between
   nlohmann::ordered_json refinements = nlohmann::ordered_json::array();
 
   /// A refinement came to its end.
   [[nodiscard]] bool is_refined() const;
 };
 
-/// Of the epochs of disc networks. UsageError where something there is not as we write it.
+/// Of the epochs of networks on ladders. UsageError where something there is not as we write it.
 EarlierSizes earlier_sizes(const EarlierRun& run);
 
 }  // namespace crossover::bench

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "crossover/disc.h"
 #include "rows/facts.h"
 #include "rows/families.h"
 #include "run/say.h"
@@ -59,24 +58,24 @@ Json winner_json(Winner winner) {
   return nullptr;
 }
 
-Json size_json(std::size_t place) {
-  const DiscSize& size = disc_sizes()[place];
+Json size_json(const LadderSize& size) {
   return {{"model", size.name}, {"params", size.parameters}};
 }
 
 }  // namespace
 
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
-                   Rows& rows) {
+                   Rows& rows, const std::vector<Family>& networks) {
   // As the command line has changed the family's networks.
+  const std::string ladder = ladder_of(model, networks);
   const auto like = std::find_if(
       arguments.tasks.begin(), arguments.tasks.end(),
-      [&](const Task& task) { return ladder_of(task.model.name) == ladder_of(model); });
+      [&](const Task& task) { return ladder_of(task.model.name, networks) == ladder; });
   if (like == arguments.tasks.end()) {
     return;
   }
   Arguments own = arguments;
-  own.tasks = {find_model(model)};
+  own.tasks = {find_model(model, networks)};
   own.tasks.front().rows = like->rows;
   own.tasks.front().optimizer = like->optimizer;
   register_epochs(own, devices, rows);
@@ -103,10 +102,10 @@ class Refinement {
     for (const Interval& interval : found.intervals) {
       Json json = {{"below", winner_json(interval.below)}, {"low", nullptr}, {"high", nullptr}};
       if (interval.low) {
-        json["low"] = disc_sizes()[*interval.low].parameters;
+        json["low"] = contest_.sizes[*interval.low].parameters;
       }
       if (interval.high) {
-        json["high"] = disc_sizes()[*interval.high].parameters;
+        json["high"] = contest_.sizes[*interval.high].parameters;
       }
       intervals_.push_back(std::move(json));
     }
@@ -121,7 +120,7 @@ class Refinement {
 
   /// Rows of that size, on each side.
   std::pair<std::string, std::string> rows_of(std::size_t place) {
-    register_size(disc_sizes()[place].name, arguments_, devices_, rows_);
+    register_size(contest_.sizes[place].name, arguments_, devices_, rows_, measured_.networks);
     std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
     for (const std::string& name : {names.first, names.second}) {
       rows_[name].reported_by_caller = true;
@@ -150,7 +149,7 @@ class Refinement {
       return [&] { return is_late() || is_enough() ? std::nullopt : measured_.repeat(name); };
     };
     const bool is_decided = run_pairs(test, repeated(first), repeated(second));
-    Json size = size_json(place);
+    Json size = size_json(contest_.sizes[place]);
     size.update({{"pairs", test.pairs()},
                  {"won_by_first", test.won_by_first()},
                  {"ties", test.ties()},
@@ -179,7 +178,7 @@ class Refinement {
   [[nodiscard]] Json json() const {
     Json ladder = Json::array();
     for (const Rung& rung : contest_.ladder) {
-      ladder.push_back(size_json(rung.place));
+      ladder.push_back(size_json(contest_.sizes[rung.place]));
       ladder.back()["winner"] = winner_json(rung.winner);
     }
     return {{"kind", to_string(contest_.kind)},
@@ -196,7 +195,7 @@ class Refinement {
   }
 
   void tell(std::size_t place, const PairTest& test, bool is_same) const {
-    const DiscSize& size = disc_sizes()[place];
+    const LadderSize& size = contest_.sizes[place];
     std::ostringstream line;
     line << "[refine] " << size.name << " (" << counted(size.parameters) << " parameters): ";
     const std::int64_t won_by_second = test.pairs() - test.won_by_first();
@@ -229,7 +228,7 @@ class Refinement {
       const std::string above = contest_.words(is_second ? contest_.second : contest_.first);
       const std::string below = contest_.words(is_second ? contest_.first : contest_.second);
       const auto parameters = [&](std::size_t place) {
-        return counted(disc_sizes()[place].parameters);
+        return counted(contest_.sizes[place].parameters);
       };
       if (interval.low && interval.high) {
         text << above << " won reliably from between " << parameters(*interval.low) << " and "
@@ -271,14 +270,15 @@ class Refinement {
 void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
             const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record) {
   for (const std::string& model : measured.models) {
-    register_size(model, arguments, devices, rows);
+    register_size(model, arguments, devices, rows, measured.networks);
   }
-  std::optional<Contest> contest = find_contest(kind, rows, measured.seconds, usable_cores());
+  std::optional<Contest> contest =
+      find_contest(kind, rows, measured.seconds, usable_cores(), measured.networks);
   if (contest) {
     Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();
   } else if (kind != Refine::automatic) {
     say("--refine=" + to_string(kind) +
-        ": nothing to refine, since no two sides have times of two disc networks");
+        ": nothing to refine, since no two sides have times of two networks of a ladder");
   }
 }
 

@@ -34,8 +34,9 @@ struct RefineRows {
   std::function<std::optional<double>(const std::string& name)> repeat;
   std::function<void(const std::string& name)> finish;
   SecondsOf seconds;
-  /// Disc networks that an earlier run has measured, for rungs of the ladder; may be empty.
+  /// Networks on ladders that an earlier run has measured, for their rungs; may be empty.
   std::vector<std::string> models = {};
+  std::vector<Family> networks = catalogue();
 };
 
 /// Called with what is known so far, as the result file has it (one of `refinements`,
@@ -45,7 +46,7 @@ using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement
 
 /// All rows of that network that the command line would have: those that stand there stay.
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
-                   Rows& rows);
+                   Rows& rows, const std::vector<Family>& networks = catalogue());
 
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
 /// Says why where nothing can be refined and `kind` is not automatic.
