@@ -78,7 +78,9 @@ def _row(
     _check_axes(path, name, configuration, of_file["axes"])
     failure = None
     if "outcome" in fields:
-        failure = Failure(fields["outcome"], fields["error_message"])
+        failure = Failure(
+            fields["outcome"], fields["error_message"], **fields.get("not_verified", {})
+        )
     elif len(entries) != fields["repetitions"]:
         raise bad(
             path,

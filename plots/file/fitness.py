@@ -21,7 +21,7 @@ _SEVEN_FAMILIES = ("Peak", "Minibatch")
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
 _ALLOWED = re.compile(
-    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
     re.DOTALL,
 )
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")

@@ -126,10 +126,17 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a row has no result; `outcome` is "failed" or "skipped"."""
+    """Why a row has no result; `outcome` is "failed" or "skipped".
+
+    Where its results were wrong, `seconds` are what an iteration took, and `relative_error` and
+    `tolerance` how far off they were, as far as that can be said in a number.
+    """
 
     outcome: str
     message: str
+    seconds: float | None = None
+    relative_error: float | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from plots.core.page.section import Context
+from plots.features.doubts import section as doubts
 from plots.file import loading, rows
 from plots.tests import synthetic
 from plots.tests.row_cases import NAME, OPERATIONS, PROBES, fault
@@ -71,6 +73,21 @@ def test_a_failed_row_needs_no_times(small, write):
     row = loading.load_file(write(small)).rows[1]
     assert row.failure == rows.Failure("skipped", "no memory")
     assert row.index == 1 and len(row.samples) == 0 and row.counters == {}
+
+
+def test_the_time_of_wrong_results_stands_apart(small, write):
+    time = {"seconds": 2e-3, "relative_error": 0.5, "tolerance": 1e-5}
+    small["rows"][0].update(outcome="failed", error_message="it differs", not_verified=time)
+    small["benchmarks"] = []
+    file = loading.load_file(write(small))
+    (row,) = file.rows
+    assert row.failure == rows.Failure("failed", "it differs", **time)
+    assert len(row.samples) == 0
+    context = Context(experiments=(), detailed=1, stems={}, compared={})
+    (block,) = doubts.build([file], context).blocks
+    (table,) = (table for table in block.tables if table.title.startswith("Times of wrong"))
+    (line,) = table.lines
+    assert [cell.text for cell in line] == [row.name, "2.00 ms", "0.500", "0.0000100"]
 
 
 def test_a_row_with_one_failed_repetition_has_failed(small, write):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.cells import text_cell
+from plots.core.tables.cells import number_cell, seconds_cell, text_cell
 from plots.core.tables.table import Column, Table
 from plots.file.rows import File
 
@@ -18,8 +18,9 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(
         title="What is missing or in doubt",
         anchor="doubts",
-        lead="Rows without a result stand here with the reason. A flagged row is never dropped: "
-        "the flag says what casts doubt on it.",
+        lead="Rows without a result stand here with the reason. A row whose results were wrong has "
+        "its time in a table of its own, and counts nowhere. A flagged row is never dropped: the "
+        "flag says what casts doubt on it.",
         blocks=tuple(_block(file) for file in files[: context.detailed]),
     )
 
@@ -30,13 +31,13 @@ def _block(file: File) -> Block:
         points.append(f"The run was {file.ended}, so rows are missing.")
     if file.software.dirty:
         points.append("Measured from a checkout with uncommitted changes.")
-    missing, flagged = missing_table(file), _flagged(file)
+    missing, wrong, flagged = missing_table(file), _not_verified(file), _flagged(file)
     rows = len(file.rows)
     doubtful = sum(bool(row.warnings) for row in file.rows)
     counted = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag."
     lead = counted[:1].upper() + counted[1:]
     tables, folds = [], []
-    for table in (missing, flagged):
+    for table in (missing, wrong, flagged):
         if len(table.lines) > _FEW:
             folds.append(Fold(f"{table.title} ({len(table.lines)})", (table,)))
         elif table.lines:
@@ -69,6 +70,27 @@ def missing_table(file: File) -> Table:
         if row.failure
     ]
     return Table("Rows without a result", columns, tuple(lines))
+
+
+def _not_verified(file: File) -> Table:
+    """What rows with wrong results took: for whoever looks for the fault, and for nothing else."""
+    columns = (
+        Column("row", "row"),
+        Column("seconds", "time", numeric=True),
+        Column("relative_error", "relative error", numeric=True),
+        Column("tolerance", "tolerance", numeric=True),
+    )
+    lines = [
+        (
+            text_cell(row.name),
+            seconds_cell(row.failure.seconds),
+            number_cell(row.failure.relative_error),
+            number_cell(row.failure.tolerance),
+        )
+        for row in file.rows
+        if row.failure and row.failure.seconds is not None
+    ]
+    return Table("Times of wrong results, which count nowhere", columns, tuple(lines))
 
 
 def _flagged(file: File) -> Table:
