@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "crossover/start.h"
 #include "golden.h"
@@ -252,6 +253,43 @@ INSTANTIATE_TEST_SUITE_P(
     Gpu, NetworkGpuPrecision,
     testing::Combine(networks, testing::Values(Precision::tf32, Precision::bf16, Precision::f16)),
     labelled);
+
+/// A few small networks of each kind in all that a GPU can do with them.
+class GpuExecution : public testing::TestWithParam<std::tuple<Golden, GpuMode, Precision>> {};
+
+TEST_P(GpuExecution, IsVerified) {
+  const auto& [golden, mode, precision] = GetParam();
+  const CudaBackend gpu = make_cuda_backend();
+  const std::string missing = gpu.backend ? gpu.backend->missing_for(precision) : gpu.reason;
+  if (!missing.empty()) {
+    GTEST_SKIP() << missing;
+  }
+  const CompileOptions options{.precision = precision, .execution = mode.options.execution};
+  on_network_of_gpu(golden, [&] {
+    expect_verified(std::get<0>(GetParam()), Form::update_fused, *gpu.backend, options);
+  });
+}
+
+std::vector<Golden> small_of_each_kind() {
+  std::vector<Golden> all = golden_mlps();
+  const std::vector<Golden> others = golden_networks();
+  all.insert(all.end(), others.begin(), others.end());
+  const std::set<std::string> wanted{"disc-2", "disc-8", "heart", "alexnet-r", "lstm-small"};
+  std::erase_if(all, [&](const Golden& golden) { return !wanted.contains(golden.name); });
+  return all;
+}
+
+const std::vector<GpuMode> every_execution{{"eager", {.execution = Execution::eager}},
+                                           {"graph", {.execution = Execution::graph}},
+                                           {"graph_epoch", {.execution = Execution::graph_epoch}},
+                                           {"persistent", {.execution = Execution::persistent}}};
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuExecution,
+                         testing::Combine(testing::ValuesIn(small_of_each_kind()),
+                                          testing::ValuesIn(every_execution),
+                                          testing::Values(Precision::f32, Precision::tf32,
+                                                          Precision::bf16, Precision::f16)),
+                         labelled);
 
 }  // namespace
 }  // namespace crossover::test
