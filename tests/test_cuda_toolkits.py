@@ -144,9 +144,9 @@ def sees(toolkit: Path, generations: str) -> None:
     ],
 )
 def test_kernels_are_for_the_gpus_here_if_the_compiler_still_knows_them(
-    generations: str, said: str, tmp_path: Path, toolkit: Path, environment: Path, host: Path
+    generations: str, said: str, tmp_path: Path, toolkit: Path, host: Path
 ) -> None:
-    package(environment, name_of_major())
+    package(tmp_path / "environment/lib/python3.12/site-packages", name_of_major())
     sees(toolkit, generations)
     done = configure(tmp_path, toolkit, host)
     assert done.returncode == 0, done.stdout + done.stderr
