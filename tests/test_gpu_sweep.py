@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/gpu_sweep decides by itself: arguments, stages, limits, the table, the pack."""
+"""What tools/gpu_sweep decides by itself: arguments, stages, limits, the table."""
 
 import fcntl
-import hashlib
-import io
 import json
 import re
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from scripts import ROOT
+from scripts import script
 
-from tools import console, gpu, pack
+from tools import console, gpu, limited
 from tools.table import table, times
+
+INTERRUPTED = '{"context": {"crossover": {"complete": false}}, "rows": []}'
 
 
 def test_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,14 +22,12 @@ def test_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OUT", raising=False)
     parsed = gpu.parse([])
     assert (parsed.brought, parsed.out) == (tmp_path / "brought", tmp_path / "gpu-results")
+    assert (parsed.minutes, parsed.sweep, parsed.resume) == (9, "gpu", None)
     monkeypatch.setenv("OUT", "/elsewhere")
     assert gpu.parse([]).out == Path("/elsewhere")
-    parsed = gpu.parse(["--out=o", "--brought=/b", "--minutes=2.5"])
+    parsed = gpu.parse(["--out=o", "--brought=/b", "--minutes=2.5", "--resume=r"])
     assert (parsed.brought, parsed.out) == (Path("/b"), tmp_path / "o")
-    assert parsed.minutes == 2.5
-    assert gpu.parse(["--sweep=quick"]).sweep == "quick"
-    assert gpu.parse([]).sweep == "gpu"
-    assert not gpu.parse(["--no-tests"]).tests
+    assert (parsed.minutes, parsed.resume) == (2.5, tmp_path / "r")
     assert gpu.parse(["--plan", "--cores=16"]).cores == 16
     assert gpu.parse(["--pack", "p"]).pack == gpu.parse(["--pack=p"]).pack == tmp_path / "p"
 
@@ -51,13 +49,17 @@ def test_a_plan_that_is_too_long_says_how_long_it_takes(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    built = tmp_path / "bench"
-    built.touch()
-    monkeypatch.setattr(gpu, "BENCH", built)
-    monkeypatch.setattr(gpu, "planned", lambda *_: [f"together {needed} s of 540 s"])
+    (built := tmp_path / "bench").touch()
+    monkeypatch.setattr(gpu, "NATIVE", built)
+    lines = [f"together {seconds} s of 540 s" for seconds in (99, needed, 99)]
+    monkeypatch.setattr(gpu, "planned", lambda *_: lines)
     assert gpu.plan(gpu.parse([])) == code
     said = capsys.readouterr().err
     assert ("7 s too long" in said and "--minutes=10 " in said) == bool(code)
+
+
+# ---- one stage -----------------------------------------------------------------------------------
+LONG = "print('first'); print('x' * 5000); print('last')"
 
 
 @pytest.mark.parametrize(
@@ -68,22 +70,32 @@ def test_a_plan_that_is_too_long_says_how_long_it_takes(
         ("print('out')", 0, "no time left"),
     ],
 )
-def test_a_stage_ends_and_its_output_is_in_the_log(
+def test_a_stage_ends_with_a_verdict_and_its_output(
     text: str, seconds: float, verdict: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "log"
-    with path.open("w", encoding="utf-8") as log:
-        said = gpu.run_limited([sys.executable, "-c", text], log, seconds)
-    assert said[0] == verdict
-    assert ("out" in said[1].splitlines()) == (seconds > 0)
-    assert path.read_text(encoding="utf-8").endswith(said[1])
+    said = limited.run_limited([sys.executable, "-c", text], path, seconds)
+    assert said == (verdict, "out\n" if seconds else "")
+    assert not path.exists()
+    verdict, _ = limited.run_limited([tmp_path / "absent"], path, 60)
+    assert verdict == "cannot start: No such file or directory"
+
+
+def test_what_a_stage_talks_too_much_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limited, "_MOST_LOGGED", 1000)
+    _, output = limited.run_limited([sys.executable, "-c", LONG], tmp_path / "log", 60)
+    assert output.startswith("first\n")
+    assert "characters left out]" in output
+    assert output.endswith("x\nlast\n")
+    assert len(output) < 1100
 
 
 @pytest.mark.slow
 def test_a_stage_that_hangs_is_ended_even_if_it_will_not(tmp_path: Path) -> None:
     text = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"
-    with (tmp_path / "log").open("w", encoding="utf-8") as log:
-        verdict, _ = gpu.run_limited([sys.executable, "-c", text], log, 1)
+    verdict, _ = limited.run_limited([sys.executable, "-c", text], tmp_path / "log", 1)
     assert verdict == "out of time after 1 s"
 
 
@@ -94,32 +106,149 @@ def test_a_stage_leaves_nothing_running(tmp_path: Path) -> None:
         f"import fcntl, subprocess, sys; file = open({str(lock)!r}, 'w'); fcntl.flock(file, 2); "
         f"subprocess.Popen([sys.executable, '-c', {child!r}], pass_fds=[file.fileno()])"
     )
-    with (tmp_path / "log").open("w", encoding="utf-8") as log:
-        assert gpu.run_limited([sys.executable, "-c", text], log, 600)[0] == "passed"
+    command = [sys.executable, "-c", text]
+    assert limited.run_limited(command, tmp_path / "log", 600)[0] == "passed"
     with lock.open(encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # held by the child for as long as it lives
     assert not outlived.exists()
 
 
-def test_memcheck_names_tests_that_exist() -> None:
-    suite = gpu._MEMCHECK_FILTER.removesuffix("*").replace("/", ", ")
-    sources = Path(__file__).parent.glob("*.cpp")
-    assert any(
-        f"INSTANTIATE_TEST_SUITE_P({suite}," in path.read_text(encoding="utf-8") for path in sources
-    )
+# ---- the commands, with programs that stand in for bench and its tests ---------------------------
+STAND_IN = """
+import json, os, sys, time
+from pathlib import Path
+me, words = Path(__file__), sys.argv[1:]
+if "--machine" in words:
+    print(json.dumps({"gpu": {"name": "H200"} if os.environ["HAS_GPU"] else None}))
+    sys.exit()
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(f"{me.parent.name} {' '.join(words)}\\n")
+out = [word.partition("=")[2] for word in words if word.startswith("--out=")]
+for trouble in os.environ["TROUBLE"].split():
+    if trouble in " ".join(words):
+        os.abort()
+if out and "early" in out[0]:
+    time.sleep(600)
+if out:
+    Path(out[0]).write_text('{"rows": [1], "benchmarks": []}')
+"""
 
 
-def test_a_command_that_is_not_there_is_a_verdict(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("w", encoding="utf-8") as log:
-        verdict, _ = gpu.run_limited([tmp_path / "absent"], log, 60)
-    assert verdict == "cannot start: No such file or directory"
+class Commands:
+    """What the sweep started, by name and words."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.patch, self.out = folder, monkeypatch, folder / "out"
+        self._calls = folder / "calls"
+        for name, place in {
+            "BUILD": "build",
+            "NATIVE": "build/bench",
+            "PREFIX": "build/prefix",
+            "PACKED": "build/prefix/bin/bench",
+        }.items():
+            monkeypatch.setattr(gpu, name, folder / place)
+        self.set(CALLS=str(self._calls), TROUBLE="", HAS_GPU="yes")
+        monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda _: True)
+        built = f"cp {script(folder / 'made', STAND_IN)} {folder}/build/bench"
+        self.make(f"sleep 1; {built}")
+
+    def set(self, **variables: str) -> None:
+        for name, value in variables.items():
+            self.patch.setenv(name, value)
+
+    def make(self, text: str) -> None:
+        self.patch.setattr(gpu.Sweep, "make", lambda _, target: ["sh", "-c", text])
+
+    def packed(self) -> None:
+        (self.folder / "tree/bin").mkdir(parents=True)
+        script(self.folder / "tree/bin/bench", STAND_IN)
+        shutil.make_archive(str(self.folder / "brought/pack"), "gztar", self.folder / "tree")
+
+    def run(self, *words: str) -> tuple[int, list[str]]:
+        """The exit code, and of each command the folder of its program and the name of its file."""
+        self._calls.write_text("")
+        code = gpu.main([*words, f"--out={self.out}", f"--brought={self.folder / 'brought'}"])
+        calls = (line.split() for line in self._calls.read_text("utf-8").splitlines())
+        return code, [f"{call[0]} {Path(call[1]).name or call[1]}" for call in calls]
 
 
-def helping(folder: Path, text: str) -> Path:
-    path = folder / "bench"
-    path.write_text(f"#!{sys.executable}\nprint({text!r})\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    return Commands(tmp_path, monkeypatch)
+
+
+FIRST = ["bin --check", "bin pytorch.json", "bin early.json", "build gpu.json"]
+
+
+def test_a_packed_bench_measures_while_the_native_one_is_built(commands: Commands) -> None:
+    commands.packed()
+    code, calls = commands.run()
+    assert (code, calls) == (0, FIRST)
+    kept = {path.name for path in commands.out.iterdir()}
+    assert {"check.txt", "pytorch.json", "gpu.json", "gpu_sweep.log", "bench"} <= kept
+    assert len(kept) <= 8
+
+
+@pytest.mark.parametrize("trouble", ["--check", "pytorch", "early", "--check pytorch early gpu"])
+def test_no_stage_prevents_the_others(trouble: str, commands: Commands) -> None:
+    commands.packed()
+    commands.set(TROUBLE=trouble)
+    code, calls = commands.run()
+    assert (code, calls[:4]) == (1, FIRST)
+    assert calls[4:] == (["bin gpu.json"] if "gpu" in trouble else []), "where the native one ends"
+
+
+def test_without_a_native_bench_the_packed_one_measures(commands: Commands) -> None:
+    commands.packed()
+    commands.make("sleep 1; exit 3")
+    assert commands.run() == (1, [*FIRST[:-1], "bin gpu.json"])
+
+
+def test_without_a_packed_bench_or_a_gpu_for_it_the_build_comes_first(commands: Commands) -> None:
+    native = ["build --check", "build pytorch.json", "build gpu.json"]
+    assert commands.run() == (0, native)
+    commands.packed()
+    commands.set(HAS_GPU="")
+    assert commands.run() == (0, native)
+    script(commands.folder / "nvidia-smi", "print('GPU 0: H200')")
+    commands.patch.setenv("PATH", str(commands.folder), prepend=":")
+    assert commands.run() == (1, []), "a GPU that bench does not find is not paid for"
+
+
+def test_a_second_command_goes_on_with_the_rows_and_the_bench_of_the_first(
+    commands: Commands,
+) -> None:
+    commands.make("exit 3")
+    (earlier := commands.folder / "earlier").mkdir()
+    (earlier / "gpu.json.partial").write_text(INTERRUPTED)
+    (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
+    script(earlier / "bench", STAND_IN).chmod(0o644)
+    code, calls = commands.run(f"--resume={earlier}")
+    assert (code, calls) == (0, ["build gpu.json", "build chosen.json"])
+    log = (commands.out / "gpu_sweep.log").read_text("utf-8")
+    assert re.search(r"/gpu\.json --sweep=gpu --resume\n", log)
+
+
+def test_the_third_command_measures_and_tests(commands: Commands) -> None:
+    tests = script(commands.folder / "crossover_tests", "")
+    commands.patch.setattr(gpu, "TESTS", tests)
+    for name in ("ctest", "compute-sanitizer"):
+        script(
+            commands.folder / name,
+            "import sys; print(*sys.argv); sys.exit('race' in str(sys.argv))",
+        )
+    commands.patch.setenv("PATH", str(commands.folder), prepend=":")
+    assert commands.run("--tests") == (0, ["build between.json"]), "racecheck may fail"
+    log = (commands.out / "gpu_sweep.log").read_text("utf-8")
+    stages = re.findall(r"^([\w ]+?) +[\d.]+ s  (?:passed|failed)", log, re.MULTILINE)
+    assert stages == ["build", *(stage.name for stage in gpu.COMMANDS["third"])]
+
+
+def test_sanitizers_are_given_tests_that_exist() -> None:
+    sources = [path.read_text("utf-8") for path in Path(__file__).parent.glob("*.cpp")]
+    for _, tests in gpu.SANITIZED.values():
+        suite = f"INSTANTIATE_TEST_SUITE_P({tests.removesuffix('*').replace('/', ', ')},"
+        assert any(suite in source for source in sources)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +260,10 @@ def helping(folder: Path, text: str) -> Path:
     ],
 )
 def test_bench_tells_of_the_gpu(text: str, answer: tuple[bool, str], tmp_path: Path) -> None:
-    assert gpu.gpu_of(helping(tmp_path, text)) == answer
+    assert gpu.gpu_of(script(tmp_path / "bench", f"print({text!r})")) == answer
 
 
+# ---- the table -----------------------------------------------------------------------------------
 def result_file(path: Path, rows: dict[str, list[float]]) -> Path:
     entries = [
         {"name": name, "run_type": "iteration", "real_time": value, "time_unit": "ms"}
@@ -176,187 +306,3 @@ def test_an_unreadable_file_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{", encoding="utf-8")
     assert times(tmp_path / "x.json") == {}
     assert table(tmp_path / "x.json") == table(None) == ["no results"]
-
-
-def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
-    (tmp_path / "lib.so.1.2").write_text("code", encoding="utf-8")
-    (tmp_path / "lib.so.1").symlink_to("lib.so.1.2")
-    (tmp_path / "lib.so").symlink_to("lib.so.1")
-    pack._copy(tmp_path / "lib.so", tmp_path / "to" / "lib.so")
-    assert sorted(path.name for path in (tmp_path / "to").iterdir() if path.is_symlink()) == [
-        "lib.so",
-        "lib.so.1",
-    ]
-    assert (tmp_path / "to" / "lib.so").read_text(encoding="utf-8") == "code"
-
-
-def test_the_headers_of_cudnn_are_packed_or_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    include = tmp_path / "venv/lib/python3.11/site-packages/include"
-    (include / "cudnn_frontend").mkdir(parents=True)
-    for name in ("cudnn_frontend.h", "cudnn_frontend/plans.h", "another.h"):
-        (include / name).touch()
-    monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
-    pack._cudnn_frontend(tmp_path / "to")
-    packed = [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
-    assert sorted(str(path.relative_to(tmp_path / "to/include")) for path in packed) == [
-        "cudnn_frontend.h",
-        "cudnn_frontend/plans.h",
-    ]
-    monkeypatch.setattr(pack, "VENV", tmp_path / "none")
-    monkeypatch.setattr(pack, "PYTHON", tmp_path / "none")  # and so no pip
-    pack._cudnn_frontend(tmp_path / "nothing")
-    assert not (tmp_path / "nothing").exists()
-    assert "without nvidia-cudnn-frontend==" in capsys.readouterr().err
-
-
-def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
-    (tmp_path / "mine").touch()
-    with pytest.raises(console.Failure, match="is not empty") as caught:
-        pack.collect(tmp_path)
-    assert caught.value.code == 2
-
-
-def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for collected in ("_debian", "_onednn", "_cudnn_frontend"):
-        monkeypatch.setattr(pack, collected, lambda _: None)
-    folder = tmp_path / "brought"
-    assert pack.collect(folder) == 0
-    (folder / "libold.so").touch()
-    assert pack.collect(folder) == 0
-    assert [path.name for path in folder.iterdir()] == [pack.COMMIT]
-    monkeypatch.setattr(pack, "MOST_BYTES", 1000)  # less than the sources
-    with pytest.raises(console.Failure, match="more than the limit of 1000"):
-        pack.collect(folder)
-
-
-def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:
-    """As cmake/commit.cmake writes it into bench."""
-    defined = {"source": source, "packed": packed, "written": written}
-    flags = [f"-D{name}={value}" for name, value in defined.items()]
-    command = ["cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake"]
-    subprocess.run(command, capture_output=True, check=True)
-    found = re.search(r'tree = "(?:(\w{40})-(clean|dirty))?";', written.read_text("utf-8"))
-    assert found is not None
-    return found[1] or "", found[2] == "dirty"
-
-
-def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
-    """Also where a repository lies around the copy."""
-    source, written = tmp_path / "around" / "source", tmp_path / "built_from.cpp"
-    source.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", source.parent], check=True)
-    (source / "a.cpp").write_text("int a;\n", encoding="utf-8")
-    packed = tmp_path / "commit.txt"
-    assert commit_of(source, packed, written) == ("", False)
-    hashed = hashlib.sha256(b"int a;\n").hexdigest()
-    text = f"commit {'ab' * 20}\ndirty false\n{hashed}  a.cpp\n"
-    packed.write_text(text, encoding="utf-8")
-    assert commit_of(source, packed, written) == ("ab" * 20, False)
-    (source / "a.cpp").write_text("int b;\n", encoding="utf-8")
-    assert commit_of(source, packed, written) == ("ab" * 20, True)
-    (source / "a.cpp").unlink()
-    assert commit_of(source, packed, written) == ("ab" * 20, True)
-    packed.write_text(f"commit {'ab' * 20}\ndirty true\n", encoding="utf-8")
-    assert commit_of(source, packed, written) == ("ab" * 20, True)
-
-
-def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
-    pack._commit(tmp_path)
-    lines = (tmp_path / pack.COMMIT).read_text("utf-8").splitlines()
-    ask = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    head = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    assert lines[0] == f"commit {head}"
-    assert any(line.endswith("  bench/main.cpp") for line in lines)
-    assert not any("  results/" in line for line in lines)
-
-
-class Log(io.StringIO):
-    name = ""
-
-
-def swept(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    found: tuple[bool, str] = (True, "NVIDIA H200"),
-    **verdicts: str,
-) -> tuple[int, str]:
-    """A sweep whose commands give these verdicts by the stage's name, else "passed"."""
-    said = Log()
-
-    def stage(
-        self: gpu.Sweep,
-        stage: gpu.Stage,
-        command: object,
-        note: object = None,
-        required: bool = True,
-    ) -> bool:
-        self.allot(stage)
-        verdict = verdicts.get(stage.name.replace(" ", "_"), "passed")
-        self.say(f"{stage.name}: {verdict}: {' '.join(map(str, command))}")  # type: ignore[call-overload]
-        self.bad |= required and verdict != "passed"
-        return verdict == "passed"
-
-    monkeypatch.setattr(gpu.Sweep, "stage", stage)
-    monkeypatch.setattr(gpu.Sweep, "note", lambda *_: None)
-    monkeypatch.setattr(gpu, "gpu_of", lambda _: found)
-    monkeypatch.setattr(gpu, "compute_sanitizer", lambda: "/bin/compute-sanitizer")
-    code = gpu.sweep_all(gpu.parse([f"--brought={tmp_path / 'b'}", f"--out={tmp_path}"]), said)
-    return code, said.getvalue()
-
-
-def test_gpu_tests_come_first_and_one_process_measures_into_one_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code, said = swept(monkeypatch, tmp_path)
-    assert code == 0
-    order = ["configure", "build bench", "build tests", "GPU tests", "measure", "memcheck"]
-    assert [line.partition(":")[0] for line in said.splitlines() if ": passed: " in line] == order
-    assert said.count(f"--out={tmp_path / 'gpu.json'} --sweep=gpu") == 1
-
-
-def test_memcheck_looks_at_own_kernels_and_may_fail(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code, said = swept(monkeypatch, tmp_path, memcheck="failed (exit code 255)")
-    assert code == 0
-    (line,) = (line for line in said.splitlines() if line.startswith("memcheck"))
-    assert "--kernel-regex kns=crossover" in line
-    assert gpu._MEMCHECK_FILTER in line
-
-
-def test_failed_tests_fail_the_sweep_and_do_not_stop_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code, said = swept(monkeypatch, tmp_path, GPU_tests="failed (exit code 8)")
-    assert code == 1
-    assert "measure: passed" in said
-
-
-def test_a_gpu_that_bench_does_not_have_is_not_paid_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(gpu, "driver_lists_a_gpu", lambda: True)
-    code, said = swept(monkeypatch, tmp_path, found=(False, "none (built without CUDA)"))
-    assert code == 1
-    assert "nvidia-smi lists a GPU, but bench finds none" in said
-    assert "measure: " not in said
-
-
-def test_a_stage_that_talks_too_much_is_cut_in_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpu, "_MOST_LOGGED", 1000)
-    path = tmp_path / "log"
-    with path.open("w", encoding="utf-8") as log:
-        text = "print('first'); print('x' * 5000); print('last')"
-        verdict, output = gpu.run_limited([sys.executable, "-c", text], log, 60)
-        log.write("after\n")
-    assert verdict == "passed"
-    assert output.startswith("first\n")
-    assert output.endswith("x\nlast\n")
-    kept = path.read_text(encoding="utf-8")
-    assert "characters left out]" in kept
-    assert kept.endswith("last\nafter\n")
-    assert len(kept) < 1200

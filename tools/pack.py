@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect what a build needs beside the sources into one folder, for a machine without a network:
-the libraries, and the commit, which a copy without .git cannot tell."""
+"""Collect what a machine without a network lacks beside the sources: libraries to build with, a
+bench that is built already, and the commit, which a copy without .git cannot tell."""
 
 import contextlib
 import hashlib
@@ -9,8 +9,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tools.console import ROOT, Failure, friendly, say
-from tools.environment import FOR_TOOLKIT, PYTHON, VENV
+from tools import cuda
+from tools.console import LOGS, ROOT, CommandFailed, Failure, friendly, run_logged, say, stage
+from tools.environment import FOR_TOOLKIT, MAIN, VENV
 from tools.sources import every_file
 
 _PACKAGES = (
@@ -22,21 +23,24 @@ _PACKAGES = (
     "nlohmann-json3-dev",
 )
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
+_BUILD = ROOT / "build" / "pack"
+# Processors since 2013 and GPUs since 2018; later ones translate the code for the last.
+_FLAGS = "-march=x86-64-v3"
+_ARCHITECTURES = "75-real;80-real;86-real;89-real;90-real;100-real;120"
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
+ARCHIVE = "pack.tar.gz"
 
 
 def _copy(path: Path, to: Path) -> None:
     """A file, or a link together with what it points to beside it."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink():
-        target = path.readlink()
-        if target.name == str(target):
-            to.unlink(missing_ok=True)
-            to.symlink_to(target)
-            _copy(path.with_name(target.name), to.with_name(target.name))
-            return
-    shutil.copy2(path, to)
+    if path.is_symlink() and path.readlink().name == str(path.readlink()):
+        to.unlink(missing_ok=True)
+        to.symlink_to(path.readlink())
+        _copy(path.with_name(str(path.readlink())), to.with_name(str(path.readlink())))
+    else:
+        shutil.copy2(path, to)
 
 
 def _debian(folder: Path) -> None:
@@ -50,9 +54,9 @@ def _debian(folder: Path) -> None:
             "./test installs them",
             2,
         ) from None
-    for line in listed.splitlines():
-        path = Path(line)
-        if line.startswith("/usr/") and not line.startswith(_LEFT_OUT) and not path.is_dir():
+    for path in map(Path, listed.splitlines()):
+        is_wanted = str(path).startswith("/usr/") and not str(path).startswith(_LEFT_OUT)
+        if is_wanted and not path.is_dir():
             _copy(path, folder / path.relative_to("/usr"))
 
 
@@ -62,8 +66,7 @@ def _onednn(folder: Path) -> None:
         raise Failure(f"--pack: there is no oneDNN in {friendly(VENV)}; ./run installs it", 2)
     copy = folder / "lib" / libraries[0].name
     _copy(libraries[0], copy)
-    if shutil.which("strip"):
-        subprocess.run(["strip", "--strip-unneeded", copy], check=True)
+    _strip(copy)
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + libraries[0].name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
@@ -73,28 +76,45 @@ def _onednn(folder: Path) -> None:
     shutil.copytree(VENV / "lib/cmake/dnnl", folder / "lib/cmake/dnnl")
 
 
+def _strip(path: Path) -> None:
+    if shutil.which("strip"):
+        subprocess.run(["strip", "--strip-unneeded", path], check=True)
+
+
 def _cudnn_frontend(folder: Path) -> None:
     """NVIDIA's headers, which are a Python package; cuDNN itself is too large to bring along."""
-    pinned = [
-        line.strip()
-        for line in FOR_TOOLKIT[0].read_text(encoding="utf-8").splitlines()
-        if line.startswith("nvidia-cudnn-frontend==")
+    with contextlib.suppress(CommandFailed):
+        MAIN.ensure(FOR_TOOLKIT)
+    headers = [*VENV.glob("lib/python3*/site-packages/include/cudnn_frontend.h")]
+    if not headers:
+        say("without nvidia-cudnn-frontend, which pip does not give: no convolutions on the GPU")
+        return
+    include = headers[0].parent
+    for path in [*include.glob("cudnn_frontend*.h"), *include.glob("cudnn_frontend/**/*")]:
+        if path.is_file():
+            _copy(path, folder / "include" / path.relative_to(include))
+
+
+def _bench(folder: Path) -> None:
+    """One for any machine, so that measuring there can begin at once. Its libraries are found
+    beside it, those of CUDA by tools/gpu_sweep."""
+    configure = ["cmake", "--preset", "default", "-B", _BUILD, "-DCROSSOVER_TESTS=OFF"]
+    configure += ["-DCROSSOVER_NATIVE=OFF", f"-DCMAKE_CXX_FLAGS={_FLAGS}"]
+    configure += [f"-DCMAKE_CUDA_ARCHITECTURES={_ARCHITECTURES}", f"-DCMAKE_PREFIX_PATH={VENV}"]
+    configure += [
+        "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
+        "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",
     ]
-    with tempfile.TemporaryDirectory() as temporary:
-        headers = [*VENV.glob("lib/python3*/site-packages/include/cudnn_frontend.h")]
-        if not headers:
-            command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            command += ["--no-deps", "--only-binary=:all:", "--target", temporary, *pinned]
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(command, capture_output=True, check=True, timeout=300)
-            headers = [*Path(temporary).glob("include/cudnn_frontend.h")]
-        if not headers:
-            say(f"without {pinned[0]}, which pip does not give: the GPU gets no convolutions")
-            return
-        include = headers[0].parent
-        for path in [*include.glob("cudnn_frontend*.h"), *include.glob("cudnn_frontend/**/*")]:
-            if path.is_file():
-                _copy(path, folder / "include" / path.relative_to(include))
+    try:
+        with stage("Building a bench for any machine (for all GPUs: many minutes the first time)"):
+            switches = cuda.choose("on").switches
+            run_logged("configuring", [*configure, *switches], LOGS / "pack-configure.log")
+            make = ["cmake", "--build", _BUILD, "--target", "bench"]
+            run_logged("building", make, LOGS / "pack-build.log")
+        _copy(_BUILD / "bench", folder / "bin" / "bench")
+        _strip(folder / "bin" / "bench")
+    except Failure as failure:
+        say(f"without a bench that is built already: {failure}")
 
 
 def _git(*words: str) -> str:
@@ -125,16 +145,15 @@ def _commit(folder: Path) -> None:
 
 
 def collect(folder: Path) -> int:
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / COMMIT).is_file():
-            raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
-        shutil.rmtree(folder)  # an earlier one of ours
+    if folder.exists() and not {path.name for path in folder.iterdir()} <= {COMMIT, ARCHIVE}:
+        raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
     folder.mkdir(parents=True, exist_ok=True)
     _commit(folder)
-    _debian(folder)
-    _onednn(folder)
-    _cudnn_frontend(folder)
-    size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+    with tempfile.TemporaryDirectory() as temporary:
+        for collected in (_debian, _onednn, _cudnn_frontend, _bench):
+            collected(Path(temporary))
+        shutil.make_archive(str(folder / ARCHIVE.partition(".")[0]), "gztar", temporary)
+    size = sum(path.stat().st_size for path in folder.iterdir())
     total = size + sum(path.lstat().st_size for path in every_file() if path.is_file())
     if total >= MOST_BYTES:
         raise Failure(

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/gpu_sweep --pack: what is collected, and the commit that a copy without git knows by it."""
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts import ROOT
+
+from tools import console, pack
+
+
+def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
+    (tmp_path / "lib.so.1.2").write_text("code", encoding="utf-8")
+    (tmp_path / "lib.so.1").symlink_to("lib.so.1.2")
+    (tmp_path / "lib.so").symlink_to("lib.so.1")
+    pack._copy(tmp_path / "lib.so", tmp_path / "to" / "lib.so")
+    assert sorted(path.name for path in (tmp_path / "to").iterdir() if path.is_symlink()) == [
+        "lib.so",
+        "lib.so.1",
+    ]
+    assert (tmp_path / "to" / "lib.so").read_text(encoding="utf-8") == "code"
+
+
+def test_the_headers_of_cudnn_are_packed_or_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    include = tmp_path / "venv/lib/python3.11/site-packages/include"
+    (include / "cudnn_frontend").mkdir(parents=True)
+    for name in ("cudnn_frontend.h", "cudnn_frontend/plans.h", "another.h"):
+        (include / name).touch()
+    monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(type(pack.MAIN), "ensure", lambda *_: None)
+    pack._cudnn_frontend(tmp_path / "to")
+    packed = [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path / "to/include")) for path in packed) == [
+        "cudnn_frontend.h",
+        "cudnn_frontend/plans.h",
+    ]
+    monkeypatch.setattr(pack, "VENV", tmp_path / "none")
+    pack._cudnn_frontend(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+    assert "without nvidia-cudnn-frontend" in capsys.readouterr().err
+
+
+def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(console.Failure, match="is not empty") as caught:
+        pack.collect(tmp_path)
+    assert caught.value.code == 2
+
+
+def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for collected in ("_debian", "_onednn", "_cudnn_frontend", "_bench"):
+        monkeypatch.setattr(pack, collected, lambda _: None)
+    folder = tmp_path / "brought"
+    assert pack.collect(folder) == pack.collect(folder) == 0
+    assert sorted(path.name for path in folder.iterdir()) == [pack.COMMIT, pack.ARCHIVE]
+    monkeypatch.setattr(pack, "MOST_BYTES", 1000)  # less than the sources
+    with pytest.raises(console.Failure, match="more than the limit of 1000"):
+        pack.collect(folder)
+
+
+def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:
+    """As cmake/commit.cmake writes it into bench."""
+    defined = {"source": source, "packed": packed, "written": written}
+    flags = [f"-D{name}={value}" for name, value in defined.items()]
+    command = ["cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake"]
+    subprocess.run(command, capture_output=True, check=True)
+    found = re.search(r'tree = "(?:(\w{40})-(clean|dirty))?";', written.read_text("utf-8"))
+    assert found is not None
+    return found[1] or "", found[2] == "dirty"
+
+
+def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+    """Also where a repository lies around the copy."""
+    source, written = tmp_path / "around" / "source", tmp_path / "built_from.cpp"
+    source.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", source.parent], check=True)
+    (source / "a.cpp").write_text("int a;\n", encoding="utf-8")
+    packed = tmp_path / "commit.txt"
+    assert commit_of(source, packed, written) == ("", False)
+    hashed = hashlib.sha256(b"int a;\n").hexdigest()
+    text = f"commit {'ab' * 20}\ndirty false\n{hashed}  a.cpp\n"
+    packed.write_text(text, encoding="utf-8")
+    assert commit_of(source, packed, written) == ("ab" * 20, False)
+    (source / "a.cpp").write_text("int b;\n", encoding="utf-8")
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
+    (source / "a.cpp").unlink()
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
+    packed.write_text(f"commit {'ab' * 20}\ndirty true\n", encoding="utf-8")
+    assert commit_of(source, packed, written) == ("ab" * 20, True)
+
+
+def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
+    pack._commit(tmp_path)
+    lines = (tmp_path / pack.COMMIT).read_text("utf-8").splitlines()
+    ask = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    assert lines[0] == f"commit {head}"
+    assert any(line.endswith("  bench/main.cpp") for line in lines)
+    assert not any("  results/" in line for line in lines)
