@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 
-_HEARTBEAT_SECONDS = 15.0
+HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90
 _LINES_AFTER_FAILURE = 40
 _SECONDS_TO_STOP = 10.0
@@ -130,7 +130,7 @@ def guarded(command: str, main: Callable[[list[str]], int]) -> int:
         return 1
 
 
-def stop(process: "subprocess.Popen[str]") -> None:
+def stop(process: "subprocess.Popen[Any]") -> None:
     """End a child. A terminal's Ctrl-C has reached it already; a plain `kill` of ours has not."""
     for ask in (None, process.terminate, process.kill):
         if ask is not None:
@@ -151,7 +151,7 @@ class _StatusLine:
         if sys.stderr.isatty():
             width = shutil.get_terminal_size().columns - 3
             print(f"\r\033[K  {line[:width]}", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._last >= _HEARTBEAT_SECONDS:
+        elif time.monotonic() - self._last >= HEARTBEAT_SECONDS:
             self._last = time.monotonic()
             say(f"  {self._last - self._start:.0f} s: {line[:_COLUMNS]}")
 

@@ -1,34 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers of tests/fuzz: building them, a short run for ./test, and one as long as is asked."""
 
-import math
 import re
 import shutil
 import subprocess
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment, setup
-from tools.console import LOGS, ROOT, Failure, Missing, cores, friendly, run_logged, say, stage
-from tools.passed import Passed, digest
+from tools.console import (
+    LOGS,
+    ROOT,
+    CommandFailed,
+    Failure,
+    Missing,
+    cores,
+    friendly,
+    run_logged,
+    say,
+    stage,
+)
+from tools.passed import Passed, digest, of_files
 
 SOURCES = ROOT / "tests" / "fuzz"
 BUILD = ROOT / "build" / "fuzz"
 FINDINGS = BUILD / "findings"  # of every run, tried first by each later one
 PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 
-# Executions of each fuzzer within ./test, by what one of them takes.
-_SHORT_RUNS = {"arguments": 5_000}
-_SHORT_RUNS_OF_OTHERS = 20_000
+_SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes longer than others'
 # Bytes and seconds of one input, which takes far below a millisecond.
 _LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 _PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }\n'
 _WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
-_LINES_OF_A_FINDING = 60
-_PROGRESS_SECONDS = 15.0
 
 
 def seconds_in(duration: str) -> int:
@@ -91,104 +96,60 @@ def _corpora(name: str) -> list[Path]:
     return folders
 
 
-def _command(name: str, new_inputs: Path, *options: str) -> list[str]:
+def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
     new_inputs.mkdir(parents=True, exist_ok=True)
     places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/", new_inputs]
-    return [str(word) for word in (BUILD / name, *options, *_LIMITS, *places, *_corpora(name))]
+    return [BUILD / name, *options, *_LIMITS, *places, *_corpora(name)]
 
 
-def executions(log: str) -> int:
-    """The most that a fuzzer's output tells of."""
-    return max(map(int, _EXECUTIONS.findall(log)), default=0)
-
-
-def _verdict(name: str, log: str, good: bool) -> bool:
-    """Says what a run found, and hands `good` on."""
-    count = f"{name}: {executions(log):,} executions"
-    if good:
-        print(f"{count}, nothing found", flush=True)
-        return good
-    lines = "\n".join(f"    {line}" for line in log.splitlines()[-_LINES_OF_A_FINDING:])
+def _run(name: str, command: Sequence[str | Path]) -> bool:
+    """Run a fuzzer to its end, and say what it found."""
+    try:
+        lines, failed = run_logged(f"Fuzzing {name}", command, LOGS / f"fuzz-{name}.log"), ""
+    except CommandFailed as failure:
+        lines, failed = failure.lines, f"{failure}\n"
+    executions = max(map(int, _EXECUTIONS.findall("\n".join(lines))), default=0)
+    said = "FAILED without an input" if failed else "nothing found"
     found = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
-    said = "FAILED without an input"
-    if found:
+    if failed and found:
         again = f"; again: {friendly(BUILD / name)} {friendly(found[-1])}" if name != PLOTS else ""
         said = f"FOUND {friendly(found[-1])}{again}"
-    print(f"{lines}\n{count}, {said}", flush=True)
-    return good
-
-
-def short_runs(name: str) -> int:
-    return _SHORT_RUNS.get(name, _SHORT_RUNS_OF_OTHERS)
-
-
-def _key(name: str) -> str:
-    """Hashes all that the short run of a fuzzer depends on."""
-    files = [BUILD / name, dictionary(name)]
-    files += sorted(path for folder in _corpora(name) for path in folder.iterdir())
-    return digest([str(short_runs(name)).encode(), *(path.read_bytes() for path in files)])
+    print(f"{failed}{name}: {executions:,} executions, {said}", flush=True)
+    return not failed
 
 
 def short() -> bool:
-    """The same short_runs() inputs of each fuzzer every time, where something has changed."""
+    """The same inputs of each fuzzer every time, where something has changed."""
+    options = {name: (f"-runs={_SHORT_RUNS.get(name, 20_000)}", "-seed=1") for name in names()}
+    keys: dict[str, str] = {}
+    for name, how in options.items():
+        inputs = [path for folder in _corpora(name) for path in folder.iterdir()]
+        files = of_files([BUILD / name, dictionary(name), *inputs])
+        keys[name] = digest([files.encode(), str(how).encode()])
     passed = Passed(BUILD / "passed.json")
-    keys = {name: _key(name) for name in names()}
     good = passed.unchanged(keys)
     if good:
         print(f"fuzz: unchanged since it passed: {', '.join(sorted(good))}")
     for name in sorted(keys.keys() - good):
         with tempfile.TemporaryDirectory() as folder:
-            command = _command(name, Path(folder), f"-runs={short_runs(name)}", "-seed=1")
-            done = subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False
-            )
-        if _verdict(name, done.stderr, done.returncode == 0):
-            good.add(name)
+            if _run(name, _command(name, Path(folder), *options[name])):
+                good.add(name)
     passed.record(keys, good)
     return good == keys.keys()
-
-
-def share(seconds: int, targets: int, at_once: int) -> int:
-    """The whole seconds of each of `targets`, so many at once, that all end within `seconds`."""
-    return max(1, math.floor(seconds / math.ceil(targets / at_once)))
 
 
 def long(seconds: int) -> bool:
     """Other inputs every time, for `seconds` in all; those that reach new code are kept."""
     targets = [*names(), PLOTS]
-    each = share(seconds, len(targets), cores())
-    say(f"Fuzzing {', '.join(targets)}: {each} s each, {min(cores(), len(targets))} at once")
-    running: dict[str, subprocess.Popen[bytes]] = {}
+    each = max(1, seconds // len(targets))
+    say(f"Fuzzing {', '.join(targets)}: {each} s each, on {cores()} cores")
+    options = [
+        f"-fork={cores()}",
+        "-ignore_timeouts=0",
+        "-ignore_ooms=0",
+        f"-max_total_time={each}",
+    ]
+    good = [_run(name, _command(name, BUILD / "corpus" / name, *options)) for name in names()]
     (FINDINGS / PLOTS).mkdir(parents=True, exist_ok=True)
-
-    def log(name: str) -> str:
-        return (LOGS / f"fuzz-{name}.log").read_text(encoding="utf-8", errors="replace")
-
-    def run(name: str) -> bool:
-        module = [str(environment.PYTHON), "-m", "plots.tests.test_fuzz"]
-        with (LOGS / f"fuzz-{name}.log").open("w", encoding="utf-8") as file:
-            command = (
-                [*module, str(each), str(FINDINGS / name)]
-                if name == PLOTS
-                else _command(name, BUILD / "corpus" / name, f"-max_total_time={each}")
-            )
-            running[name] = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
-            )
-            code = running[name].wait()
-        del running[name]
-        return _verdict(name, log(name), code == 0)
-
-    start = time.monotonic()
-    with ThreadPoolExecutor(cores()) as pool:
-        jobs = [pool.submit(run, name) for name in targets]
-        try:
-            while wait(jobs, _PROGRESS_SECONDS).not_done:
-                counts = [f"{name} {executions(log(name)):,}" for name in list(running)]
-                say(f"  {time.monotonic() - start:.0f} s: {', '.join(counts)} executions")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(running.values()):
-                process.terminate()
-            raise
-    return all(job.result() for job in jobs)
+    module = [environment.PYTHON, "-m", "plots.tests.test_fuzz"]
+    return all([*good, _run(PLOTS, [*module, str(each), FINDINGS / PLOTS])])

@@ -18,9 +18,12 @@ _FIXTURES = ROOT / "tests" / "fixtures"
 _NO_TESTS = 5  # pytest's exit code where all that it was given is slow
 
 
-def _of_environment() -> str:
-    """oneDNN and the Python packages, by what is pinned."""
-    return json.dumps(environment.hashes(environment.FOR_TEST), sort_keys=True)
+def _cases(junit: Path) -> list[ElementTree.Element]:
+    """Empty where there is no such report, or not a whole one."""
+    try:
+        return list(ElementTree.parse(junit).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return []
 
 
 # ---- ctest
@@ -33,7 +36,7 @@ def _property(test: dict[str, Any], name: str) -> list[str]:
 
 def _ctest_keys(tests: Iterable[dict[str, Any]]) -> dict[str, str]:
     """For each test that has a program; those for a GPU have none: whether there is one changes."""
-    common = [_of_environment(), of_files(_FIXTURES.rglob("*"))]
+    common = of_files([*environment.FOR_TEST, *_FIXTURES.rglob("*")])
     programs: dict[str, str] = {}
     keys: dict[str, str] = {}
     for test in tests:
@@ -42,17 +45,9 @@ def _ctest_keys(tests: Iterable[dict[str, Any]]) -> dict[str, str]:
             continue
         if command[0] not in programs:
             programs[command[0]] = of_files([Path(command[0])])
-        parts = [*common, programs[command[0]], command, _property(test, "ENVIRONMENT")]
+        parts = [common, programs[command[0]], command, _property(test, "ENVIRONMENT")]
         keys[test["name"]] = digest([json.dumps(parts).encode()])
     return keys
-
-
-def _cases(junit: Path) -> list[ElementTree.Element]:
-    """Empty where there is no such report, or not a whole one."""
-    try:
-        return list(ElementTree.parse(junit).getroot().iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return []
 
 
 def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
@@ -106,25 +101,29 @@ def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     A test may read all files of the project but other tests; those in plots/ and peers/ none that
     is_of_programs().
     """
-    files = {path for path in every_file() if path.is_file()}
-    tests = {path for path in files if path.match("tests/test_*.py")}
-    packages = _of_environment()
+    files = set(every_file())
+    tests = {path for path in files if path.match("tests/test_*.py") and path.is_file()}
     of_python = of_files(path for path in files - tests if not is_of_programs(path))
     of_all = of_files({*files - tests, *programs})
     keys: dict[str, str] = {}
     for test in sorted(tests):
         name = test.relative_to(ROOT).as_posix()
-        parts = [packages, of_all if name.startswith("tests/") else of_python, of_files([test])]
-        keys[name] = digest(part.encode() for part in parts)
+        read = of_all if name.startswith("tests/") else of_python
+        keys[name] = digest([read.encode(), test.read_bytes()])
     return keys
 
 
-def _failed(report: Path, files: Iterable[str]) -> set[str] | None:
-    """Those of `files` with a failure or an error; None if that is not known: of a file that could
-    not be read the report has an error without the file's name."""
-    bad = [c for c in _cases(report) if {"failure", "error"} & {part.tag for part in c}]
-    failed = {f"{case.get('classname', '').replace('.', '/')}.py" for case in bad}
-    return failed if failed and failed <= set(files) else None
+def _passed_files(report: Path) -> set[str]:
+    """Those without a failure, and without a skip: what a test lacks may be there next time. What
+    only --all runs, it repeats anyway."""
+    passed, others = set(), set()
+    for case in _cases(report):
+        # A file that cannot be imported, or is skipped whole, is a case without a class.
+        name = case.get("classname") or case.get("name", "")
+        bad = [part for part in case if part.tag in ("failure", "error", "skipped")]
+        good = all("./test --all" in part.get("message", "") for part in bad)
+        (passed if good else others).add(f"{name.replace('.', '/')}.py")
+    return passed - others
 
 
 def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
@@ -143,42 +142,21 @@ def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
     command += ["--dist=worksteal", f"--junitxml={report}", *(["-m", "not slow"] if quick else [])]
     sys.stdout.flush()
     code = subprocess.run([*command, *ran], cwd=ROOT, check=False).returncode
-    if not quick:
-        failed = set() if code == 0 else _failed(report, ran) if code == 1 else None
-        passed.record(ran, () if failed is None else ran.keys() - failed)
+    if not quick and code in (0, 1):  # else it did not come to its end
+        passed.record(ran, _passed_files(report) & ran.keys())
     return code == 0 or (quick and code == _NO_TESTS)
 
 
-# ---- the slowest
-
-
-def _of_gtest(label: str, since: float) -> Iterable[tuple[float, str]]:
-    preset = "default" if label == "ctest" else label
-    for file in (build.folder(preset) / "test-times").glob("*.json"):
-        try:
-            if file.stat().st_mtime < since:
-                continue  # of a shard that was left out
-            suites = json.loads(file.read_text(encoding="utf-8"))["testsuites"]
-        except (OSError, ValueError, KeyError):
-            continue  # of a program that crashed
-        for suite in suites:
-            for test in suite["testsuite"]:
-                yield float(test["time"].rstrip("s")), f"{label}: {suite['name']}.{test['name']}"
-
-
-def _of_pytest() -> Iterable[tuple[float, str]]:
-    for case in _cases(ROOT / "build" / "pytest.xml"):
-        name = f"{case.get('classname', '')}.{case.get('name', '')}"
-        yield float(case.get("time", 0)), f"pytest: {name}"
-
-
-def slowest(stages: Iterable[str], since: float, count: int = 10) -> list[str]:
-    """Lines for the tests of these stages that took longest (wall clock), of those that ended after
-    `since`, in seconds since the epoch."""
+def slowest(since: float, count: int = 10) -> list[str]:
+    """Lines for the tests that took longest (wall clock), of those that ended after `since`, in
+    seconds since the epoch."""
     times: list[tuple[float, str]] = []
-    for stage in stages:
-        if stage in ("ctest", "asan"):
-            times += _of_gtest(stage, since)
-        elif stage == "pytest":
-            times += _of_pytest()
+    for label, files in (
+        ("ctest", build.folder("default").glob("test-times/*.xml")),
+        ("asan", build.folder("asan").glob("test-times/*.xml")),
+        ("pytest", ROOT.glob("build/pytest.xml")),
+    ):
+        for case in (c for path in files if path.stat().st_mtime >= since for c in _cases(path)):
+            name = f"{label}: {case.get('classname')}.{case.get('name')}"
+            times.append((float(case.get("time", 0)), name))
     return [f"{seconds:7.1f} s  {name}" for seconds, name in sorted(times, reverse=True)[:count]]

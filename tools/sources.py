@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.console import ROOT, cores
@@ -31,7 +31,6 @@ _TIDY_ARGUMENTS = [
 # Of the sources that only include what changed; the rest is left to --all, as each takes seconds.
 _MOST_LOOKS = 25
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-_UNITY = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")
 _NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
 
 
@@ -59,10 +58,11 @@ def every_file() -> Iterator[Path]:
 
 def check_format(clang_format: Path) -> bool:
     files = sorted({path for path in every_file() if path.suffix in _CPP and path.exists()})
-    command: list[str | Path] = [clang_format, "--dry-run", "-Werror", *files]
-    good = not files or subprocess.run(command, cwd=ROOT, check=False).returncode == 0
-    verdict = "all formatted" if good else "some not formatted"
-    print(f"clang-format: {len(files)} files, {verdict}", flush=True)
+    command = [clang_format, "--dry-run", "-Werror", *files]
+    good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    print(
+        f"clang-format: {len(files)} files, {'all' if good else 'some not'} formatted", flush=True
+    )
     return good
 
 
@@ -83,9 +83,11 @@ def _options(build: Path) -> dict[Path, list[str]]:
         words = shlex.split(entry["command"])
         own = [word.startswith("-") for word in words].index(True)  # the compiler comes before
         words = words[own : words.index("-o")]
-        for source in map(Path, _quoted(path)) if _UNITY.search(str(path)) else (path,):
+        # What CMake compiles as one is a .cxx that includes them.
+        together = map(Path, _quoted(path)) if path.suffix == ".cxx" else (path,)
+        for source in wanted.intersection(together):
             # clang-tidy 14 reads neither CUDA 13 nor the std::source_location of CUDA's emulation.
-            if source in wanted and source.suffix != ".cu" and f"-I{_EMULATION}" not in words:
+            if source.suffix != ".cu" and f"-I{_EMULATION}" not in words:
                 options.setdefault(source, words)
     left_out = sorted(str(path.relative_to(ROOT)) for path in wanted - options.keys())
     if left_out:
@@ -111,10 +113,9 @@ def _reached(source: Path, options: list[str]) -> set[Path]:
 
 def changed_files() -> set[Path] | None:
     """What differs from main; on main, from the commit before. None where git does not know."""
-    head = _git("rev-parse", "HEAD")
     bases = (_git("merge-base", "HEAD", main) for main in ("origin/main", "main"))
-    base = next((base for base in bases if base), None)
-    if base is None or base == head:
+    base = next(filter(None, bases), None)
+    if base in (None, _git("rev-parse", "HEAD")):
         base = _git("rev-parse", "--verify", "HEAD^")
     differing = base and _git("diff", "--name-only", "-z", base[0])
     new = _git("ls-files", "--others", "--exclude-standard", "-z")
@@ -159,29 +160,22 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     print(f"clang-tidy: {len(chosen)} of {len(options)} sources differ from main", flush=True)
     print(f"clang-tidy: {len(unchanged)} of these unchanged since clean", flush=True)
 
-    def look_at(path: Path) -> tuple[bool, str, float]:
+    def look_at(path: Path) -> tuple[bool, str]:
         start = time.monotonic()
         command = [*arguments, path, "--", *options[path]]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        seconds = f"({time.monotonic() - start:.1f} s)"
+        if done.returncode == 0:
+            return True, f"clean {seconds}"
         # stderr only counts what was suppressed, except when the tool itself fell over.
-        text = done.stdout if done.stdout.strip() else done.stderr
-        return done.returncode == 0, text, time.monotonic() - start
+        return False, f"FAULTS {seconds}\n{done.stdout.strip() or done.stderr}\n"
 
     faulty = 0
     with ThreadPoolExecutor(cores()) as pool:
-        jobs = {pool.submit(look_at, path): path for path in waiting}
-        try:
-            for number, job in enumerate(as_completed(jobs), 1):
-                good, text, seconds = job.result()
-                name = str(jobs[job])
-                place = f"[{number}/{len(waiting)}] {jobs[job].relative_to(ROOT)}"
-                print(f"{place}: {'clean' if good else 'FAULTS'} ({seconds:.1f} s)", flush=True)
-                passed.record({name: keys[name]}, [name] if good else [])
-                if not good:
-                    faulty += 1
-                    print(text, flush=True)
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+        looks = zip(waiting, pool.map(look_at, waiting), strict=True)
+        for number, (path, (good, text)) in enumerate(looks, 1):
+            print(f"[{number}/{len(waiting)}] {path.relative_to(ROOT)}: {text}", flush=True)
+            passed.record({str(path): keys[str(path)]}, [str(path)] if good else [])
+            faulty += not good
     print(f"clang-tidy: {faulty} of {len(chosen)} sources with faults", flush=True)
     return faulty == 0

@@ -5,13 +5,13 @@ It reads them by itself, and no more of them than it shows, because the GPU swee
 packages that plots/ needs are missing, and shows files that no one has validated yet.
 """
 
-import json
 from pathlib import Path
 from statistics import median
 
+from tools.console import stored
+
 _LINES = 34
-_DEVICE = "/device:"
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 # Seconds by device, for what both devices' names have in common.
 Times = dict[str, dict[str, float]]
@@ -20,17 +20,13 @@ Times = dict[str, dict[str, float]]
 def times(path: Path) -> Times:
     """Median of each row; of several rows of a device (threads, execution) the fastest."""
     samples: dict[str, list[float]] = {}
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    for entry in entries:
+    for entry in stored(path).get("benchmarks", []):
         if entry.get("run_type") == "iteration":
             seconds = entry["real_time"] * _SECONDS[entry.get("time_unit", "ns")]
             samples.setdefault(entry["name"], []).append(seconds)
     best: Times = {}
     for name, values in samples.items():
-        common, _, rest = name.partition(_DEVICE)
+        common, _, rest = name.partition("/device:")
         device = rest.partition("/")[0] or "-"
         row = best.setdefault(common, {})
         row[device] = min(row.get(device, float("inf")), median(values))
@@ -40,40 +36,27 @@ def times(path: Path) -> Times:
 def _human(seconds: float | None) -> str:
     if seconds is None:
         return "-"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+    unit, size = next(((u, s) for u, s in _SECONDS.items() if seconds >= s), ("ns", 1e-9))
+    return f"{seconds / size:.3g} {unit}"
 
 
-def _spread(names: list[str], count: int) -> list[str]:
-    """At most `count` of them, evenly, first and last included."""
-    if len(names) <= count:
-        return names
-    step = (len(names) - 1) / max(1, count - 1)
-    return [names[round(index * step)] for index in range(count)]
-
-
-def table(path: Path | None, lines: int = _LINES) -> list[str]:
-    """At most `lines` lines, a part of them for each family; where rows are left out, how many."""
-    families: dict[str, Times] = {}
+def table(path: Path | None) -> list[str]:
+    """A few lines of each family, evenly, its first and last row included; where rows are left out,
+    how many."""
+    families: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for name, devices in (times(path) if path else {}).items():
-        families.setdefault(name.partition("/")[0], {})[name] = devices
-    if not families:
-        return ["no results"]
+        families.setdefault(name.partition("/")[0], []).append((name, devices))
     shown: list[str] = []
-    share = max(1, lines // len(families) - 1)
     for family, rows in families.items():
-        names = _spread(list(rows), share)
-        left_out = len(rows) - len(names)
+        count = min(len(rows), max(1, _LINES // len(families) - 1))
+        step = (len(rows) - 1) / max(1, count - 1)
+        left_out = len(rows) - count
         more = f" ({left_out} of {len(rows)} rows left out)" if left_out else ""
         shown.append(f"{family + more:<58}{'CPU':>11}{'GPU':>11}{'CPU/GPU':>9}")
-        for name in names:
-            devices = rows[name]
+        for name, devices in (rows[round(index * step)] for index in range(count)):
             cpu = devices.get("cpu")
-            others = [seconds for device, seconds in devices.items() if device != "cpu"]
-            gpu = min(others) if others else None
+            gpu = min((s for device, s in devices.items() if device != "cpu"), default=None)
             ratio = f"{cpu / gpu:.2f}" if cpu and gpu else "-"
             title = name if len(name) <= 57 else name[:54] + "..."
             shown.append(f"{title:<58}{_human(cpu):>11}{_human(gpu):>11}{ratio:>9}")
-    return shown
+    return shown or ["no results"]
