@@ -103,3 +103,14 @@ def test_a_row_that_is_made_again_stays_what_it_was_chosen_to_be(tmp_path: Path)
     (row,) = document["rows"]
     assert row["repetitions"] == 6 == len(repetitions(document, row["name"]))
     assert row["chosen"]["cpu_threads"] == "1"
+
+
+def test_a_precision_that_the_cpu_lacks_has_a_ceiling_only_if_asked(tmp_path: Path) -> None:
+    name = "Peak/quantity:matrix/precision:bf16/size:512/device:cpu"
+    arguments = ("--family=Peak", "--cuda=off", "--threads=1")
+    if name in bench(*arguments, "--benchmark_list_tests=true").stdout:
+        pytest.skip("this CPU multiplies bf16")
+    asked = ("--precision=bf16", f"--benchmark_filter={name}")
+    (row,) = measure(tmp_path, *arguments, *asked, *SHORT, code=1)["rows"]
+    assert row["outcome"] == "skipped"
+    assert row["error_message"].startswith("the CPU has no bf16 instructions")

@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripts import ROOT, RUN
 
 from plots import __version__
-from tools import console, results, setup
+from tools import console, environment, setup
 
 # --- arguments
 
@@ -21,26 +22,18 @@ def test_own_flags_are_taken_and_the_rest_goes_to_bench() -> None:
     assert not parsed.report
     assert not parsed.help
     assert parsed.bench == ["--sweep=quick", "--model=disc-10"]
-
-
-@pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help_is_ours_first(flag: str) -> None:
-    assert RUN.parse(["--sweep=quick", flag]).help
+    assert RUN.parse(["--sweep=quick", "-h"]).help and RUN.parse(["--help"]).help
 
 
 @pytest.mark.parametrize(
     ("argument", "tells"),
     [
-        ("--benchmark_list_tests", True),
-        ("--benchmark_list_tests=true", True),
-        ("--benchmark_list_tests=false", False),
-        ("--benchmark_list_tests=0", False),
-        ("--machine", True),
-        ("--models", True),
-        ("--commit", True),
-        ("--cost", True),
-        ("--describe", True),
-        ("--plan", True),
+        *(
+            (f"--{word}", True)
+            for word in ("machine", "models", "commit", "cost", "describe", "plan")
+        ),
+        *((f"--benchmark_list_tests{value}", True) for value in ("", "=true")),
+        *((f"--benchmark_list_tests={value}", False) for value in ("false", "0")),
         ("--model=disc-2", False),
         ("--benchmark_filter=--machine", False),
     ],
@@ -67,23 +60,11 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
         f"--peer=env 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -m peers.pytorch "
         "--mode=eager,compile",
     ]
-    made: list[str] = []
-    monkeypatch.setattr(setup, "for_peers", lambda: made.append("peers") or tmp_path)
-    assert RUN.peers_python(RUN.parse(["--with-peers"])) == tmp_path and made == ["peers"]
-
-
-def test_a_run_with_peers_goes_on_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("--sweep=quick", "--with-peers", "--mode=eager")
-    earlier = results.Unfinished(out=tmp_path / "m" / "x.json", rows=3, flags=words)
-    monkeypatch.setattr(results, "machine_of", lambda bench: "m")
-    monkeypatch.setattr(results, "commit_of", lambda bench: "c")
-    monkeypatch.setattr(results, "unfinished", lambda machine, commit: [earlier])
-    parsed, command = RUN.parse(["--resume"]), ["bench", "--resume"]
-    assert RUN.destination(parsed, command) == earlier.out
-    assert parsed.with_peers
-    assert command == ["bench", "--resume", *words[::2], f"--out={earlier.out}"]
+    made: list[object] = []
+    peers = SimpleNamespace(ensure=made.append, python=tmp_path)
+    monkeypatch.setattr(environment, "PEERS", peers)
+    assert RUN.peers_python(RUN.parse(["--with-peers"])) == tmp_path
+    assert made == [environment.FOR_PEERS]
 
 
 def test_an_output_file_is_found_and_the_last_one_counts(
@@ -97,21 +78,16 @@ def test_an_output_file_is_found_and_the_last_one_counts(
 
 
 @pytest.mark.parametrize("command", ["run", "test"])
-def test_help_works_from_any_directory_and_sets_nothing_up(command: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [ROOT / command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert f"usage: ./{command}" in done.stdout
-    assert done.stderr == ""
-
-
-@pytest.mark.parametrize("command", ["run", "test"])
-def test_the_version_is_that_of_the_project(command: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [ROOT / command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, f"crossover {__version__}\n")
+@pytest.mark.parametrize(
+    ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
+)
+def test_help_and_version_work_from_any_directory_and_set_nothing_up(
+    command: str, flag: str, said: str, tmp_path: Path
+) -> None:
+    words = [ROOT / command, flag]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(said)
 
 
 # --- commands, logs, endings

@@ -5,6 +5,7 @@ import datetime
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,21 +34,28 @@ def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path:
     assert other.name == "2025-03-09-abd-dirty.json"
 
 
-@pytest.mark.parametrize("identity", ["..", "a/b", "", ".hidden", "a b"])
-def test_an_identity_that_is_no_folder_name_is_refused(identity: str, tmp_path: Path) -> None:
-    bench = script(tmp_path / "bench", f"import json; print(json.dumps(dict(id={identity!r})))")
-    with pytest.raises(console.Failure, match="cannot be a folder name"):
-        results.machine_of(bench)
-
-
-def test_bench_is_asked_for_machine_and_commit(tmp_path: Path) -> None:
-    text = "import sys; print('{\"id\": \"epyc-4c\"}' if '--machine' in sys.argv else 'abc1234')"
-    bench = script(tmp_path / "bench", text)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *(
+            (f"import json; print(json.dumps(dict(id={identity!r})))", "cannot be a folder name")
+            for identity in ("..", "a/b", "", ".hidden", "a b")
+        ),
+        ("print('{}')", "--machine prints no id"),
+        ("import sys; sys.exit('no library')", "no library"),
+    ],
+)
+def test_bench_is_asked_for_a_machine_that_can_be_a_folder(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    bench = script(tmp_path / "bench", """print('{"id": "epyc-4c"}')""")
     assert results.machine_of(bench) == "epyc-4c"
-    assert results.commit_of(bench) == "abc1234"
-    failing = script(tmp_path / "failing", "import sys; sys.exit('no library')")
-    with pytest.raises(console.Failure, match="no library"):
-        results.commit_of(failing)
+    with pytest.raises(console.Failure, match=said):
+        results.machine_of(script(bench, text))
+
+
+def test_bench_is_asked_for_its_commit(tmp_path: Path) -> None:
+    assert results.commit_of(script(tmp_path / "bench", "print('abc1234')")) == "abc1234"
 
 
 def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path) -> None:
@@ -59,19 +67,12 @@ def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("text", "rows"),
-    [
-        ('{"rows": [{"name": "a"}, {"name": "b"}], "benchmarks": [{"name": "b"}]}', 2),
-        ('{"rows": [], "benchmarks": []}', 0),
-        ("{", 0),
-        ("[]", 0),
-        ("", 0),
-    ],
+    [('{"rows": [{"name": "a"}, {"name": "b"}]}', 2), ('{"rows": []}', 0), ("{", 0), ("[]", 0)],
 )
 def test_finished_rows_are_counted(text: str, rows: int, tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(text, encoding="utf-8")
-    assert results.finished_rows(path) == rows
-    assert results.finished_rows(tmp_path / "absent.json") == 0
+    assert results.finished_rows(tmp_path / "x.json") == 0
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    assert results.finished_rows(tmp_path / "x.json") == rows
 
 
 # --- runs that did not finish
@@ -125,14 +126,20 @@ def run_of_abc1234(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "m"
 
 
+def destination(*words: str) -> tuple[Path, list[str]]:
+    """Where the results of `./run WORDS` go, and what bench gets, but for --out."""
+    command = ["bench", *words]
+    path = RUN.destination(RUN.parse(list(words)), command)
+    assert command[0] == "bench" and command[-1] == f"--out={path}"
+    return path, command[1:-1]
+
+
 def test_an_unfinished_run_is_offered_and_a_new_one_begun(
     run_of_abc1234: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = run_file(run_of_abc1234 / "a.json", 1000)
-    command = ["bench", "--sweep=quick"]
-    path = RUN.destination(RUN.parse(command[1:]), command)
-    assert path != before
-    assert command == ["bench", "--sweep=quick", f"--out={path}"]
+    path, flags = destination("--sweep=quick")
+    assert path != before and flags == ["--sweep=quick"]
     said = capsys.readouterr().err
     assert f"{before} has 3 rows" in said and "./run --resume goes on with it" in said
 
@@ -141,33 +148,33 @@ def test_resume_goes_on_with_the_latest_unfinished_run_and_its_flags(run_of_abc1
     run_file(run_of_abc1234 / "a.json", 1000)
     latest = run_file(run_of_abc1234 / "b.json", 2000)
     words = ["--resume", "--budget=1h"]
-    command = ["bench", *words]
-    assert RUN.destination(RUN.parse(words), command) == latest
-    assert command == ["bench", *words, "--sweep=quick", "--model=disc-2", f"--out={latest}"]
+    assert destination(*words) == (latest, [*words, "--sweep=quick", "--model=disc-2"])
     # bench itself refuses what differs.
     words = ["--resume", "--sweep=full"]
-    command = ["bench", *words]
-    RUN.destination(RUN.parse(words), command)
-    assert command == ["bench", *words, "--model=disc-2", f"--out={latest}"]
+    assert destination(*words) == (latest, [*words, "--model=disc-2"])
+
+
+def test_resume_goes_on_with_peers(run_of_abc1234: Path) -> None:
+    words = ["--sweep=quick", "--with-peers", "--mode=eager"]
+    run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": ["bench", *words]})
+    parsed, command = RUN.parse(["--resume"]), ["bench", "--resume"]
+    RUN.destination(parsed, command)
+    assert parsed.with_peers and command[2:-1] == ["--sweep=quick", "--mode=eager"]
 
 
 def test_resume_asks_where_the_data_is(
     run_of_abc1234: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["bench", "--model=heart", "--data=rows.csv"]
-    run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": words})
+    words = ["--model=heart", "--data=rows.csv"]
+    run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": ["bench", *words]})
     with pytest.raises(console.Failure, match=r"read rows.csv.* --data=FOLDER/rows.csv") as caught:
-        RUN.destination(RUN.parse(["--resume"]), ["bench", "--resume"])
+        destination("--resume")
     assert caught.value.code == 2
     again = ["--resume", "--data=/x/rows.csv"]
-    command = ["bench", *again]
-    RUN.destination(RUN.parse(again), command)
-    assert command[1:-1] == [*again, "--model=heart"]
+    assert destination(*again)[1] == [*again, "--model=heart"]
     (tmp_path / "rows.csv").write_text("1,0\n")
     monkeypatch.chdir(tmp_path)
-    command = ["bench", "--resume"]
-    RUN.destination(RUN.parse(["--resume"]), command)
-    assert command[1:-1] == ["--resume", *words[1:]]
+    assert destination("--resume")[1] == ["--resume", *words]
 
 
 def test_resume_builds_for_what_the_run_was_built_for(
@@ -187,11 +194,18 @@ def test_resume_builds_for_what_the_run_was_built_for(
 def test_resume_without_an_unfinished_run_is_refused(run_of_abc1234: Path) -> None:
     run_file(run_of_abc1234 / "a.json", 1000, complete=True)
     with pytest.raises(console.Failure, match="no unfinished run of commit abc1234") as caught:
-        RUN.destination(RUN.parse(["--resume"]), ["bench", "--resume"])
+        destination("--resume")
     assert caught.value.code == 2
 
 
 # --- after bench
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A result file of one row."""
+    (tmp_path / "x.json").write_text('{"rows": [{"name": "a"}]}', encoding="utf-8")
+    return tmp_path / "x.json"
 
 
 @pytest.fixture
@@ -201,66 +215,51 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-def result_file(folder: Path) -> Path:
-    path = folder / "x.json"
-    path.write_text('{"rows": [{"name": "a"}], "benchmarks": []}', encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize("code", [0, 1])
-def test_finished_rows_are_drawn_even_if_others_failed(
-    code: int, drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_finished_rows_are_drawn_even_if_others_failed_but_not_after_a_signal(
+    path: Path, drawn: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = result_file(tmp_path)
-    assert RUN.conclude(path, code, 0.0, DRAWS) == code
-    assert drawn == [path]
-    assert f"results: {path}" in capsys.readouterr().out
-
-
-def test_after_a_signal_the_kept_rows_are_named_and_not_drawn(
-    drawn: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = result_file(tmp_path)
+    for code in (0, 1):
+        assert RUN.conclude(path, code, 0.0, DRAWS) == code
+        assert drawn.pop() == path
+        assert f"results: {path}" in capsys.readouterr().out
     assert RUN.conclude(path, 130, 0.0, DRAWS) == 130
-    assert drawn == []
     assert f"1 finished row kept in {path}" in capsys.readouterr().err
+    assert drawn == []
 
 
 def test_nothing_is_drawn_from_no_rows_an_older_file_or_on_request(
-    drawn: list[Path], tmp_path: Path
+    path: Path, drawn: list[Path], tmp_path: Path
 ) -> None:
-    path = result_file(tmp_path)
     assert RUN.conclude(tmp_path / "absent.json", 1, 0.0, DRAWS) == 1
     assert RUN.conclude(path, 1, time.time() + 60, DRAWS) == 1
     assert RUN.conclude(path, 0, 0.0, RUN.Arguments(report=False)) == 0
     assert drawn == []
 
 
-def test_rows_beside_an_older_file_are_found(drawn: list[Path], tmp_path: Path) -> None:
-    asked = result_file(tmp_path)
-    os.utime(asked, (1000, 1000))
-    partial = tmp_path / "x.json.partial"
-    partial.write_text('{"rows": [{"name": "a"}], "benchmarks": []}', encoding="utf-8")
-    assert RUN.conclude(asked, 1, time.time(), DRAWS) == 1
+def test_rows_beside_an_older_file_are_found(path: Path, drawn: list[Path]) -> None:
+    partial = Path(shutil.copy(path, f"{path}.partial"))
+    os.utime(path, (1000, 1000))
+    assert RUN.conclude(path, 1, time.time(), DRAWS) == 1
     assert drawn == [partial]
 
 
-def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(tmp_path: Path) -> None:
-    kept = result_file(tmp_path)
-    results.remove_if_empty(kept)
-    assert kept.exists()
+def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(
+    path: Path, tmp_path: Path
+) -> None:
+    results.remove_if_empty(path)
+    assert path.exists()
     empty = tmp_path / "m" / "x.json"
     empty.parent.mkdir()
-    empty.write_text('{"rows": [], "benchmarks": []}', encoding="utf-8")
+    empty.write_text('{"rows": []}', encoding="utf-8")
     results.remove_if_empty(empty)
     assert not empty.parent.exists()
 
 
 def test_a_report_that_fails_does_not_pass_silently(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RUN, "draw", lambda _: False)
-    assert RUN.conclude(result_file(tmp_path), 0, 0.0, DRAWS) == 1
+    assert RUN.conclude(path, 0, 0.0, DRAWS) == 1
 
 
 def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back() -> None:
