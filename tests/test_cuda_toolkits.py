@@ -11,6 +11,8 @@ import pytest
 from scripts import ROOT, script
 
 TOOLKIT = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda").resolve()
+LIBRARY = next(TOOLKIT.glob("lib64/libcublasLt.so.*"), Path())
+MAJOR = LIBRARY.suffix.removeprefix(".")
 PROJECT = """\
 cmake_minimum_required(VERSION 3.25)
 project(made_up LANGUAGES CXX)
@@ -29,172 +31,148 @@ int main() { std::printf("%zu\\n", cublasLtGetVersion()); }
 
 pytestmark = [
     pytest.mark.skipif(
-        not list(TOOLKIT.glob("lib64/libcublasLt.so.*")) or not (TOOLKIT / "bin" / "nvcc").exists(),
+        not LIBRARY.name or not (TOOLKIT / "bin" / "nvcc").exists(),
         reason=f"{TOOLKIT} holds no CUDA toolkit",
     ),
     pytest.mark.slow,
 ]
 
 
-@pytest.fixture
-def toolkit(tmp_path: Path) -> Path:
-    """A CUDA toolkit without cuBLASLt."""
-    made_up = tmp_path / "toolkit"
-    shutil.copytree(TOOLKIT / "bin", made_up / "bin", symlinks=True)  # nvcc looks around itself
-    (made_up / "nvvm").symlink_to(TOOLKIT / "nvvm")
-    for folder in ("include", "lib64"):
-        (made_up / folder).mkdir()
-        for path in (TOOLKIT / folder).iterdir():
-            if not path.name.startswith(("cublas", "libcublas")):
-                (made_up / folder / path.name).symlink_to(path)
-    (made_up / "lib").symlink_to("lib64")
-    (made_up / "targets" / "x86_64-linux").mkdir(parents=True)
-    for folder in ("include", "lib"):
-        (made_up / "targets" / "x86_64-linux" / folder).symlink_to(made_up / folder)
-    return made_up
+class Installation:
+    """A toolkit without cuBLASLt, an empty Python environment, and a compiler that is blind to what
+    stands under /usr/local, where a machine may link its CUDA."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.toolkit = folder / "toolkit"
+        self.site = folder / "environment" / "lib" / "python3.12" / "site-packages"
+        self.site.mkdir(parents=True)
+        shutil.copytree(TOOLKIT / "bin", self.toolkit / "bin", symlinks=True)  # nvcc looks around
+        (self.toolkit / "nvvm").symlink_to(TOOLKIT / "nvvm")
+        (self.toolkit / "targets" / "x86_64-linux").mkdir(parents=True)
+        for own, target in (("include", "include"), ("lib64", "lib")):
+            (self.toolkit / own).mkdir()
+            for path in (TOOLKIT / own).iterdir():
+                if not path.name.startswith(("cublas", "libcublas")):
+                    (self.toolkit / own / path.name).symlink_to(path)
+            (self.toolkit / "targets" / "x86_64-linux" / target).symlink_to(self.toolkit / own)
+        (self.toolkit / "lib").symlink_to("lib64")
+        said = _said("c++", "-E", "-x", "c++", "-v", "/dev/null")
+        listed = said.partition("> search starts here:")[2].partition("End of search")[0]
+        folders = [word for word in listed.split() if not word.startswith("/usr/local/")]
+        more = ["-nostdinc", *(f"-isystem{folder}" for folder in folders), "-Wl,-nostdlib"]
+        real = shutil.which("c++")
+        self.compiler(f"import os, sys\nos.execv({real!r}, [{real!r}, *sys.argv[1:], *{more!r}])")
+
+    def compiler(self, text: str) -> None:
+        script(self.folder / "g++", text)
+
+    def package(self, name: str) -> Path:
+        """nvidia-cublas as pip installs it: versioned names alone, headers of its own."""
+        for folder in ("lib", "include"):
+            (self.site / "nvidia" / name / folder).mkdir(parents=True)
+        path = self.site / "nvidia" / name / "lib" / LIBRARY.name
+        path.symlink_to(LIBRARY.resolve())
+        for header in (TOOLKIT / "include").glob("cublas*.h"):
+            (self.site / "nvidia" / name / "include" / header.name).symlink_to(header)
+        return path
+
+    def sees(self, generations: str) -> None:
+        """By this program nvcc asks the driver for its GPUs."""
+        query = self.toolkit / "bin" / "__nvcc_device_query"
+        query.unlink()
+        script(query, f"print({generations!r}, end='')\nraise SystemExit({not generations:d})")
+
+    def configure(self, *flags: str, code: int = 0) -> str:
+        """What CMake says, which ends with that code."""
+        source = self.folder / "source"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(PROJECT.format(root=ROOT), encoding="utf-8")
+        (source / "program.cpp").write_text(PROGRAM, encoding="utf-8")
+        (source / "kernel.cu").write_text("__global__ void kernel() {}\n", encoding="utf-8")
+        done = subprocess.run(
+            ["cmake", "-S", source, "-B", self.folder / "build", *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ
+            | {"VIRTUAL_ENV": str(self.folder / "environment")}
+            | {"CUDACXX": str(self.toolkit / "bin" / "nvcc")}
+            | {"CUDAHOSTCXX": str(self.folder / "g++")}
+            # By these a compiler may find the real ones.
+            | dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+
+def _said(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Path:
-    """A Python environment, empty yet: its site-packages."""
-    site = tmp_path / "environment" / "lib" / "python3.12" / "site-packages"
-    site.mkdir(parents=True)
-    return site
+def made_up(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
 
 
-def package(site: Path, name: str) -> Path:
-    """nvidia-cublas as pip installs it: versioned names alone, headers of its own."""
-    (library,) = TOOLKIT.glob("lib64/libcublasLt.so.*")
-    for folder in ("lib", "include"):
-        (site / "nvidia" / name / folder).mkdir(parents=True)
-    path = site / "nvidia" / name / "lib" / library.name
-    path.symlink_to(library.resolve())
-    for header in (TOOLKIT / "include").glob("cublas*.h"):
-        (site / "nvidia" / name / "include" / header.name).symlink_to(header)
-    return path
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Path:
-    """The compiler, blind to what stands under /usr/local, where a machine may link its CUDA."""
-    said = subprocess.run(
-        ["c++", "-E", "-x", "c++", "-v", "/dev/null"], capture_output=True, text=True, check=True
-    ).stderr
-    listed = said.partition("#include <...> search starts here:")[2].partition("End of search")[0]
-    folders = [word for word in listed.split() if not word.startswith("/usr/local/")]
-    more = ["-nostdinc", *(f"-isystem{folder}" for folder in folders), "-Wl,-nostdlib"]
-    real = shutil.which("c++")
-    text = f"import os, sys\nos.execv({real!r}, [{real!r}, *sys.argv[1:], *{more!r}])"
-    return script(tmp_path / "g++", text)
-
-
-def configure(
-    folder: Path, toolkit: Path, host: Path, *flags: str, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    source = folder / "source"
-    source.mkdir(exist_ok=True)
-    (source / "CMakeLists.txt").write_text(PROJECT.format(root=ROOT), encoding="utf-8")
-    (source / "program.cpp").write_text(PROGRAM, encoding="utf-8")
-    (source / "kernel.cu").write_text("__global__ void kernel() {}\n", encoding="utf-8")
-    variables.setdefault("VIRTUAL_ENV", str(folder / "environment"))
-    variables |= {"CUDACXX": str(toolkit / "bin" / "nvcc"), "CUDAHOSTCXX": str(host)}
-    # By these a compiler may find the real ones.
-    variables |= dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), "")
-    return subprocess.run(
-        ["cmake", "-S", source, "-B", folder / "build", *flags],
-        capture_output=True,
-        text=True,
-        env=os.environ | variables,
-        timeout=120,
-        check=False,
-    )
-
-
-def name_of_major() -> str:
-    (library,) = TOOLKIT.glob("lib64/libcublasLt.so.*")
-    return "cu" + library.suffix.removeprefix(".")
-
-
-def test_cublaslt_of_a_python_package_is_built_with(
-    tmp_path: Path, toolkit: Path, environment: Path, host: Path
-) -> None:
-    library = package(environment, name_of_major())
-    done = configure(
-        tmp_path, toolkit, host, "-DCROSSOVER_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"-- cublasLt: {library}" in done.stdout
-    subprocess.run(["cmake", "--build", tmp_path / "build"], capture_output=True, check=True)
-    said = subprocess.run([tmp_path / "build" / "program"], capture_output=True, check=True).stdout
-    assert int(said) >= 120000
-
-
-def sees(toolkit: Path, generations: str) -> None:
-    """By this program nvcc asks the driver for its GPUs."""
-    query = toolkit / "bin" / "__nvcc_device_query"
-    query.unlink()
-    script(query, f"print({generations!r}, end='')\nraise SystemExit({not generations:d})")
+def test_cublaslt_of_a_python_package_is_built_with(made_up: Installation) -> None:
+    library = made_up.package(f"cu{MAJOR}")
+    said = made_up.configure("-DCROSSOVER_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80")
+    assert f"-- cublasLt: {library}" in said
+    _said("cmake", "--build", made_up.folder / "build")
+    assert int(_said(made_up.folder / "build" / "program")) >= 120000
 
 
 @pytest.mark.parametrize(
-    ("generations", "said"),
+    ("generations", "expected"),
     [
         ("80,90", r"-- GPU backend: CUDA [\d.]+, for 80-real;90-real\n"),
         ("35", r"-- No GPU backend: .*/nvcc makes no code for the GPU here, of generation 35: "),
     ],
 )
 def test_kernels_are_for_the_gpus_here_if_the_compiler_still_knows_them(
-    generations: str, said: str, tmp_path: Path, toolkit: Path, host: Path
+    generations: str, expected: str, made_up: Installation
 ) -> None:
-    package(tmp_path / "environment/lib/python3.12/site-packages", name_of_major())
-    sees(toolkit, generations)
-    done = configure(tmp_path, toolkit, host)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(said, done.stdout), done.stdout
+    made_up.package(f"cu{MAJOR}")
+    made_up.sees(generations)
+    assert re.search(expected, made_up.configure())
 
 
 def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_knows(
-    tmp_path: Path, toolkit: Path, environment: Path, host: Path
+    made_up: Installation,
 ) -> None:
-    library = package(environment, "cublas")  # as before CUDA 13
-    sees(toolkit, "")
-    done = configure(tmp_path, toolkit, host)
-    assert f"-- cublasLt: {library}" in done.stdout
-    known = subprocess.run(
-        [toolkit / "bin" / "nvcc", "--list-gpu-code"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("-- GPU backend: "))
+    library = made_up.package("cublas")  # as before CUDA 13
+    made_up.sees("")
+    said = made_up.configure()
+    assert f"-- cublasLt: {library}" in said
+    known = _said(made_up.toolkit / "bin" / "nvcc", "--list-gpu-code").split()
+    (line,) = (line for line in said.splitlines() if line.startswith("-- GPU backend: "))
     compiled = line.rpartition(" ")[2].replace("-real", "").split(";")
     assert {"75", "80", "90"} <= set(compiled)
     for generation in ("100", "110", "120"):
         assert (generation in compiled) == (f"sm_{generation}" in known), line
 
 
-LACKING = "cublasLt of CUDA {major} is neither in the toolkit of "
-
-
 @pytest.mark.parametrize("mode", ["AUTO", "ON"])
 def test_without_cublaslt_there_is_no_backend_and_on_fails(
-    mode: str, tmp_path: Path, toolkit: Path, environment: Path, host: Path
+    mode: str, made_up: Installation
 ) -> None:
-    (environment / "nvidia" / "cublas" / "lib").mkdir(parents=True)
-    (environment / "nvidia" / "cublas" / "lib" / "libcublasLt.so.11").touch()  # of another CUDA
-    done = configure(tmp_path, toolkit, host, f"-DCROSSOVER_CUDA={mode}")
-    assert done.returncode == (mode == "ON"), done.stdout + done.stderr
-    said = " ".join((done.stdout + done.stderr).split())
-    assert LACKING.format(major=name_of_major().removeprefix("cu")) in said
+    (made_up.site / "nvidia" / "cublas" / "lib").mkdir(parents=True)
+    (made_up.site / "nvidia" / "cublas" / "lib" / "libcublasLt.so.11").touch()  # of another CUDA
+    said = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
+    lacking = f"cublasLt of CUDA {MAJOR} is neither in the toolkit of "
+    assert lacking in " ".join(said.split())
     assert ("-- No GPU backend: " in said) == (mode == "AUTO")
 
 
 @pytest.mark.parametrize("mode", ["AUTO", "ON"])
-def test_a_compiler_that_nvcc_refuses_does_not_stop_auto(
-    mode: str, tmp_path: Path, toolkit: Path, environment: Path
-) -> None:
-    package(environment, "cublas")
+def test_a_compiler_that_nvcc_refuses_does_not_stop_auto(mode: str, made_up: Installation) -> None:
+    made_up.package("cublas")
     refusal = "host_config.h:143:2: error: #error -- unsupported GNU version!"
-    text = f"import sys\nprint({refusal!r}, file=sys.stderr)\nsys.exit(1)"
-    host = script(tmp_path / "g++", text)
-    done = configure(tmp_path, toolkit, host, f"-DCROSSOVER_CUDA={mode}")
-    assert done.returncode == (mode == "ON"), done.stdout + done.stderr
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "builds no program here (host_config.h:143:2: error: #error -- unsupported" in said
+    made_up.compiler(f"import sys\nprint({refusal!r}, file=sys.stderr)\nsys.exit(1)")
+    said = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
+    builds_none = "builds no program here (host_config.h:143:2: error: #error -- unsupported"
+    assert builds_none in " ".join(said.split())

@@ -2,6 +2,7 @@
 """Where ./run finds a CUDA compiler, or why it goes on without."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -86,71 +87,53 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]
     assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
 
 
-def test_a_toolkit_gets_the_headers_for_cudnn_where_they_can_be_had(
-    wheels: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_toolkit_gets_headers_for_cudnn_and_tests_cudnn_itself_where_it_lacks_it(
+    tmp_path: Path, wheels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toolkit = cuda.Choice("/usr/bin/nvcc", "13.0")
-    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
-    assert cuda.choose("auto") == replace(toolkit, required=False)
-    assert wheels == ["requirements-cudnn-frontend.txt"]
-    _no_network(monkeypatch)
-    assert cuda.choose("on") == toolkit
+    def asked(version: str, tests: bool) -> list[str]:
+        toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
+        monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+        wheels.clear()
+        assert cuda.choose("auto", tests) == replace(toolkit, required=False)
+        return wheels
+
+    headers = "requirements-cudnn-frontend.txt"
+    assert asked("13.1", tests=True) == ["requirements-cudnn.txt", headers]
+    assert asked("12.8", tests=True) == asked("13.1", tests=False) == [headers]
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cudnn_version.h").touch()
+    assert asked("13.1", tests=True) == [headers]
+    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
+    assert asked("13.1", tests=True) == []
 
 
-@pytest.mark.parametrize(("version", "has_it"), [("13.1", False), ("13.1", True), ("12.8", False)])
-def test_tests_get_cudnn_where_the_toolkit_lacks_it(
-    version: str, has_it: bool, tmp_path: Path, wheels: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if has_it:
-        (tmp_path / "include").mkdir()
-        (tmp_path / "include" / "cudnn_version.h").touch()
-    toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
-    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
-    cuda.choose("auto", tests=True)
-    library = ["requirements-cudnn.txt"] if version == "13.1" and not has_it else []
-    assert wheels == [*library, "requirements-cudnn-frontend.txt"]
-
-
-def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "driver_version", lambda: None)
-
-
-def _old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "driver_version", lambda: (12, 8))
-
-
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ensure(_: object) -> None:
-        lines = ["Retrying", "ERROR: No matching distribution found", ""]
-        raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
-
-    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=ensure))
+def _no_network(_: object) -> None:
+    lines = ["Retrying", "ERROR: No matching distribution found", ""]
+    raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"),
+    ("driver", "said"),
     [
-        (_no_driver, "no nvcc was found, and no NVIDIA driver is installed"),
-        (_old_driver, "the driver here runs CUDA 12.8, for which there are no wheels"),
-        (_no_network, "could not be installed (pip: ERROR: No matching distribution found)"),
+        (None, "no nvcc was found, and no NVIDIA driver is installed"),
+        ((12, 8), "the driver here runs CUDA 12.8, for which there are no wheels"),
+        ((13, 2), "could not be installed (pip: ERROR: No matching distribution found)"),
     ],
 )
+@pytest.mark.usefixtures("wheels")
 def test_without_a_compiler_auto_goes_on_and_on_does_not(
-    lacking: Callable[[pytest.MonkeyPatch], None],
+    driver: tuple[int, int] | None,
     said: str,
-    wheels: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lacking(monkeypatch)
-    choice = cuda.choose("auto")
-    assert choice.switches == ["-DCROSSOVER_CUDA=OFF"]
+    monkeypatch.setattr(cuda, "driver_version", lambda: driver)
+    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
+    assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
     assert said in capsys.readouterr().err
-    with pytest.raises(console.Failure) as caught:
+    with pytest.raises(console.Failure, match=re.escape(said)) as caught:
         cuda.choose("on")
     assert caught.value.code == 2
-    assert said in str(caught.value)
-    assert wheels == []
 
 
 def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 """The Python environment that ./run makes: when, when again, and when not."""
 
 import json
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +25,8 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run_logged(what: str, *_: object) -> list[str]:
         if what == CREATED:
-            assert not made().folder.exists()
-            made().python.parent.mkdir(parents=True)
+            assert not made().stamp.exists()
+            made().python.parent.mkdir(parents=True, exist_ok=True)
             answer("3.11")
         done.append(what)
         if what == INSTALLED and failing:
@@ -70,11 +71,6 @@ def test_an_environment_is_made_once_updated_and_added_to(done: list[str]) -> No
         assert done == [CREATED, *[INSTALLED] * 3]
 
 
-def replace(by: Callable[[Path], None]) -> None:
-    made().remove()
-    by(made().folder)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -86,8 +82,7 @@ def replace(by: Callable[[Path], None]) -> None:
             made().stamp.read_text(encoding="utf-8").replace("/.venv", "/moved/.venv"),
             encoding="utf-8",
         ),
-        lambda: replace(Path.touch),
-        lambda: replace(lambda path: path.symlink_to("/nowhere/at/all")),
+        lambda: shutil.rmtree(made().folder),
     ],
 )
 def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[], None]) -> None:

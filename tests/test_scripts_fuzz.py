@@ -122,7 +122,7 @@ def test_without_clang_the_stage_is_skipped(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(console.Missing, match=r"clang\+\+ is not installed"):
-        TEST._fuzz()
+        TEST._fuzz(TEST.Arguments())
     script(tmp_path / "clang++", f"import sys\nsys.exit('no {sys.platform} runtime')")
     with pytest.raises(console.Missing, match=r"libclang-rt-dev: no .* runtime"):
-        TEST._fuzz()
+        TEST._fuzz(TEST.Arguments())

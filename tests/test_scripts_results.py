@@ -34,28 +34,12 @@ def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path:
     assert other.name == "2025-03-09-abd-dirty.json"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        *(
-            (f"import json; print(json.dumps(dict(id={identity!r})))", "cannot be a folder name")
-            for identity in ("..", "a/b", "", ".hidden", "a b")
-        ),
-        ("print('{}')", "--machine prints no id"),
-        ("import sys; sys.exit('no library')", "no library"),
-    ],
-)
-def test_bench_is_asked_for_a_machine_that_can_be_a_folder(
-    text: str, said: str, tmp_path: Path
-) -> None:
-    bench = script(tmp_path / "bench", """print('{"id": "epyc-4c"}')""")
-    assert results.machine_of(bench) == "epyc-4c"
-    with pytest.raises(console.Failure, match=said):
-        results.machine_of(script(bench, text))
-
-
-def test_bench_is_asked_for_its_commit(tmp_path: Path) -> None:
-    assert results.commit_of(script(tmp_path / "bench", "print('abc1234')")) == "abc1234"
+def test_bench_is_asked_for_machine_and_commit(tmp_path: Path) -> None:
+    text = "import sys; print('{\"id\": \"epyc-4c\"}' if '--machine' in sys.argv else 'abc1234')"
+    bench = script(tmp_path / "bench", text)
+    assert (results.machine_of(bench), results.commit_of(bench)) == ("epyc-4c", "abc1234")
+    with pytest.raises(console.Failure, match="no library"):
+        results.commit_of(script(bench, "import sys; sys.exit('no library')"))
 
 
 def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path) -> None:
@@ -211,7 +195,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     paths: list[Path] = []
-    monkeypatch.setattr(RUN, "draw", lambda path: not paths.append(path))
+    monkeypatch.setattr(RUN, "plots", lambda _, path, *__: not paths.append(path))
     return paths
 
 
@@ -258,7 +242,7 @@ def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(
 def test_a_report_that_fails_does_not_pass_silently(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RUN, "draw", lambda _: False)
+    monkeypatch.setattr(RUN, "plots", lambda *_: False)
     assert RUN.conclude(path, 0, 0.0, DRAWS) == 1
 
 

@@ -52,7 +52,7 @@ def results(*table: tuple[str, str, tuple[str, ...]]) -> dict[str, Result]:
     """Runs stages, each given as name, Python text, and the names it needs."""
     texts = {name: text for name, text, _ in table}
     return stages.run_all(
-        [Stage(name, "described", lambda: True, needs) for name, _, needs in table],
+        [Stage(name, "described", lambda _: True, needs) for name, _, needs in table],
         lambda stage: [sys.executable, "-c", texts[stage.name]],
     )
 
@@ -92,10 +92,10 @@ def test_processor_time_is_that_of_all_processes() -> None:
 
 def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     def raising(error: Exception) -> int:
-        def run() -> bool:
+        def run(_: object) -> bool:
             raise error
 
-        return TEST.perform(Stage("c", "", run))
+        return TEST.perform(Stage("c", "", run), TEST.Arguments())
 
     assert raising(console.Failure("a sentence")) == 1
     assert raising(console.Missing("not here")) == stages.SKIPPED

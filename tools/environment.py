@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,14 +64,13 @@ class Environment:
         if wanted.items() <= have.items():
             return
         name = self.folder.name
+        self.stamp.unlink(missing_ok=True)
         if not sound:
             with stage(f"Creating the Python environment {name}"):
-                self.remove()
-                command: list[str | Path] = [_base_interpreter(), "-m", "venv", self.folder]
+                command = [_base_interpreter(), "-m", "venv", "--clear", self.folder]
                 run_logged(f"Creating {name}", command, LOGS / "venv.log")
         names = " and ".join(path.name for path in requirements)
         with stage(f"Installing the Python packages in {names} into {name}"):
-            self.stamp.unlink(missing_ok=True)
             try:
                 self._pip_install(requirements)
             except CommandFailed as failure:
@@ -80,13 +78,6 @@ class Environment:
                 failure.args = (f"{failure}\n{self.remedy}",)
                 raise
         self._write_stamp({**have, **wanted})
-
-    def remove(self) -> None:
-        if self.folder.is_symlink() or not self.folder.is_dir():
-            self.folder.unlink(missing_ok=True)
-        else:
-            self.stamp.unlink(missing_ok=True)
-            shutil.rmtree(self.folder)
 
     def _answer(self) -> dict[str, str]:
         """Version and prefix as its interpreter tells them; nothing where it does not run."""

@@ -87,23 +87,16 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
 # ---- pytest
 
 
-def is_of_programs(path: Path) -> bool:
-    """A program that is built here, or a file that only programs are made from."""
-    if not path.is_relative_to(ROOT):
-        return False
-    compiled = path.suffix in COMPILED or path.name == "CMakeLists.txt"
-    return compiled or path.is_relative_to(ROOT / "build")
-
-
 def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     """By test file, as pytest names it.
 
     A test may read all files of the project but other tests; those in plots/ and peers/ none that
-    is_of_programs().
+    programs are made from.
     """
     files = set(every_file())
     tests = {path for path in files if path.match("tests/test_*.py") and path.is_file()}
-    of_python = of_files(path for path in files - tests if not is_of_programs(path))
+    of_programs = {p for p in files if p.suffix in COMPILED or p.name == "CMakeLists.txt"}
+    of_python = of_files(files - tests - of_programs)
     of_all = of_files({*files - tests, *programs})
     keys: dict[str, str] = {}
     for test in sorted(tests):

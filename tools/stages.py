@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.console import HEARTBEAT_SECONDS, LOGS, ROOT, Stopped, say, stop
 from tools.passed import in_ci
@@ -24,7 +25,7 @@ class Stage:
 
     name: str
     description: str
-    run: Callable[[], bool]
+    run: Callable[[Any], bool]
     needs: tuple[str, ...] = ()
 
     def output(self) -> str:
