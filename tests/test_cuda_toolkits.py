@@ -101,7 +101,7 @@ class Installation:
             | {"CUDAHOSTCXX": str(self.folder / "g++")}
             # By these a compiler may find the real ones.
             | dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert done.returncode == code, done.stdout

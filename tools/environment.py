@@ -110,3 +110,8 @@ PEERS = Environment(
 )
 VENV = MAIN.folder
 PYTHON = MAIN.python
+
+
+def tool(name: str) -> Path:
+    """A program that one of the packages in .venv brings."""
+    return VENV / "bin" / name
