@@ -74,7 +74,8 @@ void Reporter::add(const std::string& name) {
     expected_seconds_done_ += row.expected.all;
   }
   if (output_.standard == nullptr) {
-    if (!row.reported_by_caller || failed) {
+    const bool is_told = row.record.reason.starts_with(after_failed_gpu);  // once, of all of them
+    if ((!row.reported_by_caller || failed) && !is_told) {
       show(name, runs);
     }
     return;
@@ -112,9 +113,7 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
        << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
   if (record.outcome != Outcome::measured) {
     line << to_string(record.outcome) << ": " << record.reason;
-    if (!record.reason.starts_with(after_failed_gpu)) {  // which was said once, of all of them
-      say(name + ": " + record.reason);
-    }
+    say(name + ": " + record.reason);
   } else if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     line.precision(3);

@@ -80,7 +80,7 @@ Json Sampler::ask(Row& row, const Json& request) {
     prepared_.erase(&worker);
     answer["ended_worker"] = true;
     if (!row.device->is_host) {
-      look_after_gpu(row, seconds_since(start));
+      look_after_gpu(row, answer["error_message"], seconds_since(start));
     }
   } else if (answer.value("device_failed", false)) {
     row.device->failure = answer["error_message"];
@@ -93,22 +93,22 @@ Json Sampler::ask(Row& row, const Json& request) {
   return answer;
 }
 
-void Sampler::look_after_gpu(Row& row, double lost_seconds) {
+void Sampler::look_after_gpu(Row& row, const std::string& error, double lost_seconds) {
   constexpr double most = 10;  // times the patience
   Worker& worker = worker_of(row);
   lost_seconds_ += lost_seconds;
   if (lost_seconds_ > most * options_.patience_seconds) {
     std::ostringstream reason;
-    reason << "rows that hung or lost it took " << std::lround(lost_seconds_) << " s";
+    reason << error << " (rows that ended so took " << std::lround(lost_seconds_) << " s)";
     give_up(*row.device, reason.str());
   } else if (&worker == &worker_) {
     try {
       const Json described = worker.ask({{"do", "describe"}}, options_.patience_seconds);
       if (described.at("gpu").is_null()) {
-        give_up(*row.device, described.at("gpu_reason"));
+        give_up(*row.device, error);
       }
-    } catch (const WorkerEnded& error) {
-      give_up(*row.device, error.what());
+    } catch (const WorkerEnded& /*again*/) {
+      give_up(*row.device, error);
     }
   }
 }

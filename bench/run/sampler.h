@@ -65,7 +65,7 @@ class Sampler {
   Json ask(Row& row, const Json& request);
   [[nodiscard]] double limit_seconds(const Row& row) const;
   /// Behind a row on a GPU that ended its worker: whether the GPU can go on.
-  void look_after_gpu(Row& row, double lost_seconds);
+  void look_after_gpu(Row& row, const std::string& error, double lost_seconds);
   void give_up(Device& gpu, const std::string& reason);
   /// Takes over how the row ended, if the answer says so.
   static bool ended(Row& row, const Json& answer);

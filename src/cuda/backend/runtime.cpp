@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "../kernels/site.h"
 #include "crossover/backend.h"
@@ -11,9 +13,14 @@
 namespace crossover::cuda {
 namespace {
 
+/// The function that was called, not with what; the file without its folders.
 std::string sentence(const char* status, const char* call, const char* file, int line) {
-  return std::string("CUDA: ") + status + " in " + call + " (" + file + ":" + std::to_string(line) +
-         ")";
+  const std::string_view called(call);
+  const std::string_view path(file);
+  std::ostringstream text;
+  text << "CUDA: " << status << " in " << called.substr(0, called.find('(')) << " ("
+       << path.substr(path.rfind('/') + 1) << ":" << line << ")";
+  return text.str();
 }
 
 /// After some errors (a kernel that reads beyond its memory, a device fallen off the bus) every

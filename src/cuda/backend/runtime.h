@@ -15,8 +15,8 @@
 
 namespace crossover::cuda {
 
-/// Throws with the call, the status in words, file and line: DeviceFailed where the device can't be
-/// used any more, OutOfMemory where that is what the status says, else std::runtime_error.
+/// Throws with the function, the status in words, file and line: DeviceFailed where the device
+/// can't be used any more, OutOfMemory where that is what the status says, else std::runtime_error.
 void check(cudaError_t status, const char* call, const char* file, int line);
 void check(cublasStatus_t status, const char* call, const char* file, int line);
 
