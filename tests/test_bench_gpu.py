@@ -226,9 +226,11 @@ def test_one_graph_of_an_epoch_with_copies_in_it_is_refused() -> None:
 
 @pytest.mark.parametrize("failing_call", [200, 1000, 3000])
 def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -> None:
-    """What was measured stays, the CPU goes on, and later GPU rows say why they are missing."""
+    """What was measured stays, the CPU goes on, and later GPU rows say why they are missing.
+
+    Where there is no child to replace: test_bench_faults.py has the others."""
     # The GPU fails in the middle; the second network's CPU row comes after that.
-    arguments = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", *SHORT)
+    arguments = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", "--in-process", *SHORT)
     document, done = emulated(tmp_path, *arguments, code=1, failing_call=failing_call)
     assert len(on("cpu", document)) == 2 * 2
     assert not any("error_message" in row for row in on("cpu", document))

@@ -235,7 +235,7 @@ Json RowServer::refused(const std::string& name) {
     answer["out_of_memory"] = true;
     return answer;
   };
-  std::unique_ptr<PreparedBenchmark> prepared = std::move(held_[name].prepared);
+  held_[name].prepared.reset();
   try {
     throw;
   } catch (const Unsupported& error) {
@@ -245,7 +245,6 @@ Json RowServer::refused(const std::string& name) {
   } catch (const std::bad_alloc&) {
     return out_of_memory("out of memory");
   } catch (const DeviceFailed& error) {
-    static_cast<void>(prepared.release());  // what it would give back is lost, and would say so
     Json answer = ended(Outcome::failed, error.what());
     answer["device_failed"] = true;
     return answer;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <sstream>
@@ -36,8 +37,12 @@ cudaError_t lasting_error() {
   return of_a_capture ? cudaSuccess : status;
 }
 
+/// A device was lost, and an exception says so.
+std::atomic<bool> is_lost = false;
+
 [[noreturn]] void fail(const std::string& what, bool out_of_memory) {
   if (const cudaError_t lasting = lasting_error(); lasting != cudaSuccess) {
+    is_lost = true;
     // A library's status says less than the error behind it.
     throw DeviceFailed(what + "; the GPU can't be used any more: " + cudaGetErrorString(lasting));
   }
@@ -48,7 +53,9 @@ cudaError_t lasting_error() {
 }
 
 void print(const char* status, const char* call, const char* file, int line) noexcept {
-  std::fprintf(stderr, "CUDA: %s in %s (%s:%d)\n", status, call, file, line);
+  if (!is_lost || lasting_error() == cudaSuccess) {  // else nothing can be given back any more
+    std::fprintf(stderr, "CUDA: %s in %s (%s:%d)\n", status, call, file, line);
+  }
 }
 
 }  // namespace
@@ -199,6 +206,7 @@ std::string reason_for_no_driver() {
 }  // namespace
 
 Discovery discover(int ordinal) {
+  is_lost = false;
   Discovery found{.device = {.ordinal = ordinal}, .reason = {}};
   const auto start = std::chrono::steady_clock::now();
   cudaDeviceProp& properties = found.device.properties;
