@@ -112,6 +112,7 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
       line = answers_->next(limit_seconds);
     } catch (const LineReader::Late&) {
       std::ostringstream how;
+      how.precision(3);
       how << "did not answer within " << limit_seconds << " s";
       lost(how.str(), /*hung=*/true);
     }
