@@ -73,8 +73,9 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
 /// without.
 Devices devices_in(WorkerProcess& child, double patience_seconds) {
   const Json request = {{"do", "describe"}};
+  constexpr double generous = 4;  // a driver may have to compile all kernels first
   try {
-    return described_devices(child.ask(request, 2 * patience_seconds));
+    return described_devices(child.ask(request, generous * patience_seconds));
   } catch (const WorkerEnded& error) {
     child.replace({"--cuda=off"});
     Devices devices = described_devices(child.ask(request));

@@ -125,7 +125,7 @@ def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path: Path) -> None:
     done = bench(*words, f"--out={path}", program=EMULATED, variables=variables)
     assert done.returncode == 0, done.stderr
     assert (
-        "no GPU rows: looking for one failed: the worker's process did not answer within 2 s"
+        "no GPU rows: looking for one failed: the worker's process did not answer within 4 s"
         in done.stderr
     )
     assert [row["configuration"]["device"] for row in strict(path)["rows"]] == ["cpu"]
