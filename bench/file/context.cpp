@@ -178,6 +178,17 @@ Json ladders_json() {
   return json;
 }
 
+/// The batch in which the networks of each ladder train unless another is asked for.
+Json ladder_batches_json() {
+  Json json = Json::object();
+  for (const Family& family : catalogue()) {
+    if (!family.ladder.empty()) {
+      json[family.ladder] = family.make(family.names.front()).batch;
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string now_in_utc() {
@@ -235,7 +246,8 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"configuration", configuration_json(arguments, command, flags)},
                     {"axes", axes_json()},
                     {"counters", counters_json()},
-                    {"ladders", ladders_json()}}}};
+                    {"ladders", ladders_json()},
+                    {"ladder_batches", ladder_batches_json()}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }

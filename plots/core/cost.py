@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plots.file.families import MINIBATCH
+from plots.file.families import FAMILIES, steps_of
 from plots.file.rows import Row
 from plots.text import printable
 
@@ -121,9 +121,8 @@ def convolves(row: Row) -> bool:
 
 def work_of(row: Row) -> Work | None:
     """What a measured row that trains has counted; None where it lacks what a prediction needs."""
-    counters = row.counters
-    if row.family == MINIBATCH:
-        counters = {**counters, "rows": counters["batch"], "steps": 1.0}
+    rows = row.counters[FAMILIES[row.family].samples]
+    counters = {**row.counters, "rows": rows, "steps": steps_of(row)}
     if not {"bytes", "launches"} <= counters.keys():
         return None
     copied = row.configuration.get("data", "resident") != "resident"

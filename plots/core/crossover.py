@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from plots.core import statistics
-from plots.core.curves import BEST, SCALES, Curve, Pairing, pairings
+from plots.core.curves import BEST, SCALES, Alike, Curve, Pairing, pairings
 from plots.core.replicates import Estimate, estimate, fewest_samples
 from plots.file.rows import File
 
@@ -75,15 +75,13 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Alike):
     """One pair of curves over the sizes that both have, and its crossover.
 
-    `common` is what both have in common: family, batch, precision and whatever else the family
-    has. Its precision is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names the
-    sizes: "parameters", "batch", "size" (of a square product), "width".
+    The precision of `common` is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names
+    the sizes: "parameters", "batch", "size" (of a square product), "width".
     """
 
-    common: dict[str, str]
     measure: str
     cpu: Curve
     gpu: Curve

@@ -7,16 +7,15 @@ docs/method/crossover.md, "What is compared", gives the rules.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plots.core.work import difference
-from plots.file.axes import BUILT_IN, Axes, Items
+from plots.file.axes import BUILT_IN, Axes, Items, Label
 from plots.file.families import EPOCH, FAMILIES, TRAINING, Scale
 from plots.file.ladders import DISC
 from plots.file.rows import File, Row, median_of
-from plots.text import whole
 
 BEST = "best"
 AUTO = "auto"  # the execution that chooses another
@@ -32,9 +31,10 @@ class Curve:
     every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
     `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
     networks between those of their family, such as disc-8x1.5, which only some ways have.
+    `own_batch` is that of the networks of their ladder; empty where they stand on none.
     """
 
-    label: str
+    words: Label
     configuration: dict[str, str]
     sizes: np.ndarray
     samples: tuple[np.ndarray, ...]
@@ -42,17 +42,52 @@ class Curve:
     flags: tuple[str, ...] = ()
     axes: Axes = BUILT_IN
     between: frozenset[float] = frozenset()
+    own_batch: str = ""
+
+    @property
+    def label(self) -> str:
+        """The way in words: "GPU, graph, pinned", "CPU, best of 1, 2 threads"."""
+        return str(self.words)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
-    """Curves that compute the same: `cpus`, one for each thread count, their `best`, and `gpu`.
-
-    `common` is what they have in common, in the order of the axes; its model, where the curves
-    are over the sizes of another ladder than disc, are the networks of that.
+class Alike:
+    """Curves that compute the same. `common` is what they have in common, in the order of the axes;
+    its model, where they are over the sizes of another ladder than disc, are the networks of that.
     """
 
     common: dict[str, str]
+
+    @property
+    def family(self) -> str:
+        """What kind of rows they are of."""
+        return self.common["family"]
+
+    @property
+    def model(self) -> str:
+        """The network; empty where they are over the sizes of several."""
+        return self.common.get("model", "")
+
+    @property
+    def networks(self) -> str:
+        """What the networks are called over whose sizes epochs are compared: "disc networks"."""
+        return self.common.get("model", DISC.networks)
+
+    @property
+    def batch(self) -> str:
+        """Samples in a training step; empty where they are over that, or have none."""
+        return self.common.get("batch", "")
+
+    @property
+    def precision(self) -> str:
+        """That of the GPU's products; the CPU's beside it where it differs. Empty without any."""
+        return self.common.get("precision", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing(Alike):
+    """The curve of a `gpu`, those of each thread count of the CPU, and their `best`."""
+
     measure: str
     cpus: tuple[Curve, ...]
     best: Curve
@@ -97,7 +132,7 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
         alike: dict[Items, list[tuple[int, list[Row]]]] = {}
         for rows in ways:
             how = rows[0].configuration
-            threads = whole(how.get("cpu_threads", "")) if is_cpu(rows[0]) else None
+            threads = rows[0].threads if rows[0].device == "cpu" else None
             if threads and threads <= file.machine.cpu.cores:
                 rest = rows[0].axes.how(how, (*family.replaces, "cpu_threads"))
                 alike.setdefault(rest, []).append((threads, rows))
@@ -148,9 +183,9 @@ def _groups(file: File, families: dict[str, Scale]) -> dict[Items, list[list[Row
 
 def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row]]]]:
     """The rows of each way of a GPU, with those of each way of the CPU that computes alike."""
-    cpus = [rows for rows in ways if is_cpu(rows[0])]
+    cpus = [rows for rows in ways if rows[0].device == "cpu"]
     for rows in ways:
-        if not is_cpu(rows[0]):
+        if rows[0].device != "cpu":
             yield rows, _like(cpus, rows[0])
 
 
@@ -200,11 +235,6 @@ def _pairing(
     return Pairing(common, family.measure, tuple(like), best, _curve(gpu, family, common))
 
 
-def is_cpu(row: Row) -> bool:
-    """Whether `row` was measured on a CPU."""
-    return row.configuration.get("device") == "cpu"
-
-
 def _like(cpus: Sequence[list[Row]], gpu: Row) -> list[list[Row]]:
     """The ways of `cpus` that compute as `gpu` does, or come closest."""
     like = list(cpus)
@@ -240,13 +270,14 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
         if axes[key].said != "elsewhere" and key not in family.replaces
     }
     return Curve(
-        label=axes.label(dict(axes.how(configuration)), without=said),
+        words=axes.label(dict(axes.how(configuration)), without=said),
         configuration=configuration,
         sizes=np.array(sizes),
         samples=tuple(family.seconds(sized[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
         between=frozenset(size for size in sizes if sized[size].is_between),
+        own_batch=rows[0].ladder.batch if rows[0].ladder else "",
     )
 
 
@@ -273,7 +304,7 @@ def _best(cpus: Sequence[Curve]) -> Curve:
     how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
     how.pop("cpu_threads", None)
     return Curve(
-        label=f"{axes.label(how)}, best of {', '.join(of)}",
+        words=replace(axes.label(how), best_of=", ".join(of)),
         configuration={**shared, "cpu_threads": BEST},
         sizes=np.array(sizes),
         samples=tuple(min(candidates[size], key=median_of) for size in sizes),
@@ -281,4 +312,5 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
         axes=axes,
         between=frozenset().union(*(cpu.between for cpu in cpus)),
+        own_batch=cpus[0].own_batch,
     )

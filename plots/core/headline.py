@@ -8,7 +8,7 @@ for the last: of the ways to compute that have the same sizes, the one that wins
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,8 +22,6 @@ from plots.file.families import EPOCH, MINIBATCH
 from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import whole
-
-OWN_BATCH = 100  # of the disc networks (src/models/disc.cpp)
 
 _ORDER = ("always", "once", "several", "ambiguous", "never")
 
@@ -61,14 +59,8 @@ class Headline:
 
 def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     """What the networks of each ladder in `compared` are called, disc's first."""
-    found = {networks_of(one.common): None for one in compared if one.common["family"] == EPOCH}
+    found = {one.networks: None for one in compared if one.family == EPOCH}
     return sorted(found, key=lambda networks: networks != DISC.networks)
-
-
-def networks_of(common: Mapping[str, str]) -> str:
-    """What the networks are called over whose sizes epochs that have `common` in common are
-    compared: "disc networks"."""
-    return common.get("model", DISC.networks)
 
 
 def headline(
@@ -105,8 +97,8 @@ def over_batches(compared: Iterable[Comparison]) -> list[Comparison]:
     wins earliest, of those with the most sizes, in the plainest training that the network has."""
     groups: dict[str, dict[str, list[Comparison]]] = {}
     for one in compared:
-        if one.common["family"] == MINIBATCH and one.cpu.candidates:
-            trainings = groups.setdefault(one.common["model"], {})
+        if one.family == MINIBATCH and one.cpu.candidates:
+            trainings = groups.setdefault(one.model, {})
             trainings.setdefault(unusual(one), []).append(one)
     own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
     return [chosen for curves in own if (chosen := _earliest_of(curves))]
@@ -133,35 +125,34 @@ def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list
     networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
-        if (
-            one.common["family"] != EPOCH
-            or not one.cpu.candidates
-            or networks_of(one.common) != networks
-        ):
-            continue
-        groups.setdefault(unusual(one), []).append(one)
+        if one.family == EPOCH and one.cpu.candidates and one.networks == networks:
+            groups.setdefault(unusual(one), []).append(one)
     return groups.get("") or next(iter(groups.values()), [])
 
 
 def _own_batch(curves: Sequence[Comparison]) -> str:
-    """The batch of the disc networks, or what the file has in its place.
+    """The own batch of the networks of `curves`, or what the file has in its place.
 
-    That is the batch with the most sizes where OWN_BATCH has less than half as many; of several,
-    the nearest to OWN_BATCH, and of two as near the smaller.
+    That is the batch with the most sizes where the own one has less than half as many, or is not
+    known; of several, the nearest to the own one, and of two as near the smaller.
     """
     sizes: dict[str, int] = {}
     for one in curves:
-        batch = one.common.get("batch", "")
-        sizes[batch] = max(sizes.get(batch, 0), len(one.ladder))
-    own, most = str(OWN_BATCH), max(sizes.values())
+        sizes[one.batch] = max(sizes.get(one.batch, 0), len(one.ladder))
+    own, most = curves[0].cpu.own_batch, max(sizes.values())
     if 2 * sizes.get(own, 0) >= most:
         return own
-    return min((batch for batch in sizes if sizes[batch] == most), key=_distance)
+    return min((batch for batch in sizes if sizes[batch] == most), key=_distance(own))
 
 
-def _distance(batch: str) -> tuple[float, int]:
-    number = whole(batch) or 0
-    return (max(number / OWN_BATCH, OWN_BATCH / number) if number else math.inf), number
+def _distance(own: str) -> Callable[[str], tuple[float, int]]:
+    """How far a batch is from the `own` one of the networks, as a ratio; then the smaller first."""
+
+    def distance(batch: str) -> tuple[float, int]:
+        number, wanted = whole(batch) or 0, whole(own) or 1
+        return (max(number / wanted, wanted / number) if number else math.inf), number
+
+    return distance
 
 
 def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
@@ -182,7 +173,7 @@ def _data(one: Comparison) -> Literal["resident", "copied"]:
 
 def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
     """Of the ways at `batch` with the most sizes, which are the same for all, the earliest win."""
-    return _earliest_of([one for one in curves if one.common.get("batch", "") == batch])
+    return _earliest_of([one for one in curves if one.batch == batch])
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
@@ -203,7 +194,7 @@ def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Ans
     alike = [one for one in curves if _data(one) == data]
     same = [one for one in alike if one.gpu.configuration == chosen.gpu.configuration]
     elsewhere = []
-    for batch in sorted({one.common.get("batch", "") for one in curves}, key=_distance):
+    for batch in sorted({one.batch for one in curves}, key=_distance(chosen.cpu.own_batch)):
         other = _chosen(same, batch) or _chosen(alike, batch) or _chosen(list(curves), batch)
         if other and other is not chosen and _disagree(chosen.crossover, other.crossover):
             elsewhere.append(other)
@@ -214,18 +205,15 @@ def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Ans
         data=data,
         elsewhere=tuple(sorted(elsewhere, key=_batch)),
         exceptions=tuple(
-            one
-            for one in networks
-            if one.common["model"] not in on_ladder and _differs(one, chosen)
+            one for one in networks if one.model not in on_ladder and _differs(one, chosen)
         ),
-        largest=next((one for one in networks if one.common["model"] in on_ladder), None),
+        largest=next((one for one in networks if one.model in on_ladder), None),
     )
 
 
 def _batch(one: Comparison) -> tuple[float, str]:
-    text = one.common.get("batch", "")
-    number = whole(text)
-    return math.inf if number is None else number, text
+    number = whole(one.batch)
+    return math.inf if number is None else number, one.batch
 
 
 def _disagree(one: Crossover, other: Crossover) -> bool:
@@ -241,7 +229,7 @@ def _disagree(one: Crossover, other: Crossover) -> bool:
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
     """The speedups, the GPU computing as in `chosen`, of its largest network and of all networks
     on no curve."""
-    batch, largest = chosen.common.get("batch", ""), chosen.sizes[-1]
+    batch, largest = chosen.batch, chosen.sizes[-1]
     rows = [
         row
         for row in file.rows
@@ -250,8 +238,8 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
         and (
             row.ladder is None
             or (
-                row.ladder.networks == networks_of(chosen.common)
-                and row.configuration.get("batch", "") == batch
+                row.ladder.networks == chosen.networks
+                and row.batch == batch
                 and row.counters["params"] == largest
             )
         )

@@ -14,13 +14,13 @@ import numpy as np
 
 from plots.core.comparability import obstacles
 from plots.core.crossover import Comparison, Crossover, comparisons
-from plots.core.headline import OWN_BATCH, foremost
+from plots.core.headline import foremost
 from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
 from plots.file.axes import Items
-from plots.file.families import FAMILIES, PROBES
+from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
-from plots.file.ladders import DISC
+from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Row
 from plots.parallel import Map, in_process
 from plots.text import printable
@@ -120,6 +120,13 @@ def side_by_side(
     return SideBySide(tuple(ordered(standings, sort)), chosen, passed_over)
 
 
+def networks_of(standings: Iterable[Standing]) -> str:
+    """The networks that the crossovers of `standings` are about: "disc networks"."""
+    standings = list(standings)
+    found = dict.fromkeys(one.answer.networks for one in standings if one.answer)
+    return " or ".join(found) or networks_of_any(one.file.ladders[0] for one in standings)
+
+
 def short_processor(name: str) -> str:
     """`name` without what says nothing beside other processors: "Intel Xeon Platinum 8480+"."""
     words = name.replace("(R)", "").replace("(TM)", "").split(" @ ")[0].split()
@@ -178,14 +185,14 @@ def crossover_number(one: Comparison) -> float | None:
 
 
 def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes, and seconds of an epoch on the best thread count of the CPU, of the disc networks.
+    """Sizes, and seconds of an epoch on the best thread count of the CPU, of the networks of the
+    file's first ladder in their own batch.
 
     For a file without an `answer`, whose comparison has that curve. Both may be empty.
     """
     times: dict[float, float] = {}
     for row in on_device(_plain_epochs(file), "cpu"):
-        is_disc = row.ladder is not None and row.ladder.name == DISC.name
-        if is_disc and row.configuration["batch"] == str(OWN_BATCH):
+        if row.ladder == file.ladders[0] and row.batch == row.ladder.batch:
             size = row.counters["params"]
             times[size] = min(row.median, times.get(size, math.inf))
     found = sorted(times)
@@ -205,7 +212,7 @@ def _times(file: File) -> dict[tuple[str, str], Row]:
     times = {}
     rows = _plain_epochs(file)
     for model, batch in SHOWN.items():
-        wanted = {"family": "Epoch", "model": model, "batch": batch}
+        wanted = {"family": EPOCH, "model": model, "batch": batch}
         own = [row for row in rows if dict(row.axes.what(row.configuration)) == wanted]
         for device in DEVICES:
             if there := on_device(own, device):
@@ -217,11 +224,10 @@ def _works(file: File) -> dict[tuple[str, str], dict[_Work, Row]]:
     """Family and device (or EITHER) → work → the row that does it in the shortest time."""
     found: dict[tuple[str, str], dict[_Work, Row]] = {}
     for row in file.rows:
-        device = row.configuration.get("device", "")
-        if row.failure or row.family not in SHOWN_FAMILIES or device not in DEVICES:
+        if row.failure or row.family not in SHOWN_FAMILIES or row.device not in DEVICES:
             continue
         work = _work(row)
-        for place in (device, EITHER):
+        for place in (row.device, EITHER):
             fastest = found.setdefault((row.family, place), {})
             if work not in fastest or _log_seconds(row) < _log_seconds(fastest[work]):
                 fastest[work] = row
@@ -289,7 +295,7 @@ def _by_time(model: str) -> Callable[[Standing], float | None]:
 
 
 def _by_ratio(standing: Standing) -> float | None:
-    ratio = standing.ratios.get(("Epoch", EITHER))
+    ratio = standing.ratios.get((EPOCH, EITHER))
     return ratio.mean if ratio else None
 
 

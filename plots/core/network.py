@@ -31,7 +31,7 @@ def training_rows(file: File, family: str) -> list[Row]:
 
 def on_device(rows: Sequence[Row], device: str) -> list[Row]:
     """Those of `rows` that were computed on `device`: cpu or cuda."""
-    return [row for row in rows if row.configuration.get("device") == device]
+    return [row for row in rows if row.device == device]
 
 
 def best(rows: Sequence[Row]) -> Row:
@@ -42,7 +42,7 @@ def best(rows: Sequence[Row]) -> Row:
 def network_key(row: Row) -> NetworkKey:
     """What `row` computes, how much of it, and in which precision: rows that share it may be
     compared."""
-    precision = row.configuration["precision"]
+    precision = row.precision
     return (*row.axes.what(row.configuration), ("precision", precision), *work(row))
 
 
@@ -75,4 +75,4 @@ def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUIL
 
 
 def _size(row: Row) -> tuple[float, str, float]:
-    return row.counters["params"], row.configuration["model"], row.counters["batch"]
+    return row.counters["params"], row.model, row.counters["batch"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
+from plots.file.axes import Label
 from plots.file.rows import Row
 from plots.text import printable, whole
 
@@ -35,7 +36,7 @@ def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
     axes = {series_key(row): row.axes for row in rows}
     keys = sorted(axes, key=_order)
     others = [dict(key) for key in keys]
-    labels = {key: printable(axes[key].label(dict(key), others), _LONGEST) for key in keys}
+    labels = {key: printable(str(axes[key].label(dict(key), others)), _LONGEST) for key in keys}
     # Two keys could look alike once shortened; then all of the configuration is shown.
     texts = list(labels.values())
     return {key: text if texts.count(text) == 1 else _spelled(key) for key, text in labels.items()}
@@ -59,7 +60,7 @@ def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if series_key(row) in kept]
 
 
-def device_label(row: Row) -> str:
+def device_label(row: Row) -> Label:
     """Where and how `row` computes, but for its precision: "GPU, graph, pinned"."""
     return _label(row, dict(series_key(row)))
 
@@ -67,7 +68,7 @@ def device_label(row: Row) -> str:
 def device_name(row: Row, without: Collection[str] = ()) -> str:
     """The device, and how `row` computes there but for the keys in `without`: "CPU, 2 threads"."""
     how = {axis.key: value for axis, value in row.axes.of(row.configuration, "how")}
-    return _label(row, how, without)
+    return str(_label(row, how, without))
 
 
 def chosen_words(row: Row) -> str:
@@ -82,12 +83,11 @@ def chosen_words(row: Row) -> str:
     return printable(words, _LONGEST)
 
 
-def _label(row: Row, configuration: dict[str, str], without: Collection[str] = ()) -> str:
+def _label(row: Row, configuration: dict[str, str], without: Collection[str] = ()) -> Label:
     chosen = "" if "execution" in without else chosen_words(row)
-    if not chosen:
-        return printable(row.axes.label(configuration, without=without), _LONGEST)
-    label = row.axes.label(configuration, without={*without, "execution"})
-    return f"{printable(label, _LONGEST)} ({chosen})"
+    unsaid = {*without, "execution"} if chosen else without
+    label = row.axes.label(configuration, without=unsaid)
+    return Label(printable(label.where, _LONGEST), printable(label.how, _LONGEST), chosen=chosen)
 
 
 def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from plots.core import statistics
 from plots.core.crossover import Comparison
-from plots.core.curves import NETWORKS, Curve, pairings
+from plots.core.curves import NETWORKS, Alike, Curve, pairings
 from plots.core.replicates import estimate, fewest_samples, log_medians
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import EPOCH
@@ -19,15 +19,13 @@ from plots.file.rows import File, median_of
 
 
 @dataclass(frozen=True, slots=True)
-class SpeedUp:
+class SpeedUp(Alike):
     """One network on the best thread count of the CPU and on the GPU in one configuration.
 
-    `common` holds model, batch, precision and whatever else both have in common; `cpu` and `gpu`
-    are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None where a row has
-    too few repetitions. `winner` is None where the interval holds 1.
+    `cpu` and `gpu` are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None
+    where a row has too few repetitions. `winner` is None where the interval holds 1.
     """
 
-    common: dict[str, str]
     parameters: float
     cpu: Curve
     gpu: Curve
@@ -44,14 +42,12 @@ class SpeedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Alike):
     """Speedups of one GPU configuration over size and batch size.
 
-    `ratios[i, j]` is that of `batches[i]` and `sizes[j]`, NaN where it was not measured. `common`
-    is what all have in common, without the batch size.
+    `ratios[i, j]` is that of `batches[i]` and `sizes[j]`, NaN where it was not measured.
     """
 
-    common: dict[str, str]
     measure: str
     cpu_label: str
     gpu_label: str
@@ -88,7 +84,7 @@ def grids(comparisons: Sequence[Comparison]) -> list[Grid]:
     batch sizes were measured."""
     groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
     for comparison in comparisons:
-        batch = comparison.common.get("batch", "")
+        batch = comparison.batch
         if comparison.cpu.candidates and batch.isascii() and batch.isdigit():
             rest = {key: value for key, value in comparison.common.items() if key != "batch"}
             key = (*rest.items(), ("", comparison.gpu.label))
@@ -105,7 +101,7 @@ def _grid(group: Sequence[Comparison]) -> Grid:
             comparison.cpu.sizes, comparison.gpu.sizes, return_indices=True
         )
         logs = log_medians(comparison.cpu)[cpu] - log_medians(comparison.gpu)[gpu]
-        batch = int(comparison.common["batch"])
+        batch = int(comparison.batch)
         ratios |= {(batch, size): ratio for size, ratio in zip(sizes, np.exp(logs), strict=True)}
     batches = sorted({batch for batch, _ in ratios})
     all_sizes = sorted({size for _, size in ratios})

@@ -10,7 +10,7 @@ its key for words.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Role = Literal["what", "alike", "how"]
@@ -68,6 +68,29 @@ class Axis:
     def change(self, value: str) -> str:
         """What a step up the ladder to `value` is, in words."""
         return self.changes.get(value) or f"with {self.word(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A way to compute in words: on which device (`where`), and how there. `best_of` are the thread
+    counts of which the fastest counts, `chosen` is what an execution that chooses came to. What
+    there is nothing to say of is empty.
+    """
+
+    where: str = ""
+    how: str = ""
+    best_of: str = ""
+    chosen: str = ""
+
+    def __str__(self) -> str:
+        best = f"best of {self.best_of}" if self.best_of else ""
+        said = ", ".join(filter(None, (self.where, self.how, best)))
+        return f"{said} ({self.chosen})" if self.chosen else said
+
+    @property
+    def there(self) -> str:
+        """The words where the device is said already: "graph, pinned"."""
+        return str(replace(self, where=""))
 
 
 BARE = "{}"
@@ -128,22 +151,19 @@ class Axes:
         configuration: Configuration,
         others: Sequence[Configuration] = (),
         without: Collection[str] = (),
-    ) -> str:
-        """A configuration in words, the device first: "GPU, graph, pinned", "CPU, 2 threads".
+    ) -> Label:
+        """A configuration in words: "GPU, graph, pinned", "CPU, 2 threads".
 
         It leaves out the keys in `without`, what is said elsewhere, and what says nothing beside
         the `others`: a precision that all of them have, and on the CPU the plainest value that all
         of the CPU have.
         """
-        program, device = (configuration.get(key, "") for key in _WHERE)
+        program, device = where = tuple(configuration.get(key, "") for key in _WHERE)
         same_device = [
-            other
-            for other in others
-            if (other.get("program", ""), other.get("device", "")) == (program, device)
+            other for other in others if tuple(other.get(key, "") for key in _WHERE) == where
         ]
-        words = [self["device"].word(device)] if device else []
-        if program:
-            words = [" on the ".join([self["program"].word(program), *words])]
+        places = [self[key].word(configuration[key]) for key in _WHERE if configuration.get(key)]
+        words = []
         for axis, value in self.of(configuration):
             if axis.key in (*_WHERE, *without) or axis.said == "elsewhere":
                 continue
@@ -153,7 +173,7 @@ class Axes:
             silent = axis.said == "varies" or is_plain
             if varies or not silent:
                 words.append(axis.word(value))
-        return ", ".join(words)
+        return Label(" on the ".join(places), ", ".join(words))
 
     def what(self, configuration: Configuration, without: Collection[str] = ()) -> Items:
         """The part of `configuration` that says what is computed."""

@@ -36,10 +36,11 @@ class Scale:
 @dataclass(frozen=True, slots=True)
 class Family:
     """`one` is what an iteration (of operations, one of them) is called, `title` begins a heading;
-    `short` is what columns of its time are called, and their keys.
+    `short` is what columns of its time are called, and their keys. `over` says in titles what
+    curves of it are over, where that is not the size of the network.
 
-    Of families that train, `time` is the counter of an iteration's seconds, and `samples` counts
-    the samples in it; empty for the others.
+    Of families that train, `time` is the counter of an iteration's seconds, `samples` counts the
+    samples in it, and `steps` the training steps, unless it is one; empty for the others.
     """
 
     one: str
@@ -48,6 +49,13 @@ class Family:
     scale: Scale
     time: str = ""
     samples: str = ""
+    steps: str = ""
+    over: str = ""
+
+    def beside(self, preposition: str) -> str:
+        """What titles on its rows add, so that no two are the same: " in training steps"; nothing
+        for epochs, which are meant where nothing is said."""
+        return "" if self.one == "epoch" else f" {preposition} {self.one}s"
 
     @property
     def a(self) -> str:
@@ -81,12 +89,14 @@ FAMILIES = {
         Scale("parameters", _on_ladder, ("model",)),
         time="seconds_per_epoch",
         samples="rows",
+        steps="steps",
     ),
     MINIBATCH: Family(
         *("training step", "Training steps", "step"),
         Scale("batch", lambda row: row.counters["batch"], ("batch",)),
         time="seconds_per_step",
         samples="batch",
+        over=" over batch size",
     ),
     "Gemm": Family(
         *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"), "count")
@@ -95,3 +105,9 @@ FAMILIES = {
 }
 PROBES = ("Peak", "Copy")
 TRAINING = tuple(name for name, family in FAMILIES.items() if family.time)  # which train a network
+
+
+def steps_of(row: Row) -> float:
+    """How many training steps one iteration of `row` has, which trains."""
+    counter = FAMILIES[row.family].steps
+    return row.counters[counter] if counter else 1.0

@@ -57,8 +57,7 @@ def newer_but_short(
 def has_gpu(file: File) -> bool:
     """Whether an epoch was measured on a GPU."""
     return any(
-        row.family == EPOCH and row.failure is None and row.configuration.get("device") == "cuda"
-        for row in file.rows
+        row.family == EPOCH and row.failure is None and row.device == "cuda" for row in file.rows
     )
 
 

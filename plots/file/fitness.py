@@ -95,15 +95,11 @@ def _row_faults(file: File) -> Iterator[str]:
     results = [row for row in file.rows if row.family == family and not row.failure]
     if not results:
         yield f"no {family} row has a result: measure again"
-    if is_table and (missing := set(SEVEN) - {row.configuration["model"] for row in results}):
+    if is_table and (missing := set(SEVEN) - {row.model for row in results}):
         yield f"it has no result of {', '.join(sorted(missing))}: measure again"
     # How many pairs a size in between needs is its test's to say: few, where both sides are one.
     paired = {size.model for refinement in file.refinements for size in refinement.sizes}
-    few = [
-        row
-        for row in results
-        if len(row.samples) < fewest and row.configuration["model"] not in paired
-    ]
+    few = [row for row in results if len(row.samples) < fewest and row.model not in paired]
     if few and file.run.repetitions >= fewest:
         yield (
             f"{len(few)} {family} rows have fewer than {fewest} repetitions, such as "

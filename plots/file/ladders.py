@@ -7,18 +7,22 @@ A file may declare its own (`context.crossover.ladders`); otherwise disc is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 _NAME = re.compile(r"(?P<rung>.+?)(?P<factor>x[0-9.]+)?")  # disc-8x1.5 is 1.5 times as wide
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """`rungs` are its networks, the smallest first; without any, those called NAME-NUMBER are."""
+    """`rungs` are its networks, the smallest first; without any, those called NAME-NUMBER are.
+    `batch` is their own, in which they are trained unless another is asked for; empty if unknown.
+    """
 
     name: str
     rungs: tuple[str, ...] = ()
+    batch: str = ""
 
     @property
     def networks(self) -> str:
@@ -37,14 +41,23 @@ class Ladder:
         return self.has(model) and model not in self.rungs and bool(_split(model)[1])
 
 
-DISC = Ladder("disc")  # the one that is meant where no other is said
+DISC = Ladder("disc", batch="100")  # the one that is meant where no other is said
 
 
-def declared(fields: Mapping[str, Sequence[str]] | None) -> tuple[Ladder, ...]:
-    """The ladders that a file declares, or disc where it declares none."""
-    if fields is None:
+def declared(crossover: Mapping[str, Any]) -> tuple[Ladder, ...]:
+    """The ladders that a file's `crossover` declares, or disc where it declares none."""
+    if not crossover.get("ladders"):
         return (DISC,)
-    return tuple(Ladder(name, tuple(rungs)) for name, rungs in fields.items())
+    batches = {DISC.name: DISC.batch, **crossover.get("ladder_batches", {})}
+    return tuple(
+        Ladder(name, tuple(rungs), str(batches.get(name, "")))
+        for name, rungs in crossover["ladders"].items()
+    )
+
+
+def networks_of_any(ladders: Iterable[Ladder]) -> str:
+    """The networks of any of `ladders` in words: "disc networks", "disc or demo networks"."""
+    return f"{' or '.join(dict.fromkeys(ladder.name for ladder in ladders))} networks"
 
 
 def _split(model: str) -> tuple[str, str]:

@@ -81,7 +81,8 @@ def load_file(path: Path) -> File:
     crossover = context["crossover"]
     _check_parts(path, document)
     axes = BUILT_IN.extended(crossover.get("axes", ()))
-    rows = rows_of(path, document, axes, declared(crossover.get("ladders")))
+    ladders = declared(crossover)
+    rows = rows_of(path, document, axes, ladders)
     return File(
         path=path,
         date=_date(path, context["date"]),
@@ -92,6 +93,7 @@ def load_file(path: Path) -> File:
         rows=tuple(row for row in rows if row.program == OWN),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
         peers=tuple(row for row in rows if row.program != OWN),
+        ladders=ladders,
     )
 
 

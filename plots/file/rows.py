@@ -17,6 +17,7 @@ import numpy as np
 
 from plots.file.axes import BUILT_IN, OWN, Axes
 from plots.file.ladders import DISC, Ladder
+from plots.text import whole
 
 
 def median_of(samples: np.ndarray) -> float:
@@ -195,9 +196,29 @@ class Row:
         return any(ladder.is_between(self.model) for ladder in self.ladders)
 
     @property
+    def batch(self) -> str:
+        """Samples in a training step; empty where the row does not say."""
+        return self.configuration.get("batch", "")
+
+    @property
+    def precision(self) -> str:
+        """The arithmetic of products; the plainest where the row does not say."""
+        return self.axes.value(self.configuration, "precision") or ""
+
+    @property
     def device(self) -> str:
         """Where it computes: cpu or cuda; empty where the row does not say."""
         return self.configuration.get("device", "")
+
+    @property
+    def execution(self) -> str:
+        """How it computes there, such as eager; empty where the row does not say."""
+        return self.configuration.get("execution", "")
+
+    @property
+    def threads(self) -> int | None:
+        """The CPU's threads; None for a row of a GPU."""
+        return whole(self.configuration.get("cpu_threads", ""))
 
     @property
     def median(self) -> float:
@@ -270,6 +291,7 @@ class File:
     rows: tuple[Row, ...]
     refinements: tuple[Refinement, ...] = ()
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
+    ladders: tuple[Ladder, ...] = (DISC,)
 
     @property
     def ended(self) -> str:

@@ -25,6 +25,7 @@ from plots.core.curves import Curve
 from plots.core.replicates import estimate
 from plots.features.compare.analysis import compare
 from plots.file import loading
+from plots.file.axes import Label
 from plots.file.rows import File
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, noisy
@@ -122,7 +123,7 @@ def _best(
         for time in seconds
     )
     samples = tuple(min(each, key=np.median) for each in candidates)
-    return Curve("", {}, DISC_SIZES, samples, candidates if len(slower) > 1 else ())
+    return Curve(Label(), {}, DISC_SIZES, samples, candidates if len(slower) > 1 else ())
 
 
 def _skewed(generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, Curve
+from plots.file.axes import Label
 
 COMMON = {"family": "Epoch", "batch": "100"}
 SIZES = np.array([22.0, 2982.0, 703142.0])
@@ -24,7 +25,8 @@ def curve(seconds: float = 1.0, **configuration: str) -> Curve:
     samples = tuple(np.full(9, seconds) for _ in SIZES)
     is_best = configuration.get("cpu_threads") == "best"
     candidates = tuple((own,) for own in samples) if is_best else ()
-    return Curve("", {"precision": "f32", **configuration}, SIZES, samples, candidates)
+    how = {"precision": "f32", **configuration}
+    return Curve(Label(), how, SIZES, samples, candidates, own_batch=COMMON["batch"])
 
 
 def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Comparison:

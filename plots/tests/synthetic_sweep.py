@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from plots.core.curves import Curve
+from plots.file.axes import Label
 from plots.tests import synthetic
 
 _GAMMA_MEDIAN = 1.6783469900166608  # of shape 2 and scale 1
@@ -53,7 +54,7 @@ def curve(
 ) -> Curve:
     """A curve through the medians `seconds` at `sizes`; `device` is cpu or cuda."""
     samples = tuple(noisy(float(time), generator, scale, repetitions) for time in seconds)
-    return Curve(device, {"device": device}, sizes, samples)
+    return Curve(Label(device), {"device": device}, sizes, samples)
 
 
 def epochs(

@@ -65,7 +65,7 @@ def test_a_label_says_what_auto_chose(load, threads, chosen, words):
     (row,) = load(document).rows
     device = "CPU, 1 thread" if threads == 1 else "CPU, 2 threads"
     assert chosen_words(row) == words
-    assert device_label(row) == device_name(row) == f"{device} ({words})"
+    assert str(device_label(row)) == device_name(row) == f"{device} ({words})"
     (line,) = best_table([row]).records()
     assert line["cpu_on"] == f"{device} ({words})"
 
@@ -73,7 +73,7 @@ def test_a_label_says_what_auto_chose(load, threads, chosen, words):
 def test_other_rows_chose_nothing(load):
     (row,) = load(synthetic.document(entries("disc-4", "fused", 2, 1e-3))).rows
     assert row.chosen is None and chosen_words(row) == ""
-    assert device_label(row) == "CPU, fused, 2 threads"
+    assert str(device_label(row)) == "CPU, fused, 2 threads"
 
 
 @pytest.mark.parametrize(

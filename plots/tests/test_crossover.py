@@ -12,6 +12,7 @@ from scipy.stats import bootstrap
 
 from plots.core.crossover import Crossover, Curve, find_crossover
 from plots.core.crossover_words import crossover_words
+from plots.file.axes import Label
 from plots.tests.synthetic_sweep import DISC_SIZES, curve, noisy
 
 GPU_SECONDS = np.full(len(DISC_SIZES), 1e-3)
@@ -145,7 +146,7 @@ def test_equal_devices_are_ambiguous():
 
 def test_the_very_same_samples_are_ambiguous():
     samples = tuple(np.full(9, time) for time in GPU_SECONDS)
-    cpu = Curve("CPU", {}, DISC_SIZES, samples)
+    cpu = Curve(Label("CPU"), {}, DISC_SIZES, samples)
     assert find_crossover(cpu, cpu).kind == "ambiguous"
 
 
@@ -250,17 +251,17 @@ def test_the_same_input_gives_the_same_answer():
 
 def test_order_of_samples_does_not_matter():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0))
-    turned = Curve(cpu.label, {}, cpu.sizes, tuple(samples[::-1] for samples in cpu.samples))
+    turned = Curve(cpu.words, {}, cpu.sizes, tuple(samples[::-1] for samples in cpu.samples))
     assert find_crossover(turned, gpu) == find_crossover(cpu, gpu)
 
 
 def test_only_common_sizes_count():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
-    few = Curve(gpu.label, {}, gpu.sizes[6:], gpu.samples[6:])
+    few = Curve(gpu.words, {}, gpu.sizes[6:], gpu.samples[6:])
     assert find_crossover(cpu, few).size == pytest.approx(50_000)
-    beyond = Curve(gpu.label, {}, gpu.sizes[7:], gpu.samples[7:])
+    beyond = Curve(gpu.words, {}, gpu.sizes[7:], gpu.samples[7:])
     assert find_crossover(cpu, beyond).kind == "always"
-    nowhere = Curve(gpu.label, {}, gpu.sizes + 1, gpu.samples)
+    nowhere = Curve(gpu.words, {}, gpu.sizes + 1, gpu.samples)
     with pytest.raises(ValueError, match="no size in common"):
         find_crossover(cpu, nowhere)
 
@@ -272,7 +273,7 @@ def test_the_best_of_two_is_chosen_in_each_replicate():
         for size in (2_000.0, 50_000.0)
     )
     candidates = tuple(zip(slow, fast, strict=True))
-    best = Curve("best", {"cpu_threads": "best"}, DISC_SIZES, fast, candidates)
+    best = Curve(Label("best"), {"cpu_threads": "best"}, DISC_SIZES, fast, candidates)
     gpu = curve("cuda", GPU_SECONDS, generator)
     found = find_crossover(best, gpu)
     assert found.kind == "once" and found.size == pytest.approx(50_000, rel=0.05)
@@ -291,7 +292,7 @@ def test_several_thread_counts_that_are_equal_are_not_faster_than_one():
                 tuple(noisy(time, generator) for _ in range(count)) for time in seconds
             )
             samples = tuple(min(each, key=np.median) for each in candidates)
-            cpu = Curve("best", {}, DISC_SIZES, samples, candidates)
+            cpu = Curve(Label("best"), {}, DISC_SIZES, samples, candidates)
             found.append(np.log(find_crossover(cpu, gpu).size / 50_000))
     # The mean of 40 has a standard error of 0.3 %; the smallest medians' bias would be +1.5 %.
     assert abs(np.mean(errors[1])) < 0.01 and abs(np.mean(errors[8])) < 0.01

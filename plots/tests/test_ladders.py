@@ -83,10 +83,12 @@ def test_the_page_has_charts_of_each(write, tmp_path):
 
 
 def test_networks_stand_on_the_ladder_that_names_them():
-    (demo,) = declared({"demo": ["demo-1", "demo-x2"]})
+    (demo,) = declared({"ladders": {"demo": ["demo-1", "demo-x2"]}})
     assert demo == Ladder("demo", ("demo-1", "demo-x2"))
     assert [demo.has(name) for name in ("demo-1", "demo-1x1.5", "demo-3", "demo-x2", "disc-2")] == [
         *(True, True, False, True, False)
     ]
     assert demo.is_between("demo-1x1.5") and not demo.is_between("demo-x2")
-    assert declared(None) == (DISC,) and DISC.is_between("disc-8x1.5")
+    assert declared({}) == (DISC,) and DISC.is_between("disc-8x1.5")
+    batches = {"ladders": BOTH, "ladder_batches": {"demo": 50}}
+    assert [ladder.batch for ladder in declared(batches)] == ["100", "50"]

@@ -250,9 +250,8 @@ def test_commands_to_measure_again_are_bench_alone(load):
 
 
 def test_a_devices_words_say_whose_it_is():
-    assert BUILT_IN.label({"program": "pytorch", "device": "cpu", "cpu_threads": "2"}) == (
-        "PyTorch on the CPU, 2 threads"
-    )
+    label = BUILT_IN.label({"program": "pytorch", "device": "cpu", "cpu_threads": "2"})
+    assert str(label) == "PyTorch on the CPU, 2 threads" and label.there == "2 threads"
 
 
 def test_older_files_name_the_program_in_the_device(write):

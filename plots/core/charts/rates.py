@@ -67,7 +67,7 @@ def _title(kind: dict[str, str], varying: set[str], row: Row) -> str:
 
 def _rank(kind: dict[str, str], lines: Sequence[Line]) -> tuple[object, ...]:
     axes = lines[0].points[0].row.axes
-    on = {line.points[0].row.configuration.get("device") for line in lines}
+    on = {line.points[0].row.device for line in lines}
     places = [
         axis.values.index(value) if value in axis.values else len(axis.values)
         for axis, value in axes.of(kind)

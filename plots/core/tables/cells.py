@@ -36,7 +36,7 @@ def bytes_cell(value: float | None) -> Cell:
 def network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
     """The model that `row` trains, its parameters, and samples in a batch."""
     params, batch = row.counters["params"], row.counters["batch"]
-    return text_cell(row.configuration["model"]), count_cell(params), count_cell(batch)
+    return text_cell(row.model), count_cell(params), count_cell(batch)
 
 
 def range_cell(row: Row, count: float = 1) -> Cell:

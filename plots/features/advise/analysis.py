@@ -102,7 +102,7 @@ def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
             )
             continue
         counted = [(row, work) for row in own if (work := work_of(row))]
-        networks = {row.configuration["model"] for row, _ in counted}
+        networks = {row.model for row, _ in counted}
         if len(networks) < FEWEST_NETWORKS:
             problems.append(_too_few(label, len(networks), cost))
             continue
@@ -214,7 +214,7 @@ def _fit(
     names = _names(works, dict(key)["device"], ceilings)
     matrix = np.array([_features(work, names, ceilings) for work in works])
     times = np.array([row.median for row in rows])
-    models = np.array([row.configuration["model"] for row in rows])
+    models = np.array([row.model for row in rows])
     residuals = {}
     for model in dict.fromkeys(models.tolist()):
         out = models == model

@@ -16,7 +16,6 @@ from plots.core.headline import (
     Answer,
     headline,
     ladders_of,
-    networks_of,
     over_batches,
     unusual,
     way,
@@ -28,6 +27,7 @@ from plots.core.series import device_label
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
+from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Row, median_of
 from plots.text import printable, whole
 
@@ -70,19 +70,20 @@ def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
 
 
 def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
-    said = []
+    answered = []
     for networks in ladders_of(compared):
         if found := headline(file, compared, networks):
-            said += [_paragraph(file, answer) for answer in found.answers]
+            answered += [_paragraph(file, answer) for answer in found.answers]
             largest = found.answers[0].largest
-            said += [_speed_up(largest)] if largest else []
-    if said:
-        return said
+            answered += [_speed_up(largest)] if largest else []
+    if answered:
+        return answered
     ratios = speed_ups(file)
     if ratios:
+        networks = _name(networks_of_any(file.ladders))
         return [
-            "CPU and GPU have fewer than two disc networks in common at one batch size, so there "
-            f"is no crossover. {_speed_up(_largest(ratios))}"
+            f"CPU and GPU have fewer than two {networks} in common at one batch size, so there is "
+            f"no crossover. {_speed_up(_largest(ratios))}"
         ]
     return [_NOTHING_ALIKE]
 
@@ -106,7 +107,7 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
     clauses = []
     for one in found[:_MOST]:
         training = ", ".join(filter(None, [_way(one), _name(unusual(one))]))
-        clauses.append(f"on {_name(one.common['model'])} ({training}) {_claim(one)}")
+        clauses.append(f"on {_name(one.model)} ({training}) {_claim(one)}")
     if len(found) > _MOST:
         clauses.append(f"{len(found) - _MOST} more networks are in the table")
     return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
@@ -115,9 +116,9 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
 def _paragraph(file: File, answer: Answer) -> str:
     """The answer, what the file's pairs say of it, what it costs, then what disagrees with it."""
     one = answer.comparison
-    batch = one.common.get("batch", "?")
+    batch = one.batch or "?"
     training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
-    place = f"On {networks_of(one.common)} at {training}, {_DATA[answer.data]} ({_way(one)})"
+    place = f"On {one.networks} at {training}, {_DATA[answer.data]} ({_way(one)})"
     said = f"{place}, {_claim(one)}"
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
@@ -164,7 +165,7 @@ def _elsewhere(answer: Answer) -> list[str]:
         how = "" if own == _way(answer.comparison) else f" ({own})"
         are_said = np.array_equal(one.sizes, answer.comparison.sizes)
         said = _claim(one, with_sizes=not are_said)
-        clauses.append(f"at batch {_number(one.common.get('batch', '?'))}{how} {said}")
+        clauses.append(f"at batch {_number(one.batch or '?')}{how} {said}")
     return _differing("batch sizes", clauses, len(answer.elsewhere))
 
 
@@ -181,9 +182,9 @@ def _exceptions(answer: Answer) -> list[str]:
     for one in sorted(answer.exceptions, key=lambda one: -abs(math.log(one.ratio)))[:_MOST]:
         ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
         winner = "GPU" if one.winner == "gpu" else "CPU"
-        batch = _number(one.common.get("batch", "?"))
+        batch = _number(one.batch or "?")
         clauses.append(
-            f"the {winner} trains {_name(one.common['model'])} ({units.count(one.parameters)} "
+            f"the {winner} trains {_name(one.model)} ({units.count(one.parameters)} "
             f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
         )
     return _differing("networks", clauses, len(answer.exceptions))
@@ -200,11 +201,11 @@ def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
 def _speed_up(one: SpeedUp) -> str:
     cpu, gpu = (median_of(curve.samples[0]) for curve in (one.cpu, one.gpu))
     place = (
-        f"At {units.count(one.parameters)} parameters ({_name(one.common['model'])}, batch "
-        f"{_number(one.common.get('batch', '?'))})"
+        f"At {units.count(one.parameters)} parameters ({_name(one.model)}, batch "
+        f"{_number(one.batch or '?')})"
     )
     times = (
-        f"{units.seconds(cpu)} {FAMILIES[one.common['family']].a} on the {_name(one.cpu.label)}, "
+        f"{units.seconds(cpu)} {FAMILIES[one.family].a} on the {_name(one.cpu.label)}, "
         f"{units.seconds(gpu)} on the {_name(one.gpu.label)}"
     )
     if one.winner:
@@ -227,8 +228,8 @@ def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
         ratios,
         key=lambda one: (
             one.parameters,
-            one.common.get("precision") == "f32",
-            (whole(one.common["batch"]) or 0) if one.common["family"] == MINIBATCH else 0,
+            one.precision == "f32",
+            (whole(one.batch) or 0) if one.family == MINIBATCH else 0,
             -median_of(one.gpu.samples[0]),
         ),
     )
@@ -261,7 +262,7 @@ def _reach(file: File, rows: Sequence[Row]) -> str:
         f"the CPU trains {row.configuration['model']}, the largest network measured "
         f"({units.count(largest)} parameters), at {units.seconds(row.median)} "
         f"{FAMILIES[row.family].a}{samples} on "
-        f"{device_label(row).removeprefix('CPU, ')}: {units.rate(rate, 'FLOP/s')}{share}"
+        f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}"
     )
 
 

@@ -136,7 +136,7 @@ def _one_execution(file: File) -> dict[Items, Row]:
     """The rows of the CPU that train, by all but their execution; those that have only one."""
     found: dict[Items, list[Row]] = {}
     for row in file.rows:
-        if row.family in TRAINING and row.configuration.get("device") == "cpu":
+        if row.family in TRAINING and row.device == "cpu":
             key = tuple(sorted((k, v) for k, v in row.configuration.items() if k != "execution"))
             found.setdefault(key, []).append(row)
     return {key: rows[0] for key, rows in found.items() if len(rows) == 1}
@@ -145,7 +145,7 @@ def _one_execution(file: File) -> dict[Items, Row]:
 def _across(pairs: Sequence[Pair]) -> list[str]:
     """Which rows were compared across executions, in a sentence."""
     changes = Counter(
-        (pair.baseline.configuration["execution"], pair.other.configuration["execution"])
+        (pair.baseline.execution, pair.other.execution)
         for pair in pairs
         if pair.baseline.name != pair.other.name
     )

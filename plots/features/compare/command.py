@@ -28,7 +28,13 @@ from plots.core.command import (
 from plots.core.comparability import obstacles, remarks
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import other_work
-from plots.core.machines import SideBySide, UnknownMachineError, named, side_by_side
+from plots.core.machines import (
+    SideBySide,
+    UnknownMachineError,
+    named,
+    networks_of,
+    side_by_side,
+)
 from plots.core.tables.table import Table
 from plots.features.compare import mix
 from plots.features.crossover.table import crossover_table
@@ -294,7 +300,8 @@ def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
 
     chart = draw_machines(side)
     if chart is None:
-        return ["no chart was drawn, as no machine has times of two disc networks"]
+        networks = printable(networks_of(side.standings))
+        return [f"no chart was drawn, as no machine has times of two {networks}"]
     try:
         tell_written(write_pictures(chart.pictures, folder, chart.name))
     except OSError as error:

@@ -25,7 +25,7 @@ def mix(cpu_file: File, gpu_file: File) -> File:
 
     It says of itself what both have in common. Raises NothingToMixError.
     """
-    cpu_rows = [row for row in cpu_file.rows if row.configuration.get("device") == "cpu"]
+    cpu_rows = [row for row in cpu_file.rows if row.device == "cpu"]
     gpu_rows = [row for row in gpu_file.rows if row.configuration.get("device", "cpu") != "cpu"]
     for file, rows, device in ((cpu_file, cpu_rows, "CPU"), (gpu_file, gpu_rows, "GPU")):
         if not rows:

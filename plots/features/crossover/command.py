@@ -20,7 +20,6 @@ from plots.core.command import (
 )
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import other_work
-from plots.core.curves import is_cpu
 from plots.core.machines import side_by_side
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.core.speed_up import SpeedUp, speed_ups
@@ -37,6 +36,7 @@ from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
 from plots.file.families import FAMILIES, TRAINING
+from plots.file.ladders import networks_of_any
 from plots.file.rows import File
 from plots.text import printable
 
@@ -157,7 +157,7 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
         )
     if other := other_work(file):
         return f"{place} {other}; measure both in one run"
-    if any(not is_cpu(row) for row in results):
+    if any(row.device != "cpu" for row in results):
         return (
             f"{place} no row of the CPU computes the same as one of the GPU; measure both in one "
             "run"
@@ -185,8 +185,9 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
     has = {file.path for file, _ in found}
     for file in files:
         if file.path not in has:
+            networks = printable(networks_of_any(file.ladders))
             print(
-                f"{printable(str(file.path))}: no epochs of two disc networks on several thread "
+                f"{printable(str(file.path))}: no epochs of two {networks} on several thread "
                 "counts; ./run --family=Epoch --threads=1,2 gives them",
                 file=sys.stderr,
             )

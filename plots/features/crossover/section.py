@@ -93,7 +93,7 @@ def _block(
         folds.append(Fold(f"{name} ({len(rest)})", pictures=tuple(rest)))
     folds += [
         _fold(file, _of_family(found, family), pictures.get(family, ()), family)
-        for family in dict.fromkeys(one.common["family"] for one in found)
+        for family in dict.fromkeys(one.family for one in found)
         if family not in TRAINING
     ]
     return Block(
@@ -140,4 +140,4 @@ def _fold(
 
 
 def _of_family(found: Sequence[Comparison], family: str) -> list[Comparison]:
-    return [one for one in found if one.common["family"] == family]
+    return [one for one in found if one.family == family]

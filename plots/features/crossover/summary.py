@@ -11,22 +11,22 @@ import numpy as np
 from plots import units
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, other_work, what
-from plots.core.headline import foremost, way
+from plots.core.headline import foremost, ladders_of, way
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.crossover.table import is_best_of_one, speed_up_table
+from plots.file.axes import Label
 from plots.file.families import EPOCH, MINIBATCH
-from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import printable, whole
 
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
 _TITLES = {
-    EPOCH: f"From which size the GPU trains {DISC.networks} faster",
+    EPOCH: "From which size the GPU trains {networks} faster",
     MINIBATCH: "From which batch size the GPU trains step by step faster",
     "Gemm": "From which size the GPU multiplies square matrices faster",
     "Layer": "From which width the GPU computes layers faster",
@@ -63,15 +63,15 @@ def answer_text(file: File, compared: Sequence[Comparison], predicted: str = "")
 
 def _where(compared: Sequence[Comparison], family: str, most: int | None = None) -> Table | None:
     """Each way of the GPU against the best number of CPU threads, and where it wins."""
-    every = [one for one in compared if one.common["family"] == family]
+    every = [one for one in compared if one.family == family]
     best = [one for one in every if one.cpu.candidates]
-    plain = [one for one in best if one.common.get("precision", _PLAIN) == _PLAIN] or best
+    plain = [one for one in best if one.precision in ("", _PLAIN)] or best
     shown = plain[:most]
     if not shown:
         return None
     names = {what(one.common, one.gpu.axes) for one in shown}
     has = {key for one in shown for key in one.common}
-    precisions = {one.common.get("precision") for one in shown}
+    precisions = {one.precision for one in shown}
     columns = {
         "what": Column("what", "of") if len(names) > 1 else None,
         "batch": Column("batch", "batch", numeric=True) if "batch" in has else None,
@@ -82,23 +82,21 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
     kept = [key for key, column in columns.items() if column]
     lines = []
     for one in shown:
-        batch, precision = one.common.get("batch"), one.common.get("precision")
         cells = {
             "what": text_cell(what(one.common, one.gpu.axes)),
-            "batch": text_cell(batch and _number(batch)),
-            "precision": text_cell(precision),
+            "batch": text_cell(_number(one.batch) or None),
+            "precision": text_cell(one.precision or None),
             "gpu": text_cell(way(one)),
             "answer": text_cell(crossover_words(one.crossover)),
         }
         lines.append(tuple(cells[key] for key in kept))
     left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
-    threads = shown[0].cpu.label.rpartition("CPU, ")[2]
+    cpu = shown[0].cpu.words
     if is_best_of_one(shown[0].cpu):
-        threads = threads.removeprefix("best of ")
-    asked = _TITLES[family]
-    if family == EPOCH and any("model" in one.common for one in shown):
-        asked = "From which size the GPU trains networks faster"
-    title = f"{asked} than the CPU ({threads})"
+        cpu = Label(how=", ".join(filter(None, (cpu.how, cpu.best_of))))
+    ladders = ladders_of(shown)
+    networks = ladders[0] if len(ladders) == 1 else "networks"
+    title = f"{_TITLES[family].format(networks=networks)} than the CPU ({cpu.there})"
     return Table(
         title,
         tuple(column for column in columns.values() if column),
@@ -111,14 +109,14 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
     """The speedups of all networks, the discs at the batch of the headline, in its first way."""
     shown = list(ratios)
     if first:
-        batch = first.common.get("batch", "")
+        batch = first.batch
         discs = {float(size) for size in first.sizes}
         shown = [
             one
             for one in ratios
             if one.gpu.configuration == first.gpu.configuration
-            and one.common.get("precision") == first.common.get("precision")
-            and (one.common.get("batch") == batch or one.parameters not in discs)
+            and one.precision == first.precision
+            and (one.batch == batch or one.parameters not in discs)
         ]
     if not shown:
         return None
@@ -132,16 +130,16 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
 def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
     """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
     fastest: dict[tuple[str, str], SpeedUp] = {}
-    plain = [one for one in ratios if one.common.get("precision") == _PLAIN] or ratios
+    plain = [one for one in ratios if one.precision == _PLAIN] or ratios
     for one in plain:
-        place = one.common["model"], one.common["batch"]
+        place = one.model, one.batch
         if place not in fastest or _gpu_seconds(one) < _gpu_seconds(fastest[place]):
             fastest[place] = one
     if not fastest:
         return None
     shown = list(fastest.values())
     table = speed_up_table([(file, shown)])
-    ways = {(way(one), one.common.get("precision")) for one in shown}
+    ways = {(way(one), one.precision) for one in shown}
     if ways == {(how := way(shown[0]), _PLAIN)}:
         title = f"How much faster the GPU trains a step, {how}: SPEEDUP = CPU time / GPU time"
         table = _said(table, title)

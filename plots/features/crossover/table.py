@@ -84,7 +84,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         *LOST,
         Column("crossings", "crossings", for_programs=True),
     )
-    families = {one.common["family"] for _, compared in found for one in compared}
+    families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
@@ -101,8 +101,7 @@ def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict
     tables = {}
     for family in _TITLES:
         own = [
-            (file, [one for one in compared if one.common["family"] == family])
-            for file, compared in found
+            (file, [one for one in compared if one.family == family]) for file, compared in found
         ]
         if any(compared for _, compared in own):
             tables[family] = crossover_table(own)
@@ -149,14 +148,14 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         Column("speed_up", "SPEEDUP", numeric=True),
         *_INTERVAL,
     )
-    families = {one.common["family"] for _, own in found for one in own} or {EPOCH}
+    families = {one.family for _, own in found for one in own} or {EPOCH}
     title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
     notes = (*flags, *_left_out(file for file, _ in found))
     return Table(title, columns, tuple(lines), notes)
 
 
 def _trains(compared: Sequence[Comparison]) -> bool:
-    return any(one.common["family"] in TRAINING for one in compared)
+    return any(one.family in TRAINING for one in compared)
 
 
 def _left_out(files: Iterable[File]) -> list[str]:

@@ -21,7 +21,6 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.headline import OWN_BATCH
 from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
 from plots.core.replicates import log_medians
 from plots.features.machines.table import crossover_text
@@ -41,7 +40,7 @@ class _Line:
 
 
 def draw_machines(side: SideBySide) -> Chart | None:
-    """The chart of `side`; None where no machine has times of two disc networks.
+    """The chart of `side`; None where no machine has times of two networks of a ladder.
 
     The first MOST_COLOURED machines, the baseline among them, have colours; all others are grey.
     """
@@ -144,8 +143,8 @@ def _label(one: Standing) -> str:
     if one.answer is None:
         return f"{name}: CPU alone"
     gpu = printable(short_gpu(file.machine.gpu or "GPU"), 24)
-    batch = one.answer.common.get("batch", str(OWN_BATCH))
-    other = "" if batch == str(OWN_BATCH) else f" (batch {printable(batch, 12)})"
+    is_own = one.answer.batch in ("", one.answer.cpu.own_batch)
+    other = "" if is_own else f" (batch {printable(one.answer.batch, 12)})"
     return f"{name}, {gpu}: {crossover_text(one)}{other}"
 
 

@@ -19,6 +19,7 @@ from plots.core.machines import (
     SideBySide,
     Standing,
     crossover_number,
+    networks_of,
     short_gpu,
     short_processor,
 )
@@ -118,7 +119,7 @@ def summary_table(standings: Sequence[Standing]) -> Table:
         )
         for standing in standings
     ]
-    title = "Parameters of the disc networks from which the GPU wins"
+    title = f"Parameters of the {networks_of(standings)} from which the GPU wins"
     return Table(title, columns, tuple(lines), tuple(notes))
 
 
@@ -161,8 +162,9 @@ def _about(side: SideBySide) -> list[str]:
     baseline = side.baseline.machine.id
     networks = " and ".join(f"{model} (batch {batch})" for model, batch in SHOWN.items())
     texts = [
-        "Size: parameters of the disc networks from which the GPU wins against the best thread "
-        "count of the CPU; ≤: at every size measured. Low, high: its 95 % interval.",
+        f"Size: parameters of the {networks_of(side.standings)} from which the GPU wins against "
+        "the best thread count of the CPU; ≤: at every size measured. Low, high: its 95 % "
+        "interval.",
         f"Times: one epoch of {networks} in f32, the fastest way on each device.",
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",
@@ -230,8 +232,8 @@ def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
     one = standing.answer
     if one is None:
         return text_cell(crossover_text(standing)), NOTHING, NOTHING
-    batch = one.common.get("batch", "")
-    return text_cell(one.crossover.kind), Cell(batch or "–", whole(batch)), _optional(way(one))
+    batch = Cell(one.batch or "–", whole(one.batch))
+    return text_cell(one.crossover.kind), batch, _optional(way(one))
 
 
 def _time(

@@ -11,7 +11,7 @@ from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
 from plots.core.tables.cells import count_cell, network_cells, number_cell, text_cell
-from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.core.tables.table import Cell, Column, Table, marks
 from plots.features.peers.analysis import Pair, crossovers_of, pairs, seconds
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File, Row
@@ -69,7 +69,8 @@ def crossover_table(file: File) -> Table | None:
     lines = tuple(
         _crossover_line(whose, one) for whose, one in (("ours", ours), ("PyTorch", theirs)) if one
     )
-    return Table("From which size the GPU trains disc networks faster", columns, lines)
+    title = f"From which size the GPU trains {theirs.networks} faster"
+    return Table(title, columns, lines)
 
 
 def missing_table(file: File) -> Table:
@@ -113,9 +114,8 @@ def _cells(pair: Pair, notes: dict[str, int]) -> tuple[Cell, ...]:
     elif pair.low is None:
         doubts.append(_FEW)
     ours, theirs = seconds(pair.ours), seconds(pair.theirs)
-    precision = pair.ours.configuration.get("precision")
     return (
-        text_cell(precision) if precision else NOTHING,
+        text_cell(pair.ours.configuration.get("precision")),
         text_cell(_where(pair.ours)),
         Cell(units.seconds(ours), ours, bold=ours < theirs),
         text_cell(_how(pair.ours)),

@@ -18,7 +18,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
-from plots.core.curves import NETWORKS, SCALES, Pairing, is_cpu, pairings
+from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.data import card_of, is_plain
@@ -26,7 +26,7 @@ from plots.features.predict.fit import Fit
 from plots.features.predict.model import Stack, demand
 from plots.features.predict.ways import WAYS, Way, overhead
 from plots.file.axes import Items
-from plots.file.families import EPOCH, MINIBATCH, TRAINING
+from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
@@ -111,9 +111,9 @@ def _measured(file: File, batch: str | None) -> list[Row]:
         for row in file.rows
         if row.family in TRAINING
         and row.failure is None
-        and is_cpu(row)
+        and row.device == "cpu"
         and not row.is_between
-        and batch in (None, row.configuration.get("batch"))
+        and batch in (None, row.batch)
     ]
 
 
@@ -131,7 +131,7 @@ def _outlook(
             predicted[key] = _predicted_row(row, answer, way, precision)
         else:
             names = problems.setdefault(answer, [])
-            names += [model for model in [row.configuration["model"]] if model not in names]
+            names += [model for model in [row.model] if model not in names]
     machine = replace(file.machine, gpu=card.name)
     virtual = replace(file, machine=machine, rows=(*measured, *predicted.values()))
     return Outlook(
@@ -164,15 +164,15 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
 def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
-    if way.execution == "graph-epoch" and row.family == MINIBATCH:
-        return "a training step has no graph of an epoch"
-    model, batch = row.configuration["model"], row.counters["batch"]
+    if way.execution == "graph-epoch" and row.family != EPOCH:
+        return f"{FAMILIES[row.family].a} has no graph of an epoch"
+    model, batch = row.model, row.counters["batch"]
     cost = cost_of(model, batch, precision, BENCH_PATH)
     if cost is None:
         return f"its cost at batch {batch:,.0f} is not kept, and bench is not built to count it"
     if cost.params != row.counters["params"]:
         return "it is not the network of that name here"
-    return predict_times(fit, cost, card, way, row.counters["steps"] if row.family == EPOCH else 1)
+    return predict_times(fit, cost, card, way, steps_of(row))
 
 
 def _predicted_row(row: Row, times: Times, way: Way, precision: str) -> Row:

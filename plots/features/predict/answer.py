@@ -45,7 +45,7 @@ def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
             (one, each)
             for one in own
             for each in one.crossovers
-            if each.common["family"] == EPOCH and each.common.get("batch", "") == batch
+            if each.family == EPOCH and each.batch == batch
         ]
         chosen, comparison = min(pairs, key=_lateness, default=(None, None))
         found.append(Verdict(own[0].card, tuple(own), chosen, comparison))
@@ -64,7 +64,7 @@ def sentence(verdict: Verdict) -> str:
     one = verdict.comparison
     if one is None:
         return _of_networks(verdict)
-    batch = one.common.get("batch", "?")
+    batch = one.batch or "?"
     training = ", ".join(filter(None, [way(one), f"batch {batch}", unusual(one)]))
     return f"{short_gpu(verdict.card.name)}: {_claim(one)} ({training}); {NOT_MEASURED}."
 

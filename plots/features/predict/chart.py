@@ -65,7 +65,7 @@ def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart
     charts = []
     if any(verdict.comparison for verdict in found):
         charts.append(_epochs(file, found, fit))
-    if any(one.common["family"] == MINIBATCH for each in found for _, one in shown_ways(each)):
+    if any(one.family == MINIBATCH for each in found for _, one in shown_ways(each)):
         charts.append(_steps(file, found, fit))
     return charts
 
@@ -188,12 +188,12 @@ def _steps(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
 
 def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) -> None:
     own = [
-        (verdict, [one for _, one in shown_ways(verdict) if one.common["family"] == MINIBATCH])
+        (verdict, [one for _, one in shown_ways(verdict) if one.family == MINIBATCH])
         for verdict in found
     ]
     own = [(verdict, networks) for verdict, networks in own if networks]
     first = sorted(max((each for _, each in own), key=len), key=lambda one: one.parameters)
-    places = {(one.common["model"], one.common["batch"]): at for at, one in enumerate(first)}
+    places = {(one.model, one.batch): at for at, one in enumerate(first)}
     figure.set_figheight(1.4 + (0.45 if is_narrow(figure) else 0.4) * len(places))
     axes = figure.add_subplot()
     axes.set_xscale("log")
@@ -202,7 +202,7 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
     for rank, (verdict, networks) in enumerate(own):
         colour = _COLOURS[rank % len(_COLOURS)]
         for one in networks:
-            key = (one.common["model"], one.common["batch"])
+            key = (one.model, one.batch)
             if key not in places:
                 continue
             low, middle, high = one.gpu.samples[0].tolist()
@@ -230,7 +230,7 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
 
 
 def _draw_steps_of_cpu(axes: Axes, file: File, networks: Sequence[SpeedUp]) -> Artist:
-    rows = [row for row in step_rows(file) if row.configuration["device"] == "cpu"]
+    rows = [row for row in step_rows(file) if row.device == "cpu"]
     look = Looks(file.rows).of(best(rows).configuration)
     times = [float(np.median(one.cpu.samples[0])) for one in networks]
     style = {**look.points, "markersize": 7, "linestyle": "", "zorder": 4}

@@ -17,7 +17,7 @@ from plots.features.predict.model import Demand, ceiling, demand
 from plots.features.predict.training_rates import TrainingRate, load_training_rates
 from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way, overhead
 from plots.features.shi.analysis import PRECISION, load_shi
-from plots.file.families import MINIBATCH, TRAINING
+from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row
 
 SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080", "k80": "k80"}
@@ -215,13 +215,13 @@ def is_plain(row: Row) -> bool:
 
 
 def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | None:
-    model, precision = row.configuration["model"], row.configuration["precision"]
+    model, precision = row.model, row.precision
     cost = find_cost(model, row.counters["batch"], precision)
     if not cost or cost.params != row.counters["params"] or not is_plain(row):
         return None
     asked = demand(cost, card)
     known = way.execution in EXECUTIONS and way.data in PLACEMENTS
-    steps = 1.0 if row.family == MINIBATCH else row.counters["steps"]
+    steps = steps_of(row)
     beside = overhead(cost, card, way, steps) if known else ""
     if isinstance(asked, str) or isinstance(beside, str):
         return None

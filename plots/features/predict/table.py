@@ -11,7 +11,6 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
-from plots.core.headline import networks_of
 from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
 from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
@@ -65,7 +64,7 @@ def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
     crossover = one.crossover
     return (
         *_gpu(outlook),
-        text_cell(networks_of(one.common)),
+        text_cell(one.networks),
         *_work(one.common),
         text_cell(one.measure),
         *(number_cell(size, 2) for size in (crossover.size, crossover.low, crossover.high)),
@@ -81,7 +80,7 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
         for verdict in found
         for outlook in verdict.outlooks
         for one in outlook.networks
-        if one.common["family"] == family
+        if one.family == family
     ]
     pairs.sort(key=lambda pair: pair[1].parameters)
     short = FAMILIES[family].short
@@ -113,12 +112,12 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
     ways: dict[str, None] = {}
     for verdict in found:
         for outlook, one in shown_ways(verdict):
-            if one.common["family"] == family:
+            if one.family == family:
                 key = tuple(one.common.items())
                 lines.setdefault(key, (one, {}))[1][verdict.card.id] = _band(one)
                 ways[f"{outlook.way.execution}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda line: (line[0].parameters, line[0].common["batch"]))
-    batches = {one.common["batch"] for one, _ in ordered}
+    batches = {one.batch for one, _ in ordered}
     short = FAMILIES[family].short
     columns = (
         Column("model", "network"),
@@ -134,7 +133,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
         columns,
         tuple(
             (
-                text_cell(one.common["model"]),
+                text_cell(one.model),
                 Cell(units.count(one.parameters), int(one.parameters)),
                 *([_work(one.common)[0]] if len(batches) > 1 else []),
                 seconds_cell(float(np.median(one.cpu.samples[0])), 3),
@@ -156,11 +155,11 @@ def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
     low, point, high = one.gpu.samples[0].tolist()
     winner = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[one.winner]
     return (
-        text_cell(one.common["model"]),
+        text_cell(one.model),
         Cell(units.count(one.parameters), int(one.parameters)),
         *_work(one.common),
         seconds_cell(float(np.median(one.cpu.samples[0])), 3),
-        text_cell(one.cpu.label.removeprefix("CPU, ")),
+        text_cell(one.cpu.words.there),
         *_gpu(outlook),
         *(seconds_cell(value, 2) for value in (point, low, high)),
         Cell("no", 0),
@@ -218,7 +217,7 @@ def _precision(found: Sequence[Verdict]) -> str:
     for verdict in found:
         for outlook in verdict.outlooks:
             for one in outlook.networks:
-                return one.common.get("precision", "f32").partition(" ")[0]
+                return one.gpu.configuration["precision"]
     return "f32"
 
 

@@ -69,7 +69,7 @@ def _nearest(threshold: Threshold, compared: Iterable[Comparison]) -> list[Compa
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
         is_plain = one.common.get("precision", _PLAIN) == _PLAIN and one.cpu.candidates
-        if one.common["family"] == near.family and is_plain:
+        if one.family == near.family and is_plain:
             groups.setdefault(what(one.common, one.gpu.axes), []).append(one)
     earliest = [min(group, key=_start) for group in groups.values()]
     return earliest if near.family == MINIBATCH else earliest[:1]
@@ -107,7 +107,7 @@ def _workload(near: Nearest | None, one: Comparison | None) -> Cell:
         near.family
     ]
     if one and near.family == MINIBATCH:
-        kind = f"step of {one.common['model']}, batch"
+        kind = f"step of {one.model}, batch"
     text = f"{kind} {units.count(near.size)}"
     return text_cell(text)
 

@@ -19,7 +19,8 @@ from plots.core import statistics
 from plots.core.curves import Curve
 from plots.core.published import PUBLISHED_PATH
 from plots.core.replicates import estimate, fewest_samples
-from plots.file.families import EPOCH, MINIBATCH
+from plots.file.axes import Label
+from plots.file.families import MINIBATCH, TRAINING, steps_of
 from plots.file.file_order import by_id, newest_per_machine
 from plots.file.rows import File, Row, median_of
 
@@ -95,7 +96,7 @@ class Ours:
     @property
     def side(self) -> Side:
         """The kind of our device."""
-        return "cpu" if self.row.configuration["device"] == "cpu" else "gpu"
+        return "cpu" if self.row.device == "cpu" else "gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:
     """The rows of `file` that train a network of `figures` in its batch size, failed ones too: its
     training steps, and the epochs of networks that have none."""
     networks = {(figure.network.lower(), figure.batch) for figure in figures}
-    rows = [row for row in file.rows if row.family in (EPOCH, MINIBATCH) and _key(row) in networks]
+    rows = [row for row in file.rows if row.family in TRAINING and _key(row) in networks]
     in_steps = {_key(row) for row in rows if row.family == MINIBATCH}
     return [row for row in rows if row.family == MINIBATCH or _key(row) not in in_steps]
 
@@ -148,9 +149,9 @@ def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]
     batches = {figure.network.lower(): (figure.network, figure.batch) for figure in figures}
     found: dict[str, set[int]] = {}
     for row in file.rows:
-        network, batch = batches.get(row.configuration.get("model", ""), ("", ""))
-        if network and row.family == MINIBATCH and row.configuration["batch"] != batch:
-            found.setdefault(network, set()).add(int(row.configuration["batch"]))
+        network, batch = batches.get(row.model, ("", ""))
+        if network and row.family == MINIBATCH and row.batch != batch:
+            found.setdefault(network, set()).add(int(row.batch))
     return {network: sorted(sizes) for network, sizes in found.items()}
 
 
@@ -166,14 +167,9 @@ def newest_with_rows(
     return [(chosen[machine], found[chosen[machine].path]) for machine in sorted(chosen)]
 
 
-def minibatches(row: Row) -> float:
-    """How many mini-batches one iteration of `row` trains."""
-    return row.counters["steps"] if row.family == EPOCH else 1.0
-
-
 def seconds_of(row: Row) -> float:
     """Median seconds of a mini-batch."""
-    return row.median / minibatches(row)
+    return row.median / steps_of(row)
 
 
 def ours(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
@@ -219,7 +215,7 @@ def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Mean]:
 
 
 def _key(row: Row) -> tuple[str, str]:
-    return row.configuration["model"], row.configuration["batch"]
+    return row.model, row.batch
 
 
 def _groups(
@@ -230,9 +226,9 @@ def _groups(
     found: dict[tuple[str, Side], dict[str, list[Row]]] = {}
     for row in rows:
         if row.failure is None:
-            side: Side = "cpu" if row.configuration["device"] == "cpu" else "gpu"
-            networks = found.setdefault((row.configuration["precision"], side), {})
-            networks.setdefault(names[row.configuration["model"]], []).append(row)
+            side: Side = "cpu" if row.device == "cpu" else "gpu"
+            networks = found.setdefault((row.precision, side), {})
+            networks.setdefault(names[row.model], []).append(row)
     return found
 
 
@@ -246,9 +242,9 @@ class _Estimates:
 
 def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
     """The fastest way of each of `networks` without the favour of choice (estimate())."""
-    candidates = tuple(tuple(row.samples / minibatches(row) for row in rows) for rows in networks)
+    candidates = tuple(tuple(row.samples / steps_of(row) for row in rows) for rows in networks)
     curve = Curve(
-        label="",
+        words=Label(),
         configuration={},
         sizes=np.arange(1.0, len(networks) + 1),
         samples=tuple(min(samples, key=median_of) for samples in candidates),

@@ -98,7 +98,7 @@ def _method(rows: Iterable[Row]) -> str:
 
 def differences(figures: Iterable[Figure], rows: Iterable[Row]) -> list[str]:
     """How those networks among `rows` that are not the published ones differ, a sentence each."""
-    models = {row.configuration["model"] for row in rows}
+    models = {row.model for row in rows}
     named = dict.fromkeys(one.network for one in figures if one.network.lower() in models)
     known = load_differences()
     return [f"{network}: {known[network]}." for network in named if network in known]
@@ -144,7 +144,7 @@ def _own_cells(
     networks = {figure.network.lower(): figure.network for figure in figures}
     competing: dict[tuple[_Line, Column], list[Row]] = {}
     for row in rows:
-        line = networks[row.configuration["model"]], _line(row)
+        line = networks[row.model], _line(row)
         column = columns[row.configuration.get("cpu_threads")]
         competing.setdefault((line, column), []).append(row)
     return {place: _best(candidates, notes) for place, candidates in competing.items()}
@@ -159,9 +159,9 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
     best = min(results, key=seconds_of)
     how = best.axes.words(best.configuration, without=_PLACE)
     if chosen := chosen_words(best):
-        how[how.index(best.configuration["execution"])] = chosen
+        how[how.index(best.execution)] = chosen
     texts = list(best.warnings)
-    if len(rows) > 1 or best.configuration["device"] != "cpu":
+    if len(rows) > 1 or best.device != "cpu":
         texts.insert(0, ", ".join(how))
     seconds = seconds_of(best)
     return Cell(units.significant(seconds), seconds, marks=_marks(texts, notes))
@@ -169,7 +169,7 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
 
 def _line(row: Row) -> str:
     """What stands in the column of frameworks: "Crossover", "Crossover, bf16"."""
-    precision = row.configuration["precision"]
+    precision = row.precision
     return _OURS if precision == PRECISION else f"{_OURS}, {printable(precision, 20)}"
 
 
@@ -242,7 +242,7 @@ def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
         (
             text_cell(one.network),
             *((text_cell(file.machine.id),) if several else ()),
-            text_cell(device_label(one.row)),
+            text_cell(str(device_label(one.row))),
             text_cell(one.precision),
             Cell(units.seconds(one.seconds), one.seconds, marks=marks(one.row.warnings, flags)),
             *(cell for side in SIDES for cell in _against(one, side)),

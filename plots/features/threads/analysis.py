@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from plots.core.crossover import Crossover, find_crossover
 from plots.core.crossover_words import crossover_words, doubt, where
-from plots.core.curves import Curve, thread_pairs
-from plots.core.headline import networks_of
+from plots.core.curves import Alike, Curve, thread_pairs
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
 from plots.file.rows import File, Refinement
@@ -25,14 +24,13 @@ _NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
-class MoreThreads:
+class MoreThreads(Alike):
     """The epochs of a ladder's networks on the fewest and on the most threads of a file.
 
-    `common` is what both compute. `pairs` are the file's pairs of both, None where it has none;
-    `disagrees` says that they contradict the bootstrap.
+    `pairs` are the file's pairs of both, None where it has none; `disagrees` says that they
+    contradict the bootstrap.
     """
 
-    common: dict[str, str]
     fewest: Curve
     most: Curve
     crossover: Crossover
@@ -87,7 +85,7 @@ def more_threads(file: File) -> list[MoreThreads]:
 def threads_sentence(one: MoreThreads) -> str:
     """The answer in a sentence, with what the pairs say."""
     fewest, most = one.sides
-    networks = printable(networks_of(one.common), _NAME)
+    networks = printable(one.networks, _NAME)
     kind = one.crossover.kind
     if kind == "once":
         claim = f"{most} train {networks} faster than {fewest} {where(one.crossover)}"
@@ -96,7 +94,7 @@ def threads_sentence(one: MoreThreads) -> str:
         claim += f"{fewest} ({doubt(one.crossover)})"
     else:
         claim = f"{networks} train faster on {crossover_words(one.crossover)}"
-    batch = printable(one.common.get("batch", "?"), _NAME)
+    batch = printable(one.batch or "?", _NAME)
     said = f"At batch {batch}, {claim}."
     if one.pairs:
         begin = "Paired measurements contradict that:" if one.disagrees else PAIRED

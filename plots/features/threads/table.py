@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plots import units
-from plots.core.headline import networks_of
 from plots.core.paired import spacing
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.threads.analysis import MoreThreads
-from plots.file.ladders import DISC
 from plots.file.rows import File
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
@@ -36,7 +34,8 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
     interval, that of the pairs, and the share of the time that following it loses."""
     several = len(found) > 1
-    others = any("model" in one.common for _, own in found for one in own)
+    ladders = dict.fromkeys(one.networks for _, own in found for one in own)
+    others = any(one.model for _, own in found for one in own)
     lines: list[tuple[Cell, ...]] = []
     notes: dict[str, int] = {}
     for file, own in found:
@@ -44,11 +43,11 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
             (text_cell(file.machine.id), Cell(file.path.stem, file.path.name)) if several else ()
         )
         lines += [
-            (*which, *((text_cell(networks_of(one.common)),) if others else ()), *_line(one, notes))
+            (*which, *((text_cell(one.networks),) if others else ()), *_line(one, notes))
             for one in own
         ]
     title = "From which size more CPU threads pay, in epochs"
-    title += "" if others else f" of {DISC.networks}"
+    title += f" of {next(iter(ladders))}" if len(ladders) == 1 else ""
     if not several and found:
         title += f", on {found[0][0].machine.id}"
     return Table(
@@ -62,8 +61,8 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
 def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
     crossover, (fewest, most) = one.crossover, one.sides
     cells = (
-        text_cell(one.common.get("batch")),
-        text_cell(one.common.get("precision")),
+        text_cell(one.batch or None),
+        text_cell(one.precision or None),
         text_cell(fewest),
         text_cell(most),
         Cell(_KINDS.get(crossover.kind, crossover.kind), crossover.kind),

@@ -115,7 +115,7 @@ def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
     networks: dict[str, list[Row]] = {}
     for row in rows:
         if row.ladder is None:
-            networks.setdefault(row.configuration["model"], []).append(row)
+            networks.setdefault(row.model, []).append(row)
     handles = []
     for place, (model, points) in enumerate(sorted(networks.items())):
         shape = _POINT_SHAPES[place % len(_POINT_SHAPES)]

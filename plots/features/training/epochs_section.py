@@ -82,7 +82,7 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     folds = []
     for device, own in alone.items() if compared else ():
         name = {"cpu": "CPU", "cuda": "GPU"}.get(device, device)
-        precisions = ", ".join(dict.fromkeys(row.configuration["precision"] for row in own))
+        precisions = ", ".join(dict.fromkeys(row.precision for row in own))
         title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
         folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
@@ -100,7 +100,7 @@ def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
     compared: list[Row] = []
     alone: dict[str, list[Row]] = {}
     for members in networks(rows).values():
-        devices = {row.configuration["device"] for row in members}
+        devices = {row.device for row in members}
         own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
         own += members
     return compared, alone

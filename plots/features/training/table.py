@@ -21,6 +21,7 @@ from plots.core.tables.cells import (
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import FAMILIES
+from plots.file.ladders import networks_of_any
 from plots.file.rows import Row
 
 _NETWORK = (
@@ -37,11 +38,12 @@ def best_table(rows: Sequence[Row]) -> Table:
     """A line for each network: the fastest way on each device, and how many times faster the GPU.
 
     `rows`, one at least, are of epochs or of training steps, with a result. Times are medians with
-    the range of all repetitions; the faster device's is bold. Disc networks between the family's
-    sizes are counted in a note, unless there are no others.
+    the range of all repetitions; the faster device's is bold. Networks between the sizes of their
+    ladder are counted in a note, unless there are no others.
     """
     listed = [row for row in rows if not row.is_between] or list(rows)
     left_out = len(networks(rows)) - len(networks(listed))
+    between = networks_of_any(row.ladder for row in rows if row.is_between and row.ladder)
     rows = listed
     groups, family = networks(rows), rows[0].family
     devices = [device for device in _GROUPS if on_device(rows, device)]
@@ -68,7 +70,7 @@ def best_table(rows: Sequence[Row]) -> Table:
     title = f"Time of one {FAMILIES[family].one}, the best thread count and mode of each device"
     notes = [*flags]
     if left_out:
-        notes.append(f"{left_out} disc networks between these sizes were measured as well.")
+        notes.append(f"{left_out} {between} between these sizes were measured as well.")
     return Table(title, tuple(columns), tuple(lines), tuple(notes))
 
 
@@ -93,7 +95,7 @@ def every_table(rows: Sequence[Row]) -> Table:
             lines.append(
                 (
                     *_network_cells(key, row, list(groups)),
-                    _way(row),
+                    text_cell(str(device_label(row))),
                     _median(row, False, flags),
                     range_cell(row),
                     _samples(row),
@@ -125,10 +127,8 @@ def _network_cells(key: NetworkKey, row: Row, keys: Sequence[NetworkKey]) -> lis
 def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> list[Cell]:
     times = [_median(row, bold, flags), range_cell(row)]
     if not several:
-        return [*times, _samples(row), _way(row)]
-    # The group's heading names the device.
-    shorter = _way(row).text.partition(", ")[2]
-    return [*times, text_cell(shorter)]
+        return [*times, _samples(row), text_cell(str(device_label(row)))]
+    return [*times, text_cell(device_label(row).there)]  # the group's heading names the device
 
 
 def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
@@ -139,11 +139,6 @@ def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
 def _samples(row: Row) -> Cell:
     rate = row.counters[FAMILIES[row.family].samples] / row.median
     return number_cell(rate)
-
-
-def _way(row: Row) -> Cell:
-    label = device_label(row)
-    return text_cell(label)
 
 
 def _speed_up(chosen: dict[str, Row]) -> Cell:
@@ -168,7 +163,7 @@ def memory_table(rows: Sequence[Row]) -> Table:
         (
             text_cell(network_label(key, list(groups), row.axes)),
             count_cell(row.counters["batch"]),
-            text_cell(device_label(row)),
+            text_cell(str(device_label(row))),
             bytes_cell(row.counters.get("peak_bytes")),
             count_cell(row.counters.get("reorders")),
             bytes_cell(row.counters.get("reorder_bytes")),

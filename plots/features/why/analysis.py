@@ -113,7 +113,7 @@ def threads(rows: Iterable[Row]) -> list[Threads]:
     """What more threads bring, for each network that was measured on several thread counts."""
     networks: dict[tuple[Items, Items], dict[int, Row]] = {}
     for row in rows:
-        if row.configuration["device"] == "cpu":
+        if row.device == "cpu":
             rest = row.axes.how(row.configuration, ("cpu_threads",))
             network = networks.setdefault((row.axes.what(row.configuration), rest), {})
             network[int(row.counters["cpu_threads"])] = row
@@ -128,14 +128,14 @@ def repayments(rows: Sequence[Row]) -> list[Repayment]:
     """For each GPU row that a CPU row of the same network stands beside."""
     best: dict[Items, Row] = {}
     for row in rows:
-        if row.configuration["device"] == "cpu":
+        if row.device == "cpu":
             key = _network(row)
             if key not in best or row.median < best[key].median:
                 best[key] = row
     return [
         Repayment(best[_network(row)], row, _iterations(best[_network(row)], row))
         for row in rows
-        if row.configuration["device"] != "cpu" and _network(row) in best
+        if row.device != "cpu" and _network(row) in best
     ]
 
 
@@ -157,7 +157,7 @@ def _iterations(cpu: Row, gpu: Row) -> int | None:
 def missing_gpu(file: File) -> str:
     """What a GPU would add to a file without one, as a sentence; empty where it has GPU rows."""
     rows = [*epoch_rows(file), *step_rows(file)]
-    if any(row.configuration["device"] != "cpu" for row in rows):
+    if any(row.device != "cpu" for row in rows):
         return ""
     reason = file.machine.gpu_reason or "no GPU row has a result"
     return (

@@ -213,7 +213,7 @@ def _percent(split: Split, seconds: float) -> float:
 
 
 def _names(shown: Sequence[Split]) -> dict[tuple[float, str, str], str]:
-    one_batch = len({split.row.configuration["batch"] for split in shown}) == 1
+    one_batch = len({split.row.batch for split in shown}) == 1
     return {_network(split): _name(split, one_batch) for split in shown}
 
 
@@ -225,7 +225,7 @@ def _name(split: Split, one_batch: bool) -> str:
 
 
 def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) -> list[str]:
-    one_batch = len({split.row.configuration["batch"] for split in shown}) == 1
+    one_batch = len({split.row.batch for split in shown}) == 1
     notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
     if any(split.row.index in percents for split in shown):
         notes[0] += "; diamond: what the bound alone would take"

@@ -101,7 +101,7 @@ def counterfactuals(
     effect, then all others. Both are in order of effect; plain training at the headline's batch
     comes before any other.
     """
-    own = [pair for pair in compared if pair.common.get("family") == family]
+    own = [pair for pair in compared if pair.family == family]
     best = [pair for pair in own if pair.cpu.configuration.get("cpu_threads") == "best"]
     pairs = best or own
     found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
@@ -110,7 +110,7 @@ def counterfactuals(
     batch = own_batch(compared)
 
     def rank(item: Counterfactual) -> tuple[bool, bool, bool, float]:
-        is_own = item.pair.common.get("batch", "") == batch
+        is_own = item.pair.batch == batch
         return bool(unusual(item.pair)), not is_own, not item.is_sure, -item.effect
 
     found.sort(key=rank)
@@ -244,7 +244,7 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
 
 def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
     """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
-    family = SCALES[pair.common["family"]]
+    family = SCALES[pair.family]
     seconds = {}
     for split in profiled:
         row, size = split.row, family.size(split.row)

@@ -15,7 +15,7 @@ from plots.features.why.analysis import splits
 from plots.features.why.chart import CHARTS, draw_why
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
 from plots.features.why.table import repayment_table, split_table, thread_table
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File, Row
 
 _NOTES = (
@@ -25,7 +25,6 @@ _NOTES = (
     "at the ceilings measured in the same file; its percentage is what was reached of it.",
 )
 _MOST = 3  # counterfactuals that are not folded
-_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -76,16 +75,17 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
     fastest = repayment_table(file, _fastest(rows))
     times = (f"gpu_{words.short}_seconds", f"cpu_{words.short}_seconds")
     columns = ("model", f"{words.short}s", "gpu", "gpu_first_seconds", *times)
-    to, of = ("", "") if family == EPOCH else (f" to {words.one}s", f" of {words.one}s")
     folds = []
     if rest:
-        summary = f"What else would change the crossover{_OVER[family]}, or not ({len(rest)})"
+        summary = f"What else would change the crossover{words.over}, or not ({len(rest)})"
         folds.append(Fold(summary, points=tuple(map(_sentence, rest))))
     if threads.lines:
         table = on_page(threads, ("model",))
-        folds.append(Fold(f"What more threads bring{to} ({len(threads.lines)})", (table,)))
+        summary = f"What more threads bring{words.beside('to')} ({len(threads.lines)})"
+        folds.append(Fold(summary, (table,)))
     split = on_page(split_table(file, rows), ("model", "on", f"{words.short}_seconds"))
-    folds.append(Fold(f"The split and the bound of every row{of} ({len(rows)})", (split,)))
+    summary = f"The split and the bound of every row{words.beside('of')} ({len(rows)})"
+    folds.append(Fold(summary, (split,)))
     if len(repaid.lines) > len(fastest.lines):
         summary = f"When every way of the GPU has repaid its start-up, in {words.one}s"
         folds.append(Fold(f"{summary} ({len(repaid.lines)})", (on_page(repaid, columns),)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.bounds import bounds
 from plots.core.crossover import Comparison
-from plots.core.headline import OWN_BATCH, own_batch
+from plots.core.headline import own_batch
 from plots.core.network import best, network_label, networks, on_device, training_rows
 from plots.core.series import device_name
 from plots.core.tables.cells import count_cell, seconds_cell, text_cell
@@ -27,15 +27,13 @@ from plots.features.why.analysis import (
 )
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
 from plots.file.axes import BUILT_IN
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.families import FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import Bound, File, Row
 from plots.text import printable
 
 _MOST_PARTS = 2
 _MOST_CHANGES = 3
 _PLAIN = BUILT_IN["precision"].plainest
-_TO = {EPOCH: "", MINIBATCH: " to training steps"}
-_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 _NETWORK = (Column("model", "network"), Column("batch", "batch", numeric=True))
 
 
@@ -73,7 +71,7 @@ def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> 
     own = [repaid[row.index] for row in _fastest(rows) if row.index in repaid]
     return [
         _block(_split_table(file, rows)),
-        _changes(counterfactuals(file, compared, family), _OVER[family]),
+        _changes(counterfactuals(file, compared, family), FAMILIES[family].over),
         _block(_thread_table(threads(rows), family)),
         _block(_repayment_table(own, FAMILIES[family].one)),
     ]
@@ -87,15 +85,15 @@ def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[R
     """The rows of `family` in f32: of epochs on a ladder those at the headline's batch, of each
     network's training steps those in its largest batch."""
     rows = training_rows(file, family)
-    rows = [row for row in rows if row.configuration["precision"] == _PLAIN] or rows
+    rows = [row for row in rows if row.precision == _PLAIN] or rows
     if family == MINIBATCH:
         largest: dict[str, float] = {}
         for row in rows:
-            model, batch = row.configuration["model"], row.counters["batch"]
+            model, batch = row.model, row.counters["batch"]
             largest[model] = max(batch, largest.get(model, batch))
-        return [row for row in rows if row.counters["batch"] == largest[row.configuration["model"]]]
-    batch = own_batch(compared) or str(OWN_BATCH)
-    own = [row for row in rows if row.ladder is None or row.configuration["batch"] == batch]
+        return [row for row in rows if row.counters["batch"] == largest[row.model]]
+    batch = own_batch(compared)
+    own = [row for row in rows if not row.ladder or row.batch == (batch or row.ladder.batch)]
     return own if any(row.ladder for row in own) else rows
 
 
@@ -103,7 +101,7 @@ def _fastest(rows: Sequence[Row]) -> list[Row]:
     """Of each network the fastest row of each device, the CPU's first."""
     found = []
     for members in networks(rows).values():
-        devices = dict.fromkeys(row.configuration["device"] for row in members)
+        devices = dict.fromkeys(row.device for row in members)
         found += [best(on_device(members, device)) for device in sorted(devices)]
     return found
 
@@ -166,7 +164,7 @@ def _thread_table(found: Sequence[Threads], family: str) -> Table:
         row = item.rows[fewest]
         lines.append(
             (
-                text_cell(row.configuration["model"]),
+                text_cell(row.model),
                 count_cell(row.counters["batch"]),
                 count_cell(fewest),
                 seconds_cell(row.median),
@@ -182,7 +180,7 @@ def _thread_table(found: Sequence[Threads], family: str) -> Table:
     unsure = any(line[-1].marks for line in lines)
     note = "The repetitions of both thread counts overlap: the difference may be chance."
     return Table(
-        f"What more CPU threads bring{_TO[family]}",
+        f"What more CPU threads bring{FAMILIES[family].beside('to')}",
         (
             *_NETWORK,
             Column("fewest", "threads", numeric=True, group="fewest"),
@@ -214,7 +212,7 @@ def _changes(found: Sequence[Counterfactual], over: str) -> str:
 def _repayment_table(found: Sequence[Repayment], one: str) -> Table:
     lines = tuple(
         (
-            text_cell(item.gpu.configuration["model"]),
+            text_cell(item.gpu.model),
             count_cell(item.gpu.counters["batch"]),
             text_cell(", ".join(_way(item.gpu))),
             seconds_cell(item.gpu.counters["first_call_seconds"]),

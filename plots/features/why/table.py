@@ -23,7 +23,7 @@ from plots.features.why.analysis import (
     threads,
 )
 from plots.features.why.counterfactuals import counterfactuals
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.rows import Bound, File, Row
 
 _NETWORK = (
@@ -31,9 +31,6 @@ _NETWORK = (
     Column("params", "parameters", numeric=True),
     Column("batch", "batch", numeric=True),
 )
-# What titles of tables on training steps have, so that no two titles are the same.
-_IN_STEPS = {EPOCH: "", MINIBATCH: " in training steps"}
-_OVER = {EPOCH: "", MINIBATCH: " over batch size"}
 
 
 def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
@@ -94,7 +91,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
 
 def thread_table(file: File, rows: Sequence[Row]) -> Table:
     """What more CPU threads bring to each network."""
-    found = threads(rows)
+    words, found = FAMILIES[_family(rows)], threads(rows)
     counts = sorted({count for item in found for count in item.rows})
     columns = (
         *_NETWORK,
@@ -127,7 +124,7 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
     unsure = any(item.unsure for item in found)
     note = "The repetitions of both thread counts overlap: the difference may be chance."
     return Table(
-        title=f"What more threads bring{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
+        title=f"What more threads bring{words.beside('in')}, on {file.machine.id}",
         columns=columns,
         lines=tuple(lines),
         notes=(note,) if unsure else (),
@@ -155,7 +152,7 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
         for number, item in enumerate(found, 1)
     )
     return Table(
-        title=f"What changes the crossover{_OVER[family]}, on {file.machine.id}",
+        title=f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}",
         columns=columns,
         lines=lines,
         notes=tuple(item.sentence[0].upper() + item.sentence[1:] + "." for item in found),
@@ -164,7 +161,8 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
 
 def repayment_table(file: File, rows: Sequence[Row]) -> Table:
     """After how many iterations the start-up of each GPU row is repaid."""
-    one = FAMILIES[_family(rows)].short
+    words = FAMILIES[_family(rows)]
+    one = words.short
     labels = series_labels(rows)
     columns = (
         *_NETWORK,
@@ -190,7 +188,7 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
         for item in repayments(rows)
     )
     return Table(
-        title=f"When the GPU's start-up is repaid{_IN_STEPS[_family(rows)]}, on {file.machine.id}",
+        title=f"When the GPU's start-up is repaid{words.beside('in')}, on {file.machine.id}",
         columns=columns,
         lines=lines,
     )
