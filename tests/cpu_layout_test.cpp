@@ -10,7 +10,7 @@
 #include "../src/cpu/tensors.h"
 #include "../src/cpu/threads.h"
 #include "crossover/start.h"
-#include "operation_cases.h"
+#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {

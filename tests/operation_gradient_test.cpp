@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "operation_cases.h"
+#include "crossover/operation_cases.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -2,7 +2,7 @@
 // Every operation by itself, on every backend and thread count, against the reference.
 #include <gtest/gtest.h>
 
-#include "operation_cases.h"
+#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {

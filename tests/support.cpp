@@ -10,26 +10,6 @@
 
 namespace crossover::test {
 
-Id OneOp::tensor(const std::string& name, const Shape& shape, Role role, Type type) {
-  workload.tensors.push_back({.name = name, .shape = shape, .type = type, .role = role});
-  return static_cast<Id>(workload.tensors.size()) - 1;
-}
-
-OneOp& OneOp::operation(Op op) {
-  workload.steps = {Step{{std::move(op)}}};
-  workload.order = {Run{.step = 0, .first_row = 0}};
-  return *this;
-}
-
-std::vector<double> numbers(std::int64_t count, int salt) {
-  constexpr std::uint64_t apart = 1000003;
-  std::vector<double> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = 2 * uniform(Stream::inputs, i + apart * static_cast<std::uint64_t>(salt)) - 1;
-  }
-  return values;
-}
-
 double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
   double difference = 0;
   double norm = 0;

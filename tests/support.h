@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several tests need: small Workloads, numbers to fill them with, and a comparison.
+// What several tests need: a training and its start, the ways of a GPU, and a comparison.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,11 @@
 
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
+#include "crossover/operation_cases.h"
 #include "crossover/reference.h"
 #include "crossover/training.h"
 
 namespace crossover::test {
-
-/// A Workload of one operation: add tensors, then set the operation.
-struct OneOp {
-  Workload workload;
-
-  Id tensor(const std::string& name, const Shape& shape, Role role = Role::activation,
-            Type type = Type::f32);
-  OneOp& operation(Op op);
-};
-
-/// Numbers in [-1, 1) that float32 holds exactly; different for each salt.
-std::vector<double> numbers(std::int64_t count, int salt);
 
 /// |got - expected| over |expected|, Euclidean norms; the plain norm of `got` where `expected` is
 /// zero.

@@ -12,7 +12,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "golden.h"
-#include "operation_cases.h"
+#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -9,7 +9,7 @@
 #include "crossover/backend.h"
 #include "crossover/probe.h"
 #include "emulated.h"
-#include "operation_cases.h"
+#include "expect_operation.h"
 #include "owners.h"
 
 namespace cuda_host::test {

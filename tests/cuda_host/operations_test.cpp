@@ -12,8 +12,8 @@
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "emulated.h"
+#include "expect_operation.h"
 #include "golden.h"
-#include "operation_cases.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "operation_cases.h"
+#include "expect_operation.h"
 #include "refusing_library.h"
 #include "support.h"
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of operation_cases(): in f32, as they are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "crossover/operation_cases.h"
+
+namespace crossover {
+
+std::vector<OperationCase> layer_cases();
+std::vector<OperationCase> image_cases();
+std::vector<OperationCase> sequence_cases();
+
+OperationCase max_pool(const Shape& x, const Window& window, const std::string& name,
+                       const std::string& x_name = "x");
+
+}  // namespace crossover

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of numbers, losses, products and updates.
+#include "cases.h"
+
+namespace crossover {
+namespace {
+
+using Case = OperationCase;
+
+Case linear(const Shape& x, std::int64_t out, bool bias, Activation activation,
+            const std::string& name) {
+  OneOp one;
+  Shape y = x;
+  y.back() = out;
+  const Id in = one.tensor("x", x);
+  const Id w = one.tensor("w", {out, x.back()}, Role::parameter);
+  const Id b = bias ? one.tensor("bias", {out}, Role::parameter) : none;
+  one.operation(
+      Linear{.x = in, .w = w, .bias = b, .y = one.tensor("y", y), .activation = activation});
+  return {name, one.workload};
+}
+
+Case linear_grad(const Shape& x, std::int64_t out, bool bias, bool dx, Activation activation,
+                 bool accumulate, const std::string& name) {
+  OneOp one;
+  Shape y = x;
+  y.back() = out;
+  LinearGrad op{.x = one.tensor("x", x),
+                .w = one.tensor("w", {out, x.back()}, Role::parameter),
+                .dy = one.tensor("dy", y),
+                .dx = none,
+                .dw = one.tensor("dw", {out, x.back()}, Role::gradient),
+                .dbias = none,
+                .x_activation = activation,
+                .accumulate = accumulate};
+  if (bias) {
+    op.dbias = one.tensor("dbias", {out}, Role::gradient);
+  }
+  if (dx) {
+    op.dx = one.tensor("dx", x);
+  }
+  return {name, one.operation(op).workload};
+}
+
+Case activate_case(const Shape& shape, Activation activation, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", shape);
+  return {name,
+          one.operation(Activate{.x = x, .y = one.tensor("y", shape), .activation = activation})
+              .workload};
+}
+
+Case activate_grad_case(const Shape& shape, Activation activation, const std::string& name) {
+  OneOp one;
+  const Id y = one.tensor("y", shape);
+  const Id dy = one.tensor("dy", shape);
+  return {name, one
+                    .operation(ActivateGrad{
+                        .y = y, .dy = dy, .dx = one.tensor("dx", shape), .activation = activation})
+                    .workload};
+}
+
+Case add_case(const Shape& shape, const std::string& name) {
+  OneOp one;
+  const Id a = one.tensor("a", shape);
+  const Id b = one.tensor("b", shape);
+  return {name, one.operation(Add{.a = a, .b = b, .y = one.tensor("y", shape)}).workload};
+}
+
+Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std::string& name) {
+  OneOp one;
+  const Id logits = one.tensor("logits", {batch, classes});
+  const Id labels = one.tensor("labels", {batch}, Role::activation, Type::i32);
+  const Id loss = one.tensor("loss", {1}, Role::loss);
+  return {name,
+          one.operation(SoftmaxCrossEntropy{.logits = logits,
+                                            .labels = labels,
+                                            .loss = loss,
+                                            .dlogits = one.tensor("dlogits", {batch, classes}),
+                                            .scale = scale})
+              .workload,
+          classes};
+}
+
+/// Transposes as BLAS names them: "nt" multiplies a by b transposed.
+Case gemm(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& transposes) {
+  OneOp one;
+  const bool ta = transposes[0] == 't';
+  const bool tb = transposes[1] == 't';
+  const Id a = one.tensor("a", ta ? Shape{k, m} : Shape{m, k});
+  const Id b = one.tensor("b", tb ? Shape{n, k} : Shape{k, n});
+  one.operation(
+      Gemm{.a = a, .b = b, .c = one.tensor("c", {m, n}), .transpose_a = ta, .transpose_b = tb});
+  return {"Gemm_" + transposes + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
+              std::to_string(k),
+          one.workload};
+}
+
+/// Three parameters, so that some are joined into one pass and some are not.
+struct Updated {
+  OneOp one;
+  std::vector<Id> parameters, gradients;
+
+  Updated(std::int64_t out, std::int64_t in) {
+    const std::vector<Shape> shapes{{out, in}, {out}, {3, out}};
+    for (const Shape& shape : shapes) {
+      parameters.push_back(one.tensor("w", shape, Role::parameter));
+    }
+    for (const Shape& shape : shapes) {
+      gradients.push_back(one.tensor("g", shape, Role::gradient));
+    }
+  }
+
+  std::vector<Id> states(const std::string& name) {
+    std::vector<Id> ids;
+    for (const Id parameter : parameters) {
+      ids.push_back(one.tensor(name, Shape(one.workload[parameter].shape), Role::state));
+    }
+    return ids;
+  }
+};
+
+Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name,
+              double gradient_factor = 1) {
+  Updated updated(out, in);
+  return {name,
+          updated.one.operation(Sgd{updated.parameters, updated.gradients, 0.1, gradient_factor})
+              .workload};
+}
+
+Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name,
+                double gradient_factor = 1) {
+  Updated updated(out, in);
+  const auto m = updated.states("m");
+  const auto v = updated.states("v positive");
+  const Id t = updated.one.tensor("t", {1}, Role::state, Type::i32);
+  return {name, updated.one
+                    .operation(AdamW{.parameters = updated.parameters,
+                                     .gradients = updated.gradients,
+                                     .m = m,
+                                     .v = v,
+                                     .weight_decay = {0.01, 0, 0.01},
+                                     .step = t,
+                                     .learning_rate = 0.1,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.999,
+                                     .epsilon = 1e-8,
+                                     .gradient_factor = gradient_factor})
+                    .workload};
+}
+
+}  // namespace
+
+std::vector<Case> layer_cases() {
+  constexpr auto identity = Activation::identity;
+  constexpr auto relu = Activation::relu;
+  constexpr auto sigmoid = Activation::sigmoid;
+  return {
+      linear({1, 1}, 1, true, identity, "Linear_1x1"),
+      linear({3, 5}, 4, false, identity, "Linear_no_bias"),
+      linear({100, 2}, 4, true, relu, "Linear_disc"),
+      linear({9, 29}, 32, true, relu, "Linear_heart_short_batch"),
+      linear({33, 65}, 127, true, sigmoid, "Linear_odd"),
+      linear({128, 512}, 256, true, relu, "Linear_large"),
+      linear({2, 3, 5}, 4, true, relu, "Linear_three_dimensions"),
+      linear({100, 1023}, 2, true, identity, "Linear_few_outputs"),
+      linear_grad({1, 1}, 1, true, true, identity, false, "LinearGrad_1x1"),
+      linear_grad({100, 2}, 4, true, false, identity, false, "LinearGrad_first_layer"),
+      linear_grad({9, 32}, 16, true, true, relu, false, "LinearGrad_heart_short_batch"),
+      linear_grad({33, 65}, 127, true, true, sigmoid, false, "LinearGrad_odd"),
+      linear_grad({33, 65}, 127, true, true, relu, true, "LinearGrad_accumulate"),
+      linear_grad({7, 6}, 5, false, true, identity, true, "LinearGrad_no_bias"),
+      linear_grad({128, 512}, 256, true, true, relu, false, "LinearGrad_large"),
+      linear_grad({128, 512}, 256, true, true, relu, true, "LinearGrad_large_accumulate"),
+      linear_grad({2, 3, 5}, 4, true, true, relu, false, "LinearGrad_three_dimensions"),
+      activate_case({3, 5}, relu, "Activate_relu"),
+      activate_case({3, 5}, sigmoid, "Activate_sigmoid"),
+      activate_case({513, 1023}, sigmoid, "Activate_large"),
+      activate_case({3, 5}, identity, "Activate_identity"),
+      activate_grad_case({3, 5}, relu, "ActivateGrad_relu"),
+      activate_grad_case({513, 1023}, sigmoid, "ActivateGrad_large"),
+      activate_grad_case({3, 5}, identity, "ActivateGrad_identity"),
+      add_case({2, 3, 4}, "Add"),
+      add_case({513, 1023}, "Add_large"),
+      loss_case(1, 2, 1, "SoftmaxCrossEntropy_one_row"),
+      loss_case(100, 2, 1, "SoftmaxCrossEntropy_disc"),
+      loss_case(10, 33, 0.25, "SoftmaxCrossEntropy_scaled"),
+      loss_case(64, 5003, 1, "SoftmaxCrossEntropy_large"),
+      sgd_case(4, 2, "Sgd"),
+      sgd_case(513, 257, "Sgd_large"),
+      adamw_case(32, 29, "AdamW"),
+      adamw_case(513, 257, "AdamW_large"),
+      gemm(1, 1, 1, "nn"),
+      gemm(1, 7, 5, "tn"),
+      gemm(7, 1, 5, "nt"),
+      gemm(33, 65, 127, "nn"),
+      gemm(33, 65, 127, "nt"),
+      gemm(33, 65, 127, "tn"),
+      gemm(33, 65, 127, "tt"),
+      gemm(129, 257, 100, "nn"),  // large enough for several threads
+      gemm(129, 257, 100, "nt"),
+      gemm(129, 257, 100, "tn"),
+      gemm(129, 257, 100, "tt"),
+      // Several blocks of a GPU's kernel, and the last one not full.
+      activate_case({31, 41}, sigmoid, "Activate_blocks"),
+      activate_grad_case({31, 41}, relu, "ActivateGrad_blocks"),
+      add_case({31, 41}, "Add_blocks"),
+      // A multiple of what one load takes, and one less and one more; 4 of f32, 8 of 16 bits.
+      activate_case({1, 15}, sigmoid, "Activate_under_vectors"),
+      activate_case({1, 16}, sigmoid, "Activate_of_vectors"),
+      activate_case({1, 17}, sigmoid, "Activate_over_vectors"),
+      activate_grad_case({1, 15}, sigmoid, "ActivateGrad_under_vectors"),
+      activate_grad_case({1, 16}, sigmoid, "ActivateGrad_of_vectors"),
+      activate_grad_case({1, 17}, sigmoid, "ActivateGrad_over_vectors"),
+      add_case({1, 15}, "Add_under_vectors"),
+      add_case({1, 16}, "Add_of_vectors"),
+      add_case({1, 17}, "Add_over_vectors"),
+      loss_case(2001, 2, 1, "SoftmaxCrossEntropy_blocks_of_threads"),
+      loss_case(301, 41, 1, "SoftmaxCrossEntropy_blocks_of_warps"),
+      loss_case(3, 1028, 1, "SoftmaxCrossEntropy_blocks_of_rows"),  // by fours
+      loss_case(2, 1031, 1, "SoftmaxCrossEntropy_blocks_of_rows_odd"),
+      sgd_case(31, 41, "Sgd_blocks"),
+      adamw_case(31, 41, "AdamW_blocks"),
+      sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
+      adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
+  };
+}
+
+}  // namespace crossover

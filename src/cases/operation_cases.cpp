@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operation_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "../reference/differences.h"
+#include "../step/overload.h"
+#include "cases.h"
+#include "crossover/float16.h"
+#include "crossover/random.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
+
+namespace crossover {
+namespace {
+
+using Case = OperationCase;
+
+Case cast_case(const Shape& shape, Type from, Type to, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", shape, Role::activation, from);
+  const Id y = one.tensor("y", shape, Role::activation, to);
+  return {name, one.operation(Cast{.x = x, .y = y}).workload};
+}
+
+/// Two casts, the second of which reads what the first one makes.
+Case cast_back_case(Type type, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", {7, 5});
+  const Id y = one.tensor("y", {7, 5}, Role::activation, type);
+  const Id back = one.tensor("back", {7, 5});
+  one.operation(Cast{.x = x, .y = y});
+  one.workload.steps[0].ops.emplace_back(Cast{.x = y, .y = back});
+  return {name, one.workload};
+}
+
+/// What an operation stores as f32 or in 16 bits, as the Workload's precision says.
+std::vector<Id> numbers_of(const Op& op) {
+  return std::visit(Overload{
+                        [](const Linear& o) {
+                          return std::vector{o.x, o.w, o.bias, o.y};
+                        },
+                        [](const LinearGrad& o) {
+                          return std::vector{o.x, o.w, o.dy, o.dx};
+                        },
+                        [](const Activate& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const ActivateGrad& o) {
+                          return std::vector{o.y, o.dy, o.dx};
+                        },
+                        [](const Add& o) {
+                          return std::vector{o.a, o.b, o.y};
+                        },
+                        [](const Gemm& o) {
+                          return std::vector{o.a, o.b, o.c};
+                        },
+                        [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
+                        [](const Convolution& o) {
+                          return std::vector{o.x, o.w, o.y};
+                        },
+                        [](const ConvolutionGrad& o) {
+                          return std::vector{o.x, o.w, o.dy, o.dx};
+                        },
+                        [](const MaxPool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const MaxPoolGrad& o) {
+                          return std::vector{o.y, o.dy, o.dx};
+                        },
+                        [](const AveragePool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const AveragePoolGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const GlobalAveragePool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const GlobalAveragePoolGrad& o) {
+                          return std::vector{o.dy, o.dx};
+                        },
+                        [](const BatchNorm& o) {
+                          return std::vector{o.x, o.addend, o.y};
+                        },
+                        [](const BatchNormGrad& o) {
+                          return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
+                        },
+                        [](const Dropout& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const DropoutGrad& o) {
+                          return std::vector{o.dy, o.dx};
+                        },
+                        [](const Embedding& o) {
+                          return std::vector{o.table, o.y};
+                        },
+                        [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const Lstm& o) {
+                          return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
+                        },
+                        [](const LstmGrad& o) {
+                          return std::vector{o.x,     o.w_ih, o.w_hh,   o.h,
+                                             o.gates, o.dh,   o.dgates, o.dx};
+                        },
+                        [](const Reshape& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const auto& /*f32 in any precision*/) { return std::vector<Id>{}; },
+                    },
+                    op);
+}
+
+/// The case with all in 16 bits that can be; `f32_result`: but for what a Linear makes.
+Case in_type(Case c, Type type, bool f32_result = false) {
+  Op& op = c.workload.steps[0].ops[0];
+  for (const Id id : numbers_of(op)) {
+    if (id != none) {
+      c.workload.tensors[static_cast<std::size_t>(id)].type = type;
+    }
+  }
+  if (const auto* linear = std::get_if<Linear>(&op); linear != nullptr && f32_result) {
+    for (const Id id : {linear->bias, linear->y}) {
+      if (id != none) {
+        c.workload.tensors[static_cast<std::size_t>(id)].type = Type::f32;
+      }
+    }
+  }
+  if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+    loss->scale *= 1024;
+  }
+  c.name += '_';
+  c.name += to_string(type);
+  c.name += f32_result ? "_to_f32" : "";
+  return c;
+}
+
+/// f32, as they are.
+std::vector<Case> plain_cases() {
+  std::vector<Case> all = layer_cases();
+  for (const std::vector<Case>& more : {image_cases(), sequence_cases()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+Id OneOp::tensor(const std::string& name, const Shape& shape, Role role, Type type) {
+  workload.tensors.push_back({.name = name, .shape = shape, .type = type, .role = role});
+  return static_cast<Id>(workload.tensors.size()) - 1;
+}
+
+OneOp& OneOp::operation(Op op) {
+  workload.steps = {Step{{std::move(op)}}};
+  workload.order = {Run{.step = 0, .first_row = 0}};
+  return *this;
+}
+
+std::vector<double> numbers(std::int64_t count, int salt) {
+  constexpr std::uint64_t apart = 1000003;
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 2 * uniform(Stream::inputs, i + apart * static_cast<std::uint64_t>(salt)) - 1;
+  }
+  return values;
+}
+
+std::vector<Case> operation_cases() {
+  std::vector<Case> all = plain_cases();
+  for (const Type type : {Type::bf16, Type::f16}) {
+    const std::string name = to_string(type);
+    all.push_back(cast_case({3, 5}, Type::f32, type, "Cast_to_" + name));
+    all.push_back(cast_case({513, 1023}, Type::f32, type, "Cast_to_" + name + "_large"));
+    all.push_back(cast_case({513, 1023}, type, Type::f32, "Cast_from_" + name));
+    all.push_back(cast_case({31, 41}, Type::f32, type, "Cast_to_" + name + "_blocks"));
+    all.push_back(cast_case({31, 41}, type, Type::f32, "Cast_from_" + name + "_blocks"));
+    all.push_back(cast_back_case(type, "Cast_to_" + name + "_and_back"));
+    for (const Case& plain : plain_cases()) {
+      const Op& op = plain.workload.steps[0].ops[0];
+      if (std::holds_alternative<Sgd>(op) || std::holds_alternative<AdamW>(op)) {
+        continue;  // f32 in any precision
+      }
+      all.push_back(in_type(plain, type));
+      if (std::holds_alternative<Linear>(op)) {
+        all.push_back(in_type(plain, type, true));
+      }
+    }
+  }
+  return all;
+}
+
+namespace {
+
+/// f32: what summing in another order makes of it. 16 bits: the reference rounds a result once; a
+/// sigmoid or its derivative behind a product finds that rounded as well. tf32: both factors are
+/// rounded.
+double tolerance_of(const Case& c, Id id, Precision precision, const Arithmetic& arithmetic) {
+  const Op& op = c.workload.steps[0].ops[0];
+  const bool rounds_within =  // what it stores in 16 bits at one time step, the next one reads
+      std::holds_alternative<Lstm>(op) || std::holds_alternative<LstmGrad>(op);
+  const Type type = rounds_within ? storage_of(precision) : c.workload[id].type;
+  if (type == Type::bf16 || type == Type::f16) {
+    return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);
+  }
+  return precision == Precision::tf32 ? 2 * unit_roundoff(precision, arithmetic) : 2e-6;
+}
+
+/// What a MaxPool of other numbers leaves to its gradient: `where` or y.
+std::vector<double> pooled(const Workload& workload, const MaxPoolGrad& op, bool where) {
+  Case c = max_pool(workload[op.dx].shape, op.window, "before");
+  if (is_16_bit(workload[op.dx].type)) {
+    c = in_type(c, workload[op.dx].type);
+  }
+  const auto& pool = std::get<MaxPool>(c.workload.steps[0].ops[0]);
+  Reference reference(c.workload);
+  const std::vector<double> x = values_for(c, pool.x);
+  std::copy(x.begin(), x.end(), reference[pool.x].begin());
+  reference.run(0, 1);
+  const auto result = reference[where ? pool.where : pool.y];
+  return {result.begin(), result.end()};
+}
+
+}  // namespace
+
+std::vector<double> values_for(const Case& c, Id id) {
+  const Tensor& tensor = c.workload[id];
+  if (const auto* op = std::get_if<MaxPoolGrad>(&c.workload.steps[0].ops[0]);
+      op != nullptr && (id == op->where || id == op->y)) {
+    return pooled(c.workload, *op, id == op->where);
+  }
+  const std::int64_t count = elements(tensor.shape);
+  std::vector<double> values = numbers(count, id + 1);
+  if (tensor.type == Type::i32) {
+    for (double& v : values) {  // a label; as the time of an optimizer, a small number of steps
+      v = std::floor((v + 1) / 2 * static_cast<double>(c.classes));
+    }
+    return values;
+  }
+  if (tensor.name.ends_with("positive")) {
+    for (double& v : values) {
+      v = (v + 1) / 2;
+    }
+  } else if (tensor.name.ends_with("ties")) {
+    for (double& v : values) {
+      v = std::round(2 * v) / 2;
+    }
+  }
+  if (tensor.type == Type::bf16) {
+    std::transform(values.begin(), values.end(), values.begin(), rounded_to_bf16);
+  } else if (tensor.type == Type::f16) {
+    std::transform(values.begin(), values.end(), values.begin(), rounded_to_f16);
+  }
+  return values;
+}
+
+std::vector<TensorError> errors_of(const Case& c, Program& program, Precision precision) {
+  Reference reference(c.workload);
+  const auto count = static_cast<Id>(c.workload.tensors.size());
+  for (Id id = 0; id < count; ++id) {
+    const std::vector<double> values = values_for(c, id);
+    upload(program, c.workload, id, values);
+    std::copy(values.begin(), values.end(), reference[id].begin());
+  }
+
+  program.enqueue(0, 1);
+  program.wait();
+  reference.run(0, 1);
+
+  std::vector<TensorError> all;
+  for (Id id = 0; id < count; ++id) {  // what is not written must be left alone, too
+    const double of_zero = 1;
+    const double size = norm(reference[id]);
+    all.push_back({.id = id,
+                   .error = distance(download(program, c.workload, id), reference[id]) /
+                            (size > 0 ? size : of_zero),
+                   .tolerance = tolerance_of(c, id, precision, program.facts().arithmetic)});
+  }
+  return all;
+}
+
+bool multiplies(const Case& c) {
+  return category(c.workload.steps.front().ops.front()) == OpCategory::product;
+}
+
+}  // namespace crossover
