@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "build_info.h"
+#include "check/check.h"
 #include "command_line/arguments.h"
 #include "command_line/benchmark_flags.h"
 #include "crossover/network_json.h"
@@ -178,6 +179,9 @@ int run(const std::vector<std::string>& command, Spent& spent) {
     case Action::plan:
     case Action::context:
       return measure(arguments, command, words, spent);
+    case Action::check:
+      check_machine(arguments, words);
+      return 0;
     case Action::worker:
       serve_rows(arguments);
       return 0;

@@ -2,6 +2,8 @@
 # The sources of the program, but for main.cpp: tests link these. No CMakeLists.txt, because its
 # build folder would have the name of the program.
 target_sources(crossover_bench PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/check/check.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/check/checks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/arguments.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/axes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/command_line/benchmark_flags.cpp

@@ -73,6 +73,11 @@ std::vector<Flag> run_flags(Arguments& to) {
        "print the rows in the order they would be measured, with estimated seconds, and exit; "
        "lists GPU rows even without a GPU",
        [&to](const std::string&) { to.action = Action::plan; }},
+      {"--check", "",
+       "try every operation, copy, probe and tiny network in every way that the devices have, "
+       "print "
+       "what works, and exit: a minute at most, or --budget=TIME; --out=FILE keeps it as JSON",
+       [&to](const std::string&) { to.action = Action::check; }},
       {"--context", "", "print what result files record beside their rows as JSON and exit",
        [&to](const std::string&) { to.action = Action::context; }},
       {"--models", "", "list the networks and exit",

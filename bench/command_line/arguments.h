@@ -18,6 +18,7 @@ namespace crossover::bench {
 enum class Action {
   measure,
   plan,
+  check,
   context,
   help,
   machine,

@@ -118,19 +118,6 @@ std::string commit() {
 
 bool is_dirty() { return std::string_view(build::tree).ends_with("-dirty"); }
 
-Json software_json(const Devices& devices) {
-  Json software = {{"commit", commit()},
-                   {"dirty", is_dirty()},
-                   {"compiler", build::compiler},
-                   {"flags", build::flags},
-                   {"build_type", build::build_type},
-                   {"libraries", libraries_json(devices)}};
-  if (is_dirty() || commit().empty()) {
-    software["program"] = fingerprint_of("/proc/self/exe");
-  }
-  return software;
-}
-
 Json openmp_json(const ThreadSettings& threads) {
   return {{"wait_policy", threads.wait_policy},
           {"binding", threads.binding},
@@ -218,6 +205,19 @@ Json machine_json(const Devices& devices) {
           {"gpu_reason", devices.gpu_reason},
           {"os", machine.os},
           {"kernel", machine.kernel}};
+}
+
+Json software_json(const Devices& devices) {
+  Json software = {{"commit", commit()},
+                   {"dirty", is_dirty()},
+                   {"compiler", build::compiler},
+                   {"flags", build::flags},
+                   {"build_type", build::build_type},
+                   {"libraries", libraries_json(devices)}};
+  if (is_dirty() || commit().empty()) {
+    software["program"] = fingerprint_of("/proc/self/exe");
+  }
+  return software;
 }
 
 std::string commit_line() {

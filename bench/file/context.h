@@ -18,6 +18,9 @@ std::string now_in_utc();
 /// The machine's record, as --machine prints it.
 nlohmann::ordered_json machine_json(const Devices& devices);
 
+/// What the program was built from and with, and the devices' libraries.
+nlohmann::ordered_json software_json(const Devices& devices);
+
 /// The short commit, "-dirty" behind it where the tree differed, or "unknown".
 std::string commit_line();
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "check/check.h"
 #include "command_line/benchmark_flags.h"
 #include "rows/described_gpu.h"
 #include "rows/families.h"
@@ -36,7 +37,15 @@ void serve_rows(Arguments arguments) {
         return rows[name];
       },
       [&](const std::string& doing) { tell(pipes, doing); });
+  std::vector<Check> checks;
   serve(pipes, [&](const Json& request) {
+    if (request.at("do") == "check") {
+      if (checks.empty()) {
+        checks = all_checks(arguments, devices);
+      }
+      return run_check(checks, request.at("name"),
+                       [&](const std::string& part) { tell(pipes, "checking " + part); });
+    }
     return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
   });
 }

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/checks.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "crossover/catalogue.h"
+#include "crossover/networks.h"
+#include "crossover/operation_cases.h"
+#include "crossover/verify.h"
+#include "rows/families.h"
+
+namespace crossover::bench {
+namespace {
+
+using Checks = std::vector<Check>;
+
+constexpr std::array checked_precisions{Precision::f32, Precision::tf32, Precision::bf16,
+                                        Precision::f16};
+
+// ---- operations
+
+void run_case(const OperationCase& c, const Backend& backend, const CompileOptions& options) {
+  const auto program = backend.compile(c.workload, options);
+  for (const TensorError& found : errors_of(c, *program, options.precision)) {
+    if (!(found.error <= found.tolerance)) {
+      std::ostringstream text;
+      text.precision(3);
+      text << "tensor '" << c.workload[found.id].name << "' differs from the float64 reference by "
+           << found.error << " (relative; tolerance " << found.tolerance << ")";
+      throw Mismatch(text.str());
+    }
+  }
+}
+
+/// Of a precision those that it makes a difference to.
+bool is_of(const OperationCase& c, Precision precision) {
+  return storage_of(stored_precision(c.workload)) == storage_of(precision) &&
+         (precision != Precision::tf32 || multiplies(c));
+}
+
+/// A check for each operation.
+void add_operations(const Device& device, const CompileOptions& options, const std::string& how,
+                    const std::vector<OperationCase>& cases, Checks& to) {
+  std::map<std::string, Check> found;
+  for (const OperationCase& c : cases) {
+    if (is_of(c, options.precision)) {
+      const std::string what = name(c.workload.steps.front().ops.front());
+      Check& check =
+          found.try_emplace(what, Check{device.name(), what, to_string(options.precision), how, {}})
+              .first->second;
+      check.parts.push_back(
+          {c.name, [&device, options, c] { run_case(c, *device.backend, options); }});
+    }
+  }
+  for (auto& [what, check] : found) {
+    to.push_back(std::move(check));
+  }
+}
+
+// ---- libraries
+
+/// Unsupported where it takes more launches than where every epilogue and fused plan exists.
+void require_fused(const Workload& workload, const Backend& gpu, const CompileOptions& options) {
+  const std::int64_t least = make_planned_gpu()->estimate(workload, options).launches;
+  const std::int64_t launches = gpu.plan(workload, options)->launches();
+  if (launches > least) {
+    throw Unsupported("not fused: " + std::to_string(launches) + " launches in place of " +
+                      std::to_string(least));
+  }
+}
+
+void add_fusions(const Device& gpu, Precision precision, const std::vector<OperationCase>& cases,
+                 Checks& to) {
+  const CompileOptions options{.precision = precision};
+  Check products{gpu.name(), "cuBLASLt epilogues", to_string(precision), "", {}};
+  Check convolutions{gpu.name(), "cuDNN plans", to_string(precision), "", {}};
+  const auto add = [&](Check& check, const std::string& name, const Workload& workload) {
+    check.parts.push_back(
+        {name, [&gpu, options, workload] { require_fused(workload, *gpu.backend, options); }});
+  };
+  for (const OperationCase& c : cases) {
+    const std::string what = name(c.workload.steps.front().ops.front());
+    if (is_of(c, precision) && c.name.starts_with(what + "_large")) {
+      if (what == "Linear" || what == "LinearGrad") {
+        add(products, c.name, c.workload);
+      } else if (what == "Convolution" || what == "ConvolutionGrad") {
+        add(convolutions, c.name, c.workload);
+      }
+    }
+  }
+  const Model layers = mlp("layers", {64, 64, 64, 64}, Activation::relu);
+  add(products, "gradients_through_relu",
+      fuse(training_epoch(layers, {.rows = 64, .batch = 64, .precision = precision})));
+  to.push_back(std::move(products));
+  to.push_back(std::move(convolutions));
+}
+
+void add_driver(const Device& gpu, Checks& to) {
+  to.push_back({gpu.name(), "NVML", "", "", {{"facts and clocks", [&gpu] {
+                                                const GpuState now = gpu.backend->state();
+                                                if (!gpu.backend->describe().gpu.driver) {
+                                                  throw Unsupported(
+                                                      "the driver's library tells nothing");
+                                                }
+                                                if (!now.sm_clock_mhz) {
+                                                  throw Unsupported("it tells no clock");
+                                                }
+                                              }}}});
+}
+
+// ---- probes
+
+void add_probe(const Device& device, const std::string& what, const std::string& precision,
+               const std::string& how, const ProbeSpec& spec, Checks& to) {
+  to.push_back({device.name(), what, precision, how, {{what, [&device, spec] {
+                                                         const auto probe =
+                                                             device.backend->make_probe(spec);
+                                                         probe->run();
+                                                         probe->check();
+                                                         static_cast<void>(probe->device_seconds());
+                                                       }}}});
+}
+
+constexpr std::int64_t probed_bytes = 1 << 20;
+constexpr std::int64_t probed_values = 1 << 18;
+constexpr std::int64_t probed_size = 256;
+
+void add_matrix_probes(const Device& device, const std::string& how, int threads, Checks& to) {
+  for (const Precision precision : checked_precisions) {
+    if (device.backend->missing_for(precision).empty()) {
+      add_probe(device, "matrix probe", to_string(precision), how,
+                MatrixProbe{.precision = precision, .size = probed_size, .threads = threads}, to);
+    }
+  }
+}
+
+/// A line for each precision that the device has no products in, in the place of all others.
+void add_missing(const Device& device, Checks& to) {
+  for (const Precision precision : checked_precisions) {
+    if (const std::string why = device.backend->missing_for(precision); !why.empty()) {
+      to.push_back({device.name(), "products", to_string(precision), "", {{"products", [why] {
+                                                                             throw Unsupported(why);
+                                                                           }}}});
+    }
+  }
+}
+
+void add_gpu_probes(const Device& gpu, Checks& to) {
+  add_probe(gpu, "launch probe", "", "", LaunchProbe{.launches = 10}, to);
+  add_probe(gpu, "synchronization probe", "", "", SynchronizeProbe{}, to);
+  for (const auto& [name, direction] : {std::pair{"copy h2d", Direction::host_to_device},
+                                        {"copy d2h", Direction::device_to_host},
+                                        {"copy both", Direction::both},
+                                        {"copy d2d", Direction::device_to_device}}) {
+    for (const auto& [how, memory, asynchronous] :
+         {std::tuple{"pageable", HostMemory::pageable, false},
+          {"pinned", HostMemory::pinned, false},
+          {"pinned, async", HostMemory::pinned, true}}) {
+      if (direction != Direction::both || memory == HostMemory::pinned) {
+        add_probe(gpu, name, "", how,
+                  CopyProbe{.direction = direction,
+                            .memory = memory,
+                            .asynchronous = asynchronous,
+                            .bytes = probed_bytes},
+                  to);
+      }
+    }
+  }
+  add_probe(gpu, "fma probe", "f32", "", FmaProbe{.values = probed_values, .length = 16}, to);
+  add_probe(gpu, "triad probe", "", "", TriadProbe{.values = probed_values}, to);
+  add_matrix_probes(gpu, "", 1, to);
+  add_probe(gpu, "graph probe", "", "", GraphNodeProbe{.nodes = 10}, to);
+}
+
+void add_cpu_probes(const Device& cpu, int threads, const std::string& how, Checks& to) {
+  add_probe(cpu, "fma probe", "f32", how,
+            FmaProbe{.values = std::int64_t{384} * threads, .length = 1 << 10, .threads = threads},
+            to);
+  add_probe(cpu, "triad probe", "", how, TriadProbe{.values = probed_values, .threads = threads},
+            to);
+  add_matrix_probes(cpu, how, threads, to);
+  add_probe(cpu, "fork-join probe", "", how, ForkJoinProbe{.threads = threads}, to);
+}
+
+// ---- networks
+
+/// A tiny network that no catalogue has, with its data.
+Task tiny(const std::string& name, Model model, double learning_rate) {
+  model.name = name;
+  constexpr std::int64_t batch = 8;
+  return {.model = model,
+          .rows = 3 * batch - 2,
+          .batch = batch,
+          .optimizer = SgdOptions{.learning_rate = learning_rate},
+          .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+}
+
+/// How a row runs: "graph", "auto, 2 threads".
+std::string how_of(const Row& row) {
+  const Configuration& configuration = row.configuration;
+  std::string how = value_of(configuration, "execution");
+  if (row.device->is_host) {
+    const std::string threads = value_of(configuration, "cpu_threads");
+    how += ", " + threads + (threads == "1" ? " thread" : " threads");
+  }
+  return how;
+}
+
+void run_row(const Row& row) {
+  Result result;
+  const auto prepared = row.make(result);
+  prepared->start();
+  prepared->run();
+  prepared->check();
+}
+
+Checks network_checks(const std::shared_ptr<Rows>& rows) {
+  Checks all;
+  for (const std::string& name : rows->names()) {
+    const Row& row = (*rows)[name];
+    const Precision precision =
+        options_of({{"precision", value_of(row.configuration, "precision")}}).precision;
+    if (!row.device->backend->missing_for(precision).empty()) {
+      continue;
+    }
+    all.push_back({row.device->name(),
+                   value_of(row.configuration, "model"),
+                   value_of(row.configuration, "precision"),
+                   how_of(row),
+                   {{"epoch", [rows, &row] { run_row(row); }}}});
+  }
+  return all;
+}
+
+/// Epochs in every execution and precision.
+std::shared_ptr<Rows> network_rows(const Arguments& arguments, Devices& devices) {
+  const std::string threads = usable_cores() > 1 ? "1," + std::to_string(usable_cores()) : "1";
+  Arguments epochs = parse({"--sweep=full", "--family=Epoch", "--placement=resident",
+                            "--threads=" + threads, "--model=disc-2,heart"});
+  epochs.memory_limit_bytes = arguments.memory_limit_bytes;
+  epochs.tasks.push_back(
+      tiny("tiny-cnn", alexnet(AlexNetR{.image = 12, .channels = {4, 8, 8}, .classes = 3}), 0.1));
+  epochs.tasks.push_back(
+      tiny("tiny-resnet",
+           resnet(ResNetR{.blocks = 1, .image = 9, .channels = {4, 8, 8}, .classes = 3}), 0.01));
+  epochs.tasks.push_back(
+      tiny("tiny-lstm", language_model({.vocabulary = 11, .hidden = 8, .time = 4}), 1));
+  const auto rows = std::make_shared<Rows>();
+  for (const Precision precision : checked_precisions) {
+    epochs.precisions = {precision};
+    register_epochs(epochs, devices, *rows);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string Check::name() const {
+  std::string text = device;
+  for (const std::string& part : {what, precision, how}) {
+    text += part.empty() ? "" : " " + part;
+  }
+  return text;
+}
+
+Checks all_checks(const Arguments& arguments, Devices& devices) {
+  const std::vector<OperationCase> cases = operation_cases();
+  const Checks networks = network_checks(network_rows(arguments, devices));
+  Checks all;
+  const auto add_networks = [&](const Device& device, const std::string& execution) {
+    for (const Check& check : networks) {
+      if (check.device == device.name() && (execution.empty() || check.how == execution)) {
+        all.push_back(check);
+      }
+    }
+  };
+  const auto add_precisions = [&](const Device& device, const auto& add) {
+    for (const Precision precision : checked_precisions) {
+      if (device.backend->missing_for(precision).empty()) {
+        add(precision);
+      }
+    }
+  };
+  for (Device& gpu : devices.gpus()) {
+    add_driver(gpu, all);
+    add_gpu_probes(gpu, all);
+    add_missing(gpu, all);
+    for (const Execution execution : {Execution::eager, Execution::graph}) {
+      const std::string how = execution == Execution::eager ? "eager" : "graph";
+      add_precisions(gpu, [&](Precision precision) {
+        add_operations(gpu, {.precision = precision, .execution = execution}, how, cases, all);
+        if (execution == Execution::eager) {
+          add_fusions(gpu, precision, cases, all);
+        }
+      });
+      add_networks(gpu, how);
+    }
+    add_networks(gpu, "graph-epoch");
+    add_networks(gpu, "persistent");
+  }
+  Device& cpu = devices.cpu();
+  add_missing(cpu, all);
+  add_probe(cpu, "copy h2h", "", "",
+            CopyProbe{.direction = Direction::host_to_host, .bytes = probed_bytes}, all);
+  for (int threads = 1;; threads = usable_cores()) {
+    const std::string how = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    add_cpu_probes(cpu, threads, how, all);
+    add_precisions(cpu, [&](Precision precision) {
+      add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how, cases,
+                     all);
+    });
+    if (threads == usable_cores()) {
+      break;
+    }
+  }
+  add_networks(cpu, "");
+  return all;
+}
+
+}  // namespace crossover::bench

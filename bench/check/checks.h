@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `bench --check` tries: every operation, copy, probe and tiny network, in every way that a
+// device can run it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "command_line/arguments.h"
+#include "rows/device.h"
+
+namespace crossover::bench {
+
+/// One of the things that a check does. `run` throws: Unsupported or OutOfMemory where the device
+/// or a library refuses it, Mismatch where its result is wrong.
+struct Part {
+  std::string name;
+  std::function<void()> run;
+};
+
+/// A line of the table.
+struct Check {
+  std::string device;     ///< "cuda"
+  std::string what;       ///< "Convolution"
+  std::string precision;  ///< "bf16"; empty: it has none
+  std::string how;        ///< "graph"; empty: there is one way
+  std::vector<Part> parts;
+
+  /// "cuda Convolution bf16 graph": no other check has it.
+  [[nodiscard]] std::string name() const;
+};
+
+/// In the order of risk: the GPU eagerly, in graphs, in one kernel; then the CPU. Whoever describes
+/// a GPU and whoever has it find the same names.
+std::vector<Check> all_checks(const Arguments& arguments, Devices& devices);
+
+}  // namespace crossover::bench
