@@ -28,6 +28,25 @@ def machine_of(bench: Path) -> str:
     return str(json.loads(_ask(bench, "--machine"))["id"])
 
 
+def has_new_gpu(bench: Path, out: Path) -> bool:
+    """Whether there is a GPU of which no complete result lies beside `out`; no where unknown."""
+    try:
+        gpu = json.loads(_ask(bench, "--machine"))["gpu"]
+        complete = [_gpu_of(path) for path in out.parent.glob("*.json")]
+        return gpu is not None and gpu["name"] not in complete
+    except (Failure, ValueError, KeyError, TypeError):
+        return False
+
+
+def _gpu_of(path: Path) -> str | None:
+    """The GPU's name in a complete result file."""
+    with suppress(KeyError, TypeError):
+        crossover = stored(path)["context"]["crossover"]
+        if crossover["complete"] is True:
+            return crossover["machine"]["gpu"]["name"]
+    return None
+
+
 def commit_of(bench: Path) -> str:
     return _ask(bench, "--commit").strip()
 

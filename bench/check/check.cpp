@@ -2,12 +2,13 @@
 #include "check/check.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -43,27 +44,46 @@ bool is_failure(const Line& line) {
 
 // ---- the table as text
 
-/// The widest of each column.
-struct Widths {
-  std::size_t device = 0, what = 0, precision = 0, how = 0;
+using Widths = std::array<std::size_t, 4>;
 
-  explicit Widths(const std::vector<Line>& lines) {
-    for (const Line& line : lines) {
-      device = std::max(device, line.check.device.size());
-      what = std::max(what, line.check.what.size());
-      precision = std::max(precision, line.check.precision.size());
-      how = std::max(how, line.check.how.size());
+/// Of the widest text in each column.
+Widths widths_of(const std::vector<Line>& lines) {
+  Widths widest{};
+  for (const Line& line : lines) {
+    const auto columns = line.check.columns();
+    for (std::size_t i = 0; i < widest.size(); ++i) {
+      widest[i] = std::max(widest[i], columns[i].size());
     }
   }
-};
+  return widest;
+}
 
 void print(const Line& line, const Widths& widths) {
-  const auto column = [](const std::string& text, std::size_t width) {
-    return text + std::string(width - text.size() + 2, ' ');
-  };
-  std::cout << column(line.check.device, widths.device) << column(line.check.what, widths.what)
-            << column(line.check.precision, widths.precision) << column(line.check.how, widths.how)
-            << line.verdict << (line.reason.empty() ? "" : " (" + line.reason + ")") << std::endl;
+  const auto columns = line.check.columns();
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    std::cout << columns[i] << std::string(widths[i] - columns[i].size() + 2, ' ');
+  }
+  std::cout << line.verdict << (line.reason.empty() ? "" : " (" + line.reason + ")") << std::endl;
+}
+
+/// "NVIDIA H200, 132 multiprocessors, 140.4 GiB, driver 580.65.06", or why there is none.
+std::string gpu_line(const Json& machine) {
+  const Json& gpu = machine.at("gpu");
+  if (gpu.is_null()) {
+    return machine.at("gpu_reason");
+  }
+  std::ostringstream text;
+  text << gpu.at("name").get<std::string>();
+  text.precision(4);
+  if (gpu.contains("multiprocessors")) {
+    text << ", " << gpu["multiprocessors"] << " multiprocessors";
+  }
+  if (gpu.contains("memory_bytes")) {
+    constexpr double gibibyte = 1 << 30;
+    text << ", " << gpu["memory_bytes"].get<double>() / gibibyte << " GiB";
+  }
+  text << ", driver " << gpu.value("driver", "unknown");
+  return text.str();
 }
 
 void print_summary(const Json& context) {
@@ -74,20 +94,7 @@ void print_summary(const Json& context) {
   std::cout << "cpu    " << machine.at("cpu").at("model").get<std::string>() << ", "
             << machine.at("cpu").at("cores") << " cores, "
             << machine.at("cpu").at("simd").get<std::string>() << "\n";
-  const Json& gpu = machine.at("gpu");
-  std::cout << "gpu    ";
-  if (gpu.is_null()) {
-    std::cout << machine.at("gpu_reason").get<std::string>() << "\n";
-  } else {
-    std::cout << gpu.at("name").get<std::string>();
-    for (const auto& [key, value] : gpu.items()) {
-      if (key != "name") {
-        std::cout << ", " << key << " "
-                  << (value.is_string() ? value.get<std::string>() : value.dump());
-      }
-    }
-    std::cout << "\n";
-  }
+  std::cout << "gpu    " << gpu_line(machine) << "\n";
   std::cout << "with   ";
   const char* separator = "";
   for (const auto& [library, version] : software.at("libraries").items()) {
@@ -96,30 +103,26 @@ void print_summary(const Json& context) {
   std::cout << "\n" << std::endl;
 }
 
-std::string counted(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what;
-}
-
 /// "All 143 checks passed in 21 s."
 std::string conclusion(const std::vector<Line>& lines, double seconds) {
-  const auto count = [&](auto is) {
-    return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), is));
-  };
-  const std::size_t failed = count(is_failure);
-  const std::size_t refused = count([](const Line& l) { return l.verdict == "refused"; });
-  const std::size_t open = count([](const Line& l) { return l.verdict == not_reached; });
-  const std::string time = " in " + std::to_string(std::lround(std::ceil(seconds))) + " s.";
-  if (failed + refused + open == 0) {
-    return "All " + counted(lines.size(), "checks passed") + time;
+  std::map<std::string, std::size_t> counts;
+  for (const Line& line : lines) {
+    ++counts[is_failure(line) ? "failed" : line.verdict];
   }
-  std::vector<std::string> parts{counted(lines.size() - failed - refused - open, "passed")};
-  for (const auto& [number, what] :
-       {std::pair{failed, "failed"}, {refused, "were refused"}, {open, "were not reached"}}) {
-    if (number > 0) {
-      parts.push_back(counted(number, what));
+  const std::string all = std::to_string(lines.size());
+  const std::string time = " in " + std::to_string(std::lround(std::ceil(seconds))) + " s.";
+  if (counts["ok"] == lines.size()) {
+    return "All " + all + " checks passed" + time;
+  }
+  std::vector<std::string> parts{std::to_string(counts["ok"]) + " passed"};
+  for (const auto& [verdict, how] : {std::pair{"failed", " failed"},
+                                     {"refused", " were refused"},
+                                     {not_reached, " were not reached"}}) {
+    if (counts[verdict] > 0) {
+      parts.push_back(std::to_string(counts[verdict]) + how);
     }
   }
-  return "Of " + counted(lines.size(), "checks ") + join(parts) + time;
+  return "Of " + all + " checks " + join(parts) + time;
 }
 
 // ---- the table as JSON
@@ -168,59 +171,85 @@ class CheckFile {
 
 // ---- the child
 
-/// The devices as the child describes them; where it can't, the CPU alone.
+/// The process that runs the checks, and the next one where it has ended.
 class Child {
  public:
   explicit Child(std::vector<std::string> words)
       : words_(std::move(words)), worker_(start_bench_worker(words_)) {}
 
-  /// What has happened to it is in gpu_reason.
+  /// As it describes them; the CPU alone where it does not live that long.
   Devices devices() {
-    try {
-      return described_devices(worker_->ask({{"do", "describe"}}, start_seconds));
-    } catch (const WorkerEnded& end) {
-      words_.emplace_back("--cuda=off");
-      worker_ = start_bench_worker(words_);
-      Devices cpu = described_devices(worker_->ask({{"do", "describe"}}, start_seconds));
-      cpu.gpu_reason = std::string("none (") + end.what() + " while the GPU was opened)";
-      return cpu;
+    Devices found = described_devices(open());
+    if (found.gpus().empty() && !gpu_lost_.empty()) {
+      found.gpu_reason = "none (" + gpu_lost_ + ")";
+    }
+    has_gpu_ = !found.gpus().empty();
+    return found;
+  }
+
+  /// Throws WorkerEnded.
+  Json ask(const std::string& name, double limit_seconds) {
+    const Json answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
+    if (answer.value("device_failed", false)) {
+      worker_->replace();
+      reopen();
+    }
+    return answer;
+  }
+
+  void reopen() {
+    const Json description = open();
+    if (has_gpu_ && gpu_lost_.empty() && description.at("gpu").is_null()) {
+      gpu_lost_ = "the GPU was not found again: " + description.at("gpu_reason").get<std::string>();
     }
   }
 
-  Json check(const std::string& name, double limit_seconds) {
-    if (is_new_) {
-      static_cast<void>(worker_->ask({{"do", "describe"}}, start_seconds));
-      is_new_ = false;
-    }
-    try {
-      Json answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
-      if (answer.value("device_failed", false)) {
-        is_new_ = worker_->replace();
-      }
-      return answer;
-    } catch (const WorkerEnded&) {
-      is_new_ = true;
-      throw;
-    }
-  }
+  /// Why no GPU is there any more; empty: all is as it was.
+  [[nodiscard]] const std::string& gpu_lost() const { return gpu_lost_; }
 
  private:
+  Json open() {
+    try {
+      return worker_->ask({{"do", "describe"}}, start_seconds);
+    } catch (const WorkerEnded& end) {
+      gpu_lost_ = "while the GPU was opened " + std::string(end.what());
+      words_.emplace_back("--cuda=off");
+      worker_ = start_bench_worker(words_);
+      return worker_->ask({{"do", "describe"}}, start_seconds);
+    }
+  }
+
   std::vector<std::string> words_;
   std::unique_ptr<WorkerProcess> worker_;
-  bool is_new_ = false;
+  bool has_gpu_ = false;
+  std::string gpu_lost_;
 };
 
 void take_verdict(Line& line, Child& child, double limit_seconds) {
-  const auto start = std::chrono::steady_clock::now();
+  const Instant start = std::chrono::steady_clock::now();
   try {
-    const Json answer = child.check(line.check.name(), limit_seconds);
+    const Json answer = child.ask(line.check.name(), limit_seconds);
     line.verdict = answer.at("verdict");
     line.reason = answer.at("reason");
+    line.seconds = seconds_since(start);
   } catch (const WorkerEnded& end) {
     line.verdict = end.hung ? "hung" : "crashed";
     line.reason = end.what();
+    line.seconds = seconds_since(start);
+    child.reopen();
   }
-  line.seconds = seconds_since(start);
+}
+
+/// UsageError where a flag would be without effect.
+void require_flags_of_a_check(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name != "--check" && name != "--out" && name != "--budget" && name != "--cuda" &&
+        !name.starts_with("--benchmark_")) {
+      throw UsageError(name +
+                       " changes nothing of a check, which takes --budget, --cuda and --out");
+    }
+  }
 }
 
 }  // namespace
@@ -274,6 +303,7 @@ Json run_check(const std::vector<Check>& checks, const std::string& name,
 }
 
 void check_machine(const Arguments& arguments, const std::vector<std::string>& words) {
+  require_flags_of_a_check(words);
   const Instant start = std::chrono::steady_clock::now();
   const double seconds = arguments.budget_seconds.value_or(default_seconds);
   Child child(words);
@@ -288,13 +318,18 @@ void check_machine(const Arguments& arguments, const std::vector<std::string>& w
                      {"software", software_json(devices)}};
   print_summary(head);
   CheckFile file(arguments.out.value_or(""), head);
-  const Widths widths(lines);
+  file.write(lines, seconds_since(start));
+  const Widths widths = widths_of(lines);
   for (Line& line : lines) {
-    if (seconds_since(start) < seconds) {
+    if (line.check.device != devices.cpu().name() && !child.gpu_lost().empty()) {
+      line.reason = child.gpu_lost();
+    } else if (seconds_since(start) < seconds) {
       take_verdict(line, child, seconds * share_of_one);
-      print(line, widths);
-      file.write(lines, seconds_since(start));
+    } else {
+      continue;
     }
+    print(line, widths);
+    file.write(lines, seconds_since(start));
   }
   const auto failed = [](const Line& line) { return is_failure(line); };
   if (std::any_of(lines.begin(), lines.end(), failed)) {

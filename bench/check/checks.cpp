@@ -261,9 +261,9 @@ std::shared_ptr<Rows> network_rows(const Arguments& arguments, Devices& devices)
 }  // namespace
 
 std::string Check::name() const {
-  std::string text = device;
-  for (const std::string& part : {what, precision, how}) {
-    text += part.empty() ? "" : " " + part;
+  std::string text;
+  for (const std::string& part : columns()) {
+    text += (text.empty() || part.empty() ? "" : " ") + part;
   }
   return text;
 }
@@ -307,18 +307,19 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   add_missing(cpu, all);
   add_probe(cpu, "copy h2h", "", "",
             CopyProbe{.direction = Direction::host_to_host, .bytes = probed_bytes}, all);
-  for (int threads = 1;; threads = usable_cores()) {
+  const auto add_threads = [&](int threads) {
     const std::string how = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     add_cpu_probes(cpu, threads, how, all);
     add_precisions(cpu, [&](Precision precision) {
       add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how, cases,
                      all);
     });
-    if (threads == usable_cores()) {
-      break;
-    }
-  }
+  };
+  add_threads(1);
   add_networks(cpu, "");
+  if (usable_cores() > 1) {
+    add_threads(usable_cores());
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 // device can run it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct Check {
   std::string how;        ///< "graph"; empty: there is one way
   std::vector<Part> parts;
 
+  [[nodiscard]] std::array<std::string, 4> columns() const {
+    return {device, what, precision, how};
+  }
   /// "cuda Convolution bf16 graph": no other check has it.
   [[nodiscard]] std::string name() const;
 };

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bench --check`: what it tells of this machine and of an emulated GPU, whatever happens to it."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    BENCH,
+    EMULATED,
+    LIMIT_SECONDS,
+    Document,
+    assert_refused,
+    bench,
+    environment,
+    needs_bench,
+    needs_emulation,
+    strict,
+)
+
+pytestmark = needs_bench
+
+ON_CPU = ("--check", "--cuda=off")
+VERDICTS = {"ok", "refused", "wrong", "failed", "crashed", "hung", "not reached"}
+
+
+def checked(
+    folder: Path, *arguments: str, program: Path = BENCH, **variables: str
+) -> tuple[Document, str]:
+    """What it wrote, and what it printed: the same."""
+    path = folder / "machine.check"
+    done = bench("--check", *arguments, f"--out={path}", program=program, variables=variables)
+    assert done.returncode == 0, done.stderr
+    document = strict(path)
+    assert document["crossover_check"] == 1
+    assert done.stdout.endswith("\n" + document["summary"] + "\n")
+    for check in document["checks"]:
+        assert check["verdict"] in VERDICTS
+        shown = [check[key] for key in ("device", "what", "precision", "how")]
+        assert check["name"] == " ".join(filter(None, shown))
+        if check["verdict"] != "not reached":
+            reason = f" ({check['reason']})" if check["reason"] else ""
+            pattern = " +".join(map(re.escape, filter(None, shown)))
+            line = re.escape(check["verdict"] + reason)
+            assert re.search(f"^{pattern} +{line}$", done.stdout, re.MULTILINE), check
+    names = [check["name"] for check in document["checks"]]
+    assert len(set(names)) == len(names)
+    return document, done.stdout
+
+
+def verdicts(document: Document, device: str = "") -> Counter[str]:
+    return Counter(
+        check["verdict"]
+        for check in document["checks"]
+        if check["device"] in (device or check["device"])
+    )
+
+
+@pytest.mark.slow
+def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
+    document, printed = checked(tmp_path, "--cuda=off", "--budget=10m")
+    assert set(verdicts(document)) <= {"ok", "refused"}
+    assert all(
+        check["what"] == "products" for check in document["checks"] if check["verdict"] == "refused"
+    )
+    whats = {check["what"] for check in document["checks"]}
+    assert whats >= {"Linear", "LstmGrad", "copy h2h", "fork-join probe"}
+    assert whats >= {"disc-2", "heart", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
+    ways = {
+        check["how"].partition(",")[0] for check in document["checks"] if check["what"] == "disc-2"
+    }
+    assert ways == {"eager", "fused", "auto"}
+    assert printed.startswith("bench ")
+    assert "\ngpu    none (--cuda=off)\n" in printed
+
+
+def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
+    document, printed = checked(tmp_path, "--cuda=off", "--budget=1s")
+    open_ = verdicts(document)["not reached"]
+    assert 0 < open_ < len(document["checks"])
+    assert f"{open_} were not reached in " in printed
+
+
+def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    assert_refused(bench(*ON_CPU, "--model=disc-2"), "--model", "--budget")
+    done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
+    assert done.returncode == 2
+    assert "can't be written" in done.stderr
+
+
+def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "machine.check"
+    process = subprocess.Popen(
+        [BENCH, *ON_CPU, "--budget=24s", f"--out={path}"],
+        stdout=subprocess.DEVNULL,
+        env=environment(),
+    )
+
+    def hurt(signum: signal.Signals, others: set[str]) -> str:
+        """The child that is there once something was checked."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while True:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+            if not path.exists() or not verdicts(strict(path))["ok"]:
+                continue
+            found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            if set(found) - others:
+                (child,) = found
+                os.kill(int(child), signum)
+                return child
+
+    first = hurt(signal.SIGSTOP, set())
+    hurt(signal.SIGABRT, {first})
+    assert process.wait(LIMIT_SECONDS) == 0
+    document = strict(path)
+    assert verdicts(document)["hung"] == 1
+    assert verdicts(document)["crashed"] == 1
+    for check in document["checks"]:
+        if check["verdict"] == "hung":
+            assert "did not answer within 2 s while checking " in check["reason"]
+        elif check["verdict"] == "crashed":
+            assert "was ended by a signal (Aborted)" in check["reason"]
+        else:
+            assert check["verdict"] in ("ok", "refused", "not reached")
+
+
+@pytest.mark.slow
+@needs_emulation
+def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
+    drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
+    document, _ = checked(tmp_path, "--budget=60m", program=EMULATED, **drivers)
+    assert set(verdicts(document)) <= {"ok", "refused"}
+    on_gpu = [check for check in document["checks"] if check["device"] == "cuda"]
+    whats = {check["what"] for check in on_gpu}
+    assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
+    assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
+    ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "disc-2"}
+    executions = ("eager", "graph", "graph-epoch", "persistent")
+    assert ways == {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
+    operations = {check["how"] for check in on_gpu if check["what"] == "Convolution"}
+    assert operations == {"eager", "graph"}
+
+
+@pytest.mark.slow
+@needs_emulation
+def test_a_gpu_that_is_lost_again_and_again_does_not_end_the_check(tmp_path: Path) -> None:
+    document, printed = checked(
+        tmp_path, "--budget=20s", program=EMULATED, EMULATED_FAILING_CALL="300"
+    )
+    assert verdicts(document, "cuda")["crashed"] > 0
+    assert verdicts(document, "cuda")["ok"] > 0
+    assert "\nFailed:\ncuda  " in printed
