@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bench --check`: what it tells of this machine and of an emulated GPU, whatever happens to it."""
 
+import json
 import os
 import re
 import signal
@@ -55,9 +56,7 @@ def checked(
 
 def verdicts(document: Document, device: str = "") -> Counter[str]:
     return Counter(
-        check["verdict"]
-        for check in document["checks"]
-        if check["device"] in (device or check["device"])
+        check["verdict"] for check in document["checks"] if device in ("", check["device"])
     )
 
 
@@ -147,12 +146,38 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     assert operations == {"eager", "graph"}
 
 
+FAULTS = {
+    "cuda triad probe": ("illegal", "crashed", "illegal"),
+    "cuda Linear f32 eager": ("endless kernel", "hung", "while checking Linear_"),
+    "cuda Gemm f32 eager": ("abort", "crashed", "signal (Aborted)"),
+    "cuda Add f32 eager": ("segmentation", "crashed", "signal (Segmentation fault)"),
+}
+
+
 @pytest.mark.slow
 @needs_emulation
-def test_a_gpu_that_is_lost_again_and_again_does_not_end_the_check(tmp_path: Path) -> None:
+def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.json"
+    faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
     document, printed = checked(
-        tmp_path, "--budget=20s", program=EMULATED, EMULATED_FAILING_CALL="300"
+        tmp_path, "--budget=2m", program=EMULATED, EMULATED_FAULTS=str(faults)
     )
-    assert verdicts(document, "cuda")["crashed"] > 0
-    assert verdicts(document, "cuda")["ok"] > 0
-    assert "\nFailed:\ncuda  " in printed
+    found = {check["name"]: check for check in document["checks"]}
+    for name, (_, verdict, reason) in FAULTS.items():
+        assert found[name]["verdict"] == verdict
+        assert reason in found[name]["reason"]
+        assert name.split()[1] in printed.rpartition("\nFailed:\n")[2]
+    others = [check for name, check in found.items() if name not in FAULTS]
+    assert {check["verdict"] for check in others} <= {"ok", "refused", "not reached"}
+
+
+@pytest.mark.slow
+@needs_emulation
+def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.json"
+    faults.write_text('{"cuda copy h2d pinned": ["gone"]}')
+    document, _ = checked(tmp_path, "--budget=30s", program=EMULATED, EMULATED_FAULTS=str(faults))
+    assert verdicts(document, "cuda")["crashed"] == 1
+    assert verdicts(document, "cuda")["not reached"] > 100
+    assert set(verdicts(document, "cuda")) == {"ok", "crashed", "not reached"}
+    assert verdicts(document, "cpu")["ok"] > 0

@@ -34,8 +34,7 @@ constexpr const char* not_reached = "not reached";
 struct Line {
   Check check;
   std::string verdict = not_reached;
-  std::string reason;  ///< empty: ok, or not reached
-  double seconds = 0;
+  Json more = {{"reason", ""}, {"seconds", 0}};  ///< error and tolerance, where it is wrong
 };
 
 bool is_failure(const Line& line) {
@@ -63,7 +62,8 @@ void print(const Line& line, const Widths& widths) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     std::cout << columns[i] << std::string(widths[i] - columns[i].size() + 2, ' ');
   }
-  std::cout << line.verdict << (line.reason.empty() ? "" : " (" + line.reason + ")") << std::endl;
+  const std::string reason = line.more.at("reason");
+  std::cout << line.verdict << (reason.empty() ? "" : " (" + reason + ")") << std::endl;
 }
 
 /// "NVIDIA H200, 132 multiprocessors, 140.4 GiB, driver 580.65.06", or why there is none.
@@ -127,11 +127,14 @@ std::string conclusion(const std::vector<Line>& lines, double seconds) {
 
 // ---- the table as JSON
 
+double rounded_to_milliseconds(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
 Json json_of(const Line& line) {
-  return {{"name", line.check.name()}, {"device", line.check.device},
-          {"what", line.check.what},   {"precision", line.check.precision},
-          {"how", line.check.how},     {"verdict", line.verdict},
-          {"reason", line.reason},     {"seconds", std::round(line.seconds * 1e3) / 1e3}};
+  Json json = {{"name", line.check.name()}, {"device", line.check.device},
+               {"what", line.check.what},   {"precision", line.check.precision},
+               {"how", line.check.how},     {"verdict", line.verdict}};
+  json.update(line.more);
+  return json;
 }
 
 /// The whole file each time: who reads it meanwhile, or after a crash, finds all that is known.
@@ -145,7 +148,7 @@ class CheckFile {
       return;
     }
     Json all = head_;
-    all["seconds"] = std::round(seconds * 1e3) / 1e3;
+    all["seconds"] = rounded_to_milliseconds(seconds);
     all["summary"] = conclusion(lines, seconds);
     all["checks"] = Json::array();
     for (const Line& line : lines) {
@@ -174,8 +177,7 @@ class CheckFile {
 /// The process that runs the checks, and the next one where it has ended.
 class Child {
  public:
-  explicit Child(std::vector<std::string> words)
-      : words_(std::move(words)), worker_(start_bench_worker(words_)) {}
+  explicit Child(const std::vector<std::string>& words) : worker_(start_bench_worker(words)) {}
 
   /// As it describes them; the CPU alone where it does not live that long.
   Devices devices() {
@@ -189,9 +191,9 @@ class Child {
 
   /// Throws WorkerEnded.
   Json ask(const std::string& name, double limit_seconds) {
-    const Json answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
-    if (answer.value("device_failed", false)) {
-      worker_->replace();
+    Json answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
+    if (answer.erase("device_failed") > 0) {
+      worker_->replace({});
       reopen();
     }
     return answer;
@@ -213,13 +215,11 @@ class Child {
       return worker_->ask({{"do", "describe"}}, start_seconds);
     } catch (const WorkerEnded& end) {
       gpu_lost_ = "while the GPU was opened " + std::string(end.what());
-      words_.emplace_back("--cuda=off");
-      worker_ = start_bench_worker(words_);
+      worker_->replace({"--cuda=off"});
       return worker_->ask({{"do", "describe"}}, start_seconds);
     }
   }
 
-  std::vector<std::string> words_;
   std::unique_ptr<WorkerProcess> worker_;
   bool has_gpu_ = false;
   std::string gpu_lost_;
@@ -227,15 +227,17 @@ class Child {
 
 void take_verdict(Line& line, Child& child, double limit_seconds) {
   const Instant start = std::chrono::steady_clock::now();
+  const auto stop = [&] { line.more["seconds"] = rounded_to_milliseconds(seconds_since(start)); };
   try {
-    const Json answer = child.ask(line.check.name(), limit_seconds);
+    Json answer = child.ask(line.check.name(), limit_seconds);
+    stop();
     line.verdict = answer.at("verdict");
-    line.reason = answer.at("reason");
-    line.seconds = seconds_since(start);
+    answer.erase("verdict");
+    line.more.update(answer);
   } catch (const WorkerEnded& end) {
+    stop();
     line.verdict = end.hung ? "hung" : "crashed";
-    line.reason = end.what();
-    line.seconds = seconds_since(start);
+    line.more["reason"] = std::string(end.what());
     child.reopen();
   }
 }
@@ -286,7 +288,14 @@ Json run_check(const std::vector<Check>& checks, const std::string& name,
     } catch (const std::bad_alloc&) {
       refuse(part, "out of memory");
     } catch (const Mismatch& error) {
-      return failed("wrong", error.what());
+      Json answer = failed("wrong", error.what());
+      if (error.error && std::isfinite(*error.error)) {
+        answer["error"] = *error.error;
+      }
+      if (error.tolerance) {
+        answer["tolerance"] = *error.tolerance;
+      }
+      return answer;
     } catch (const DeviceFailed& error) {
       Json answer = failed("crashed", error.what());
       answer["device_failed"] = true;
@@ -322,7 +331,7 @@ void check_machine(const Arguments& arguments, const std::vector<std::string>& w
   const Widths widths = widths_of(lines);
   for (Line& line : lines) {
     if (line.check.device != devices.cpu().name() && !child.gpu_lost().empty()) {
-      line.reason = child.gpu_lost();
+      line.more["reason"] = child.gpu_lost();
     } else if (seconds_since(start) < seconds) {
       take_verdict(line, child, seconds * share_of_one);
     } else {

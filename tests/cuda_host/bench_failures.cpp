@@ -62,11 +62,12 @@ class Faults {
     return Json::parse(stream);
   }
 
-  /// At a row's first repetition. False where the worker never sees the request.
+  /// At a row's first repetition, or a check. False where the worker never sees the request.
   [[nodiscard]] bool act(const Json& request) const {
     Json all = read();
-    const auto found = all.find(request.value("row", ""));
-    if (request["do"] != "repeat" || found == all.end() || found->empty()) {
+    const bool is_check = request["do"] == "check";
+    const auto found = all.find(request.value(is_check ? "name" : "row", ""));
+    if ((request["do"] != "repeat" && !is_check) || found == all.end() || found->empty()) {
       return true;
     }
     const std::string fault = found->front();

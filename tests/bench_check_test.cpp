@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker answers of a check, whatever its parts do.
+#include <gtest/gtest.h>
+
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check/check.h"
+#include "crossover/backend.h"
+#include "crossover/verify.h"
+
+namespace crossover::bench {
+namespace {
+
+template <class Error>
+Part throwing(const Error& error) {
+  return {"second", [error] { throw error; }};
+}
+
+Json answer_of(const Part& second) {
+  const std::vector<Check> checks{
+      {"cuda", "Linear", "bf16", "graph", {{"first", [] {}}, second, {"third", [] {}}}}};
+  std::string told;
+  Json answer = run_check(checks, "cuda Linear bf16 graph",
+                          [&](const std::string& part) { told += part + " "; });
+  EXPECT_EQ(told, answer["verdict"] == "ok" || answer["verdict"] == "refused"
+                      ? "first second third "
+                      : "first second ");
+  return answer;
+}
+
+TEST(Check, TellsWhatBecameOfItsParts) {
+  EXPECT_EQ(answer_of({"second", [] {}}), Json({{"verdict", "ok"}, {"reason", ""}}));
+  const char* const refused = "1 of 3 refused; second: no algorithm";
+  EXPECT_EQ(answer_of(throwing(Unsupported("no algorithm"))),
+            Json({{"verdict", "refused"}, {"reason", refused}}));
+  EXPECT_EQ(answer_of(throwing(OutOfMemory("no algorithm")))["reason"], refused);
+  EXPECT_EQ(answer_of(throwing(std::bad_alloc()))["verdict"], "refused");
+  EXPECT_EQ(answer_of(throwing(Mismatch("far off", 0.5, 1e-6))),
+            Json({{"verdict", "wrong"},
+                  {"reason", "second: far off"},
+                  {"error", 0.5},
+                  {"tolerance", 1e-6}}));
+  EXPECT_EQ(answer_of(throwing(DeviceFailed("illegal"))),
+            Json({{"verdict", "crashed"}, {"reason", "second: illegal"}, {"device_failed", true}}));
+  EXPECT_EQ(answer_of(throwing(std::runtime_error("odd"))),
+            Json({{"verdict", "failed"}, {"reason", "second: odd"}}));
+}
+
+TEST(Check, OfAGpuThatIsGoneFails) {
+  EXPECT_EQ(run_check({}, "cuda Linear bf16 graph", {}),
+            Json({{"verdict", "failed"}, {"reason", "the GPU is gone"}}));
+}
+
+TEST(Check, HasANameOfItsOwn) {
+  Devices devices;
+  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
+  devices.all.push_back({.backend = make_planned_gpu()});
+  std::set<std::string> names;
+  const std::vector<Check> checks = all_checks({}, devices);
+  for (const Check& check : checks) {
+    EXPECT_FALSE(check.parts.empty()) << check.name();
+    names.insert(check.name());
+  }
+  EXPECT_EQ(names.size(), checks.size());
+  EXPECT_TRUE(names.contains("cuda Convolution bf16 graph"));
+  EXPECT_TRUE(names.contains("cuda disc-2 f16 persistent"));
+}
+
+}  // namespace
+}  // namespace crossover::bench
