@@ -119,7 +119,8 @@ import json, os, sys, time
 from pathlib import Path
 me, words = Path(__file__), sys.argv[1:]
 if "--machine" in words:
-    print(json.dumps({"gpu": {"name": "H200"} if os.environ["HAS_GPU"] else None}))
+    gpu = {"name": "H200"} if os.environ["HAS_GPU"] else None
+    print(json.dumps({"gpu": gpu, "gpu_reason": "none"}))
     sys.exit()
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(f"{me.parent.name} {' '.join(words)}\\n")
@@ -149,14 +150,17 @@ class Commands:
             monkeypatch.setattr(gpu, name, folder / place)
         self.set(CALLS=str(self._calls), TROUBLE="", HAS_GPU="yes")
         monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda _: True)
-        built = f"cp {script(folder / 'made', STAND_IN)} {folder}/build/bench"
-        self.make(f"sleep 1; {built}")
+        self.built = f"cp {script(folder / 'made', STAND_IN)} {folder}/build/bench"
+        self.make(self.built)
 
     def set(self, **variables: str) -> None:
         for name, value in variables.items():
             self.patch.setenv(name, value)
 
-    def make(self, text: str) -> None:
+    def make(self, text: str, after: str = "") -> None:
+        """What builds the native bench, at the earliest when there is a call of this."""
+        if after:
+            text = f"until grep -q {after} {self._calls}; do sleep 0.02; done; {text}"
         self.patch.setattr(gpu.Sweep, "make", lambda _, target: ["sh", "-c", text])
 
     def packed(self) -> None:
@@ -182,6 +186,7 @@ FIRST = ["bin --check", "bin pytorch.json", "bin early.json", "build gpu.json"]
 
 def test_a_packed_bench_measures_while_the_native_one_is_built(commands: Commands) -> None:
     commands.packed()
+    commands.make(commands.built, after="early")
     code, calls = commands.run()
     assert (code, calls) == (0, FIRST)
     kept = {path.name for path in commands.out.iterdir()}
@@ -192,6 +197,7 @@ def test_a_packed_bench_measures_while_the_native_one_is_built(commands: Command
 @pytest.mark.parametrize("trouble", ["--check", "pytorch", "early", "--check pytorch early gpu"])
 def test_no_stage_prevents_the_others(trouble: str, commands: Commands) -> None:
     commands.packed()
+    commands.make(commands.built, after="early")
     commands.set(TROUBLE=trouble)
     code, calls = commands.run()
     assert (code, calls[:4]) == (1, FIRST)
@@ -200,7 +206,7 @@ def test_no_stage_prevents_the_others(trouble: str, commands: Commands) -> None:
 
 def test_without_a_native_bench_the_packed_one_measures(commands: Commands) -> None:
     commands.packed()
-    commands.make("sleep 1; exit 3")
+    commands.make("exit 3", after="early")
     assert commands.run() == (1, [*FIRST[:-1], "bin gpu.json"])
 
 
@@ -256,7 +262,7 @@ def test_sanitizers_are_given_tests_that_exist() -> None:
     [
         ('{"gpu": {"name": "NVIDIA H100"}, "gpu_reason": ""}', (True, "NVIDIA H100")),
         ('{"gpu": null, "gpu_reason": "none (no driver)"}', (False, "none (no driver)")),
-        ("Segmentation fault", (False, "bench --machine does not tell")),
+        ("Segmentation fault", (False, "bench --machine does not tell (exit code 0)")),
     ],
 )
 def test_bench_tells_of_the_gpu(text: str, answer: tuple[bool, str], tmp_path: Path) -> None:

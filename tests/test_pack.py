@@ -24,24 +24,28 @@ def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
     assert (tmp_path / "to" / "lib.so").read_text(encoding="utf-8") == "code"
 
 
-def test_the_headers_of_cudnn_are_packed_or_missed(
+def test_wheels_are_packed_as_far_as_they_are_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    include = tmp_path / "venv/lib/python3.11/site-packages/include"
-    (include / "cudnn_frontend").mkdir(parents=True)
-    for name in ("cudnn_frontend.h", "cudnn_frontend/plans.h", "another.h"):
-        (include / name).touch()
-    monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
     monkeypatch.setattr(type(pack.MAIN), "ensure", lambda *_: None)
-    pack._cudnn_frontend(tmp_path / "to")
-    packed = [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
-    assert sorted(str(path.relative_to(tmp_path / "to/include")) for path in packed) == [
-        "cudnn_frontend.h",
-        "cudnn_frontend/plans.h",
-    ]
-    monkeypatch.setattr(pack, "VENV", tmp_path / "none")
-    pack._cudnn_frontend(tmp_path / "nothing")
-    assert not (tmp_path / "nothing").exists()
+    monkeypatch.setattr(pack.shutil, "which", lambda _: None)  # no strip
+    monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
+    with pytest.raises(console.Failure, match="there is no oneDNN"):
+        pack._wheels(tmp_path / "nothing")
+    site = "lib/python3.11/site-packages/"
+    wanted = ["include/dnnl.h", "include/oneapi/dnnl/dnnl.h", "lib/cmake/dnnl/a.cmake"]
+    frontend = ["include/cudnn_frontend.h", "include/cudnn_frontend/plans.h"]
+    for name in (*wanted, *(site + name for name in frontend), site + "include/another.h"):
+        (tmp_path / "venv" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "venv" / name).touch()
+    (tmp_path / "venv/lib/libdnnl.so.3.2").touch()
+    pack._wheels(tmp_path / "to")
+    packed = {str(p.relative_to(tmp_path / "to")) for p in (tmp_path / "to").rglob("*.*")}
+    libraries = {f"lib/libdnnl.so{version}" for version in ("", ".3", ".3.2")}
+    assert packed == {*wanted, *frontend, *libraries}
+    assert not capsys.readouterr().err
+    (tmp_path / "venv" / site / "include/cudnn_frontend.h").unlink()
+    pack._wheels(tmp_path / "less")
     assert "without nvidia-cudnn-frontend" in capsys.readouterr().err
 
 
@@ -53,13 +57,13 @@ def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
 
 
 def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for collected in ("_debian", "_onednn", "_cudnn_frontend", "_bench"):
+    for collected in ("_debian", "_wheels", "_bench"):
         monkeypatch.setattr(pack, collected, lambda _: None)
     folder = tmp_path / "brought"
     assert pack.collect(folder) == pack.collect(folder) == 0
     assert sorted(path.name for path in folder.iterdir()) == [pack.COMMIT, pack.ARCHIVE]
-    monkeypatch.setattr(pack, "MOST_BYTES", 1000)  # less than the sources
-    with pytest.raises(console.Failure, match="more than the limit of 1000"):
+    monkeypatch.setattr(pack, "MOST_BYTES", 2**20)  # less than the sources
+    with pytest.raises(console.Failure, match="more than the limit of 1 MiB"):
         pack.collect(folder)
 
 

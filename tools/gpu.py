@@ -109,13 +109,18 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def gpu_of(bench: Path) -> tuple[bool, str]:
     """Whether bench finds a GPU, and its name or the reason why there is none."""
+    asked = [bench, "--machine"]
     try:
-        machine = json.loads(said(bench, "--machine"))
-        if machine.get("gpu"):
-            return True, str(machine["gpu"].get("name", "unnamed"))
-        return False, str(machine.get("gpu_reason") or "none")
-    except (ValueError, AttributeError):
-        return False, "bench --machine does not tell"
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        machine = json.loads(done.stdout)
+        return bool(machine["gpu"]), str(
+            (machine["gpu"] or {"name": machine["gpu_reason"]})["name"]
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, str(error)
+    except (ValueError, KeyError, TypeError):
+        last = (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]
+        return False, f"bench --machine does not tell ({last})"
 
 
 class Sweep(Limited):
@@ -255,21 +260,21 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
     sweep = Sweep(arguments, log)
     log.write(said("nvidia-smi", "-q"))
     sweep.unpack()
-    benches = [path for path in (PACKED,) if path.is_file()]
-    early = next((path for path in benches if gpu_of(path)[0]), None)
+    benches = {path: gpu_of(path) for path in (PACKED,) if path.is_file()}
+    early = PACKED if benches.get(PACKED, (False,))[0] else None
     goes_on = arguments.resume is not None or arguments.tests
     if not NATIVE.is_file() or not goes_on:
         sweep.build(None if goes_on else early)
     if NATIVE.is_file():
         shutil.copy2(NATIVE, sweep.out)  # for a later command on another machine
-        benches.insert(0, NATIVE)
-    for path in benches:
-        sweep.say(f"{friendly(path)}: GPU: {gpu_of(path)[1]}")
-    able = [path for path in benches if gpu_of(path)[0]]
+        benches = {NATIVE: gpu_of(NATIVE), **benches}
+    for path, (_, gpu) in benches.items():
+        sweep.say(f"{friendly(path)}: GPU: {gpu}")
+    able = [path for path, (has_gpu, _) in benches.items() if has_gpu]
     if not benches or (not able and "GPU 0" in said("nvidia-smi", "-L")):
         sweep.say("no bench is there that finds the GPU, so nothing is measured")
         return 1
-    bench = (able or benches)[0]
+    bench = (able or list(benches))[0]
     if arguments.tests:
         sweep.rows(BETWEEN, bench)
         sweep.test()
@@ -280,7 +285,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
         if early is None:
             sweep.check(bench)
             sweep.pytorch(bench)
-        if not sweep.rows(SWEEP, bench) and early not in (None, bench):
+        if not sweep.rows(SWEEP, bench) and early and early != bench:
             sweep.rows(SWEEP, early)
     return 1 if sweep.bad else 0
 

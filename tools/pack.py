@@ -2,11 +2,11 @@
 """Collect what a machine without a network lacks beside the sources: libraries to build with, a
 bench that is built already, and the commit, which a copy without .git cannot tell."""
 
-import contextlib
 import hashlib
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tools import cuda
@@ -14,19 +14,16 @@ from tools.console import LOGS, ROOT, CommandFailed, Failure, friendly, run_logg
 from tools.environment import FOR_TOOLKIT, MAIN, VENV
 from tools.sources import every_file
 
-_PACKAGES = (
-    "libbenchmark-dev",
-    "libgtest-dev",
-    "libgmock-dev",
-    "libhwy-dev",
-    "libhwy1",
-    "nlohmann-json3-dev",
-)
+_PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "libhwy-dev", "libhwy1")
+_PACKAGES += ("nlohmann-json3-dev",)
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 _BUILD = ROOT / "build" / "pack"
-# Processors since 2013 and GPUs since 2018; later ones translate the code for the last.
-_FLAGS = "-march=x86-64-v3"
-_ARCHITECTURES = "75-real;80-real;86-real;89-real;90-real;100-real;120"
+# Processors since 2013 and GPUs since 2018; later GPUs translate the code for the last.
+_CONFIGURE = ("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF")
+_CONFIGURE += ("-DCMAKE_CXX_FLAGS=-march=x86-64-v3",)
+_CONFIGURE += ("-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",)
+_CONFIGURE += ("-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",)
+_CONFIGURE += ("-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",)
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
 ARCHIVE = "pack.tar.gz"
@@ -35,19 +32,23 @@ ARCHIVE = "pack.tar.gz"
 def _copy(path: Path, to: Path) -> None:
     """A file, or a link together with what it points to beside it."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink() and path.readlink().name == str(path.readlink()):
+    if path.is_symlink() and (name := path.readlink().name) == str(path.readlink()):
         to.unlink(missing_ok=True)
-        to.symlink_to(path.readlink())
-        _copy(path.with_name(str(path.readlink())), to.with_name(str(path.readlink())))
+        to.symlink_to(name)
+        _copy(path.with_name(name), to.with_name(name))
     else:
         shutil.copy2(path, to)
 
 
+def _strip(path: Path) -> None:
+    if shutil.which("strip"):
+        subprocess.run(["strip", "--strip-unneeded", path], check=True)
+
+
 def _debian(folder: Path) -> None:
+    query = ["dpkg-query", "-L", *_PACKAGES]
     try:
-        listed = subprocess.run(
-            ["dpkg-query", "-L", *_PACKAGES], capture_output=True, text=True, check=True
-        ).stdout
+        listed = subprocess.run(query, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         raise Failure(
             f"--pack copies the Debian packages {', '.join(_PACKAGES)}, which are not all here; "
@@ -60,7 +61,10 @@ def _debian(folder: Path) -> None:
             _copy(path, folder / path.relative_to("/usr"))
 
 
-def _onednn(folder: Path) -> None:
+def _wheels(folder: Path) -> None:
+    """oneDNN, and the headers of cudnn-frontend; cuDNN itself is too large to bring along."""
+    with suppress(CommandFailed):
+        MAIN.ensure(FOR_TOOLKIT)
     libraries = [path for path in VENV.glob("lib/libdnnl.so.*.*") if not path.is_symlink()]
     if len(libraries) != 1:
         raise Failure(f"--pack: there is no oneDNN in {friendly(VENV)}; ./run installs it", 2)
@@ -68,48 +72,29 @@ def _onednn(folder: Path) -> None:
     _copy(libraries[0], copy)
     _strip(copy)
     # Wheels hold copies where there should be links.
-    for name in ("libdnnl.so", "libdnnl.so." + libraries[0].name.split(".")[2]):
+    for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
-    for path in [*VENV.glob("include/dnnl*"), *VENV.glob("include/oneapi/**/*")]:
-        if path.is_file():
-            _copy(path, folder / path.relative_to(VENV))
-    shutil.copytree(VENV / "lib/cmake/dnnl", folder / "lib/cmake/dnnl")
-
-
-def _strip(path: Path) -> None:
-    if shutil.which("strip"):
-        subprocess.run(["strip", "--strip-unneeded", path], check=True)
-
-
-def _cudnn_frontend(folder: Path) -> None:
-    """NVIDIA's headers, which are a Python package; cuDNN itself is too large to bring along."""
-    with contextlib.suppress(CommandFailed):
-        MAIN.ensure(FOR_TOOLKIT)
-    headers = [*VENV.glob("lib/python3*/site-packages/include/cudnn_frontend.h")]
-    if not headers:
+    sites = [*VENV.glob("lib/python3*/site-packages")]
+    headers = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
+    headers += [
+        (site, f"include/cudnn_frontend{every}") for site in sites for every in ("*", "/**/*")
+    ]
+    for root, pattern in headers:
+        for path in filter(Path.is_file, root.glob(pattern)):
+            _copy(path, folder / path.relative_to(root))
+    if not (folder / "include" / "cudnn_frontend.h").is_file():
         say("without nvidia-cudnn-frontend, which pip does not give: no convolutions on the GPU")
-        return
-    include = headers[0].parent
-    for path in [*include.glob("cudnn_frontend*.h"), *include.glob("cudnn_frontend/**/*")]:
-        if path.is_file():
-            _copy(path, folder / "include" / path.relative_to(include))
 
 
 def _bench(folder: Path) -> None:
     """One for any machine, so that measuring there can begin at once. Its libraries are found
     beside it, those of CUDA by tools/gpu_sweep."""
-    configure = ["cmake", "--preset", "default", "-B", _BUILD, "-DCROSSOVER_TESTS=OFF"]
-    configure += ["-DCROSSOVER_NATIVE=OFF", f"-DCMAKE_CXX_FLAGS={_FLAGS}"]
-    configure += [f"-DCMAKE_CUDA_ARCHITECTURES={_ARCHITECTURES}", f"-DCMAKE_PREFIX_PATH={VENV}"]
-    configure += [
-        "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
-        "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",
-    ]
+    configure = ["cmake", *_CONFIGURE, "-B", _BUILD, f"-DCMAKE_PREFIX_PATH={VENV}"]
+    make = ["cmake", "--build", _BUILD, "--target", "bench"]
     try:
         with stage("Building a bench for any machine (for all GPUs: many minutes the first time)"):
-            switches = cuda.choose("on").switches
-            run_logged("configuring", [*configure, *switches], LOGS / "pack-configure.log")
-            make = ["cmake", "--build", _BUILD, "--target", "bench"]
+            configure += cuda.choose("on").switches
+            run_logged("configuring", configure, LOGS / "pack-configure.log")
             run_logged("building", make, LOGS / "pack-build.log")
         _copy(_BUILD / "bench", folder / "bin" / "bench")
         _strip(folder / "bin" / "bench")
@@ -118,13 +103,9 @@ def _bench(folder: Path) -> None:
 
 
 def _git(*words: str) -> str:
+    command = ["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", *words]
     try:
-        return subprocess.run(
-            ["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", *words],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", "") or str(error)
         raise Failure(f"--pack notes the commit, but git {words[0]}: {said.strip()}", 2) from None
@@ -138,9 +119,8 @@ def _commit(folder: Path) -> None:
         f"dirty {'true' if changes else 'false'}",
     ]
     for name in _git("ls-files", "-z", "--", ".", ":!results").rstrip("\0").split("\0"):
-        path = ROOT / name
-        if path.is_file():
-            lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
+        if (ROOT / name).is_file():
+            lines.append(f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}")
     (folder / COMMIT).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -150,15 +130,13 @@ def collect(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     _commit(folder)
     with tempfile.TemporaryDirectory() as temporary:
-        for collected in (_debian, _onednn, _cudnn_frontend, _bench):
+        for collected in (_debian, _wheels, _bench):
             collected(Path(temporary))
         shutil.make_archive(str(folder / ARCHIVE.partition(".")[0]), "gztar", temporary)
     size = sum(path.stat().st_size for path in folder.iterdir())
     total = size + sum(path.lstat().st_size for path in every_file() if path.is_file())
+    sizes = f"{friendly(folder)}: {size / 2**20:.1f} MiB, {total / 2**20:.1f} with the sources"
     if total >= MOST_BYTES:
-        raise Failure(
-            f"--pack: the sources and {friendly(folder)} hold {total} bytes, more than the "
-            f"limit of {MOST_BYTES}"
-        )
-    say(f"{friendly(folder)}: {size / 2**20:.1f} MiB, {total / 2**20:.1f} MiB with the sources")
+        raise Failure(f"--pack: {sizes}, more than the limit of {MOST_BYTES / 2**20:g} MiB")
+    say(sizes)
     return 0
