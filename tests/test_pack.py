@@ -28,7 +28,6 @@ def test_wheels_are_packed_as_far_as_they_are_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(type(pack.MAIN), "ensure", lambda *_: None)
-    monkeypatch.setattr(pack.shutil, "which", lambda _: None)  # no strip
     monkeypatch.setattr(pack, "VENV", tmp_path / "venv")
     with pytest.raises(console.Failure, match="there is no oneDNN"):
         pack._wheels(tmp_path / "nothing")

@@ -113,9 +113,8 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
         machine = json.loads(done.stdout)
-        return bool(machine["gpu"]), str(
-            (machine["gpu"] or {"name": machine["gpu_reason"]})["name"]
-        )
+        gpu = machine["gpu"]
+        return bool(gpu), str(gpu["name"] if gpu else machine["gpu_reason"])
     except (OSError, subprocess.SubprocessError) as error:
         return False, str(error)
     except (ValueError, KeyError, TypeError):
@@ -266,7 +265,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
     if not NATIVE.is_file() or not goes_on:
         sweep.build(None if goes_on else early)
     if NATIVE.is_file():
-        shutil.copy2(NATIVE, sweep.out)  # for a later command on another machine
+        pack.strip(shutil.copy2(NATIVE, sweep.out))  # for a later command on another machine
         benches = {NATIVE: gpu_of(NATIVE), **benches}
     for path, (_, gpu) in benches.items():
         sweep.say(f"{friendly(path)}: GPU: {gpu}")

@@ -40,9 +40,10 @@ def _copy(path: Path, to: Path) -> None:
         shutil.copy2(path, to)
 
 
-def _strip(path: Path) -> None:
-    if shutil.which("strip"):
-        subprocess.run(["strip", "--strip-unneeded", path], check=True)
+def strip(path: Path) -> None:
+    """Make it smaller, where that can be done."""
+    with suppress(OSError):
+        subprocess.run(["strip", "--strip-unneeded", path], capture_output=True, check=False)
 
 
 def _debian(folder: Path) -> None:
@@ -70,7 +71,7 @@ def _wheels(folder: Path) -> None:
         raise Failure(f"--pack: there is no oneDNN in {friendly(VENV)}; ./run installs it", 2)
     copy = folder / "lib" / libraries[0].name
     _copy(libraries[0], copy)
-    _strip(copy)
+    strip(copy)
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
@@ -97,7 +98,7 @@ def _bench(folder: Path) -> None:
             run_logged("configuring", configure, LOGS / "pack-configure.log")
             run_logged("building", make, LOGS / "pack-build.log")
         _copy(_BUILD / "bench", folder / "bin" / "bench")
-        _strip(folder / "bin" / "bench")
+        strip(folder / "bin" / "bench")
     except Failure as failure:
         say(f"without a bench that is built already: {failure}")
 
