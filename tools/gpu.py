@@ -2,7 +2,6 @@
 """tools/gpu_sweep: what a GPU machine without a network can tell, within minutes: docs/gpu.md."""
 
 import argparse
-import importlib.util
 import json
 import math
 import os
@@ -22,7 +21,7 @@ from typing import NoReturn, TextIO
 from tools import pack, results
 from tools.console import ROOT, Failure, cores, friendly, said, say, stored
 from tools.environment import VENV
-from tools.limited import MINUTES, Limited, Stage, never, summary
+from tools.limited import MINUTES, Limited, Stage, never
 from tools.table import table
 
 BUILD = ROOT / "build" / "gpu"
@@ -36,7 +35,8 @@ _ALL = MINUTES * 60
 BUILT = Stage("build", _ALL - 200, 150)
 CHECK = Stage("check", 80, 60)
 _FEW = "--family=Epoch --precision=f32 --placement=resident --execution=graph"
-PYTORCH = Stage("pytorch", 90, 50, f"{_FEW} --model=disc-2,disc-5,disc-7,disc-8,disc-9,disc-10")
+_FEW += " --model=disc-2,disc-5,disc-7,disc-8,disc-9,disc-10"
+PYTORCH = Stage("pytorch", 90, 50, rows=_FEW, may_fail=True)
 EARLY = Stage("early", _ALL, rows="--benchmark_filter=device:cuda")
 SWEEP = Stage("gpu", _ALL)
 _SEVEN = "--family=Minibatch --model=fcn-r,alexnet-r,resnet-56,lstm,fcn-s,alexnet-s,resnet-50"
@@ -69,12 +69,6 @@ class _Parser(argparse.ArgumentParser):
         raise Failure(f"{message}; see tools/gpu_sweep --help", 2)
 
 
-def _number(word: str) -> float:
-    if not 0.1 <= float(word) <= 4096:
-        raise argparse.ArgumentTypeError("give a number from 0.1 to 4096")
-    return float(word)
-
-
 def _place(word: str) -> Path:
     if not word:
         raise argparse.ArgumentTypeError("name a folder")
@@ -87,24 +81,27 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
         description="Measures on a GPU machine without a network, in three commands of minutes: "
         "plain, with --resume, with --tests. docs/gpu.md says how.",
-        epilog="Exit codes: 0 all stages passed or were skipped (memcheck and racecheck may fail), "
-        "1 one failed or ran out of time, or the plan takes longer than the minutes, 2 wrong usage",
+        epilog="Exit codes: 0 all stages passed (PyTorch, memcheck and racecheck may fail), 1 one "
+        "failed or ran out of time, or the plan takes longer than the minutes, 2 wrong usage",
     )
     for flag, text, more in (
         ("brought", "what --pack made, or a prefix of libraries (./brought)", {"type": _place}),
         ("out", "folder for results and log (default: $OUT, else ./gpu-results)", {"type": _place}),
-        ("minutes", "limit for everything (default: 9)", {"type": _number}),
+        ("minutes", "limit for each command (default: 9)", {"type": float}),
         ("sweep", "bench's (default: gpu, what tells most first)", {}),
         ("resume", "second command: go on with the rows of this folder or file", {"type": _place}),
         ("tests", "third command: sizes between, tests, memcheck", {"action": "store_true"}),
         ("plan", "print all three with expected seconds (needs bench)", {"action": "store_true"}),
-        ("cores", "plan for so many (default: this machine's)", {"type": _number}),
+        ("cores", "plan for so many (default: this machine's)", {"type": int}),
         ("pack", "collect what to bring along, where ./test has run", {"type": _place}),
     ):
         parser.add_argument(f"--{flag}", help=text, **more)
     out = _place(os.environ.get("OUT") or "gpu-results")
     parser.set_defaults(brought=_place("brought"), out=out, minutes=MINUTES, sweep="gpu")
-    return parser.parse_args(words)
+    parsed = parser.parse_args(words)
+    if not (0.1 <= parsed.minutes <= 600 and (parsed.cores is None or parsed.cores > 0)):
+        parser.error("--minutes takes a number from 0.1 to 600, --cores one from 1")
+    return parsed
 
 
 def gpu_of(bench: Path) -> tuple[bool, str]:
@@ -164,7 +161,7 @@ class Sweep(Limited):
         earlier = self.earlier(f"{path.name}.partial") or self.earlier(path.name)
         if earlier is not None:
             if stored(earlier).get("context", {}).get("crossover", {}).get("complete"):
-                self.skip(stage, f"{friendly(earlier)} is complete")
+                self.say(f"{stage.name}: {friendly(earlier)} is complete")
                 return True
             with suppress(shutil.SameFileError):
                 shutil.copyfile(earlier, self.out / earlier.name)
@@ -178,23 +175,16 @@ class Sweep(Limited):
             self.say("\n".join([f"{count} rows in {path.name}", *table(written)]))
         return count > 0
 
-    def check(self, bench: Path) -> None:
-        """What works here, in a minute."""
+    def ahead(self, bench: Path) -> None:
+        """What works here, and PyTorch's rows on the GPU, which need none of our kernels."""
 
-        def keep(shown: str) -> str:
-            output = shown.split("\n", 2)[-1]
+        def keep(output: str) -> str:
             (self.out / "check.txt").write_text(output, encoding="utf-8")
             return (output.splitlines() or [""])[-1]
 
         self.stage(CHECK, [bench, "--check", f"--out={self.out / 'check.json'}"], keep)
-
-    def pytorch(self, bench: Path) -> None:
-        """PyTorch's rows on the GPU, which need none of our kernels."""
-        if importlib.util.find_spec("torch") is None:
-            self.skip(PYTORCH, f"{sys.executable} has no torch")
-        else:
-            peer = f"{sys.executable} -m peers.pytorch --devices=cuda --mode=eager,graph"
-            self.rows(PYTORCH, bench, f"--peer={peer}", "--program=pytorch")
+        peer = f"{sys.executable} -m peers.pytorch --devices=cuda --mode=eager,graph"
+        self.rows(PYTORCH, bench, f"--peer={peer}", "--program=pytorch")
 
     def make(self, target: str) -> list[str | Path]:
         """A command that configures and builds for this machine, on the cores it may use."""
@@ -218,41 +208,34 @@ class Sweep(Limited):
         few = every[: max(1, len(every) // 4)]
         stop = threading.Event()
 
-        def make() -> tuple[float, str, str]:
+        def make() -> None:
             os.sched_setaffinity(0, (packed and every[len(few) :]) or every)  # of this thread
-            return self.run(BUILT, self.make(NATIVE.name), stop.is_set)
+            self.stage(BUILT, self.make(NATIVE.name), until=stop.is_set)
 
         with ThreadPoolExecutor(1) as threads:
             built = threads.submit(make)
             try:
                 if packed:
                     os.sched_setaffinity(0, few)
-                    self.check(packed)
-                    self.pytorch(packed)
+                    self.ahead(packed)
                     self.rows(EARLY, packed, until=built.done)
-                seconds, verdict, shown = built.result()
+                built.result()
             finally:
                 stop.set()
                 os.sched_setaffinity(0, every)
-        self.told(BUILT, seconds, verdict, shown, summary(shown))
 
     def test(self) -> None:
-        why = "" if self.stage(BUILT_TESTS, self.make(TESTS.name)) else "they were not built"
-        if why:
-            self.skip(GPU_TESTS, why)
-        else:
-            # A few at a time: each process has a context of its own on the one GPU.
-            ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "120"]
-            self.stage(GPU_TESTS, [*ctest, "-j", str(min(4, cores()))])
+        if not self.stage(BUILT_TESTS, self.make(TESTS.name)):
+            return
+        # A few at a time: each process has a context of its own on the one GPU.
+        ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "120"]
+        self.stage(GPU_TESTS, [*ctest, "-j", str(min(4, cores()))])
         places = f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin"
-        sanitizer = shutil.which("compute-sanitizer", path=places)
+        sanitizer = shutil.which("compute-sanitizer", path=places) or "compute-sanitizer"
         for stage, (kernels, tests) in SANITIZED.items():
-            if why or sanitizer is None:
-                self.skip(stage, why or "there is no compute-sanitizer here")
-            else:
-                flags = [f"--tool={stage.name}", "--kernel-regex", f"kns={kernels}"]
-                command = [sanitizer, *flags, "--error-exitcode=1", TESTS]
-                self.stage(stage, [*command, f"--gtest_filter={tests}"])
+            flags = [f"--tool={stage.name}", "--kernel-regex", f"kns={kernels}"]
+            command = [sanitizer, *flags, "--error-exitcode=1", TESTS, f"--gtest_filter={tests}"]
+            self.stage(stage, command)
 
 
 def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
@@ -282,8 +265,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
             sweep.rows(stage, bench)
     else:
         if early is None:
-            sweep.check(bench)
-            sweep.pytorch(bench)
+            sweep.ahead(bench)
         if not sweep.rows(SWEEP, bench) and early and early != bench:
             sweep.rows(SWEEP, early)
     return 1 if sweep.bad else 0
@@ -291,7 +273,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
 
 def planned(bench: Path, arguments: argparse.Namespace) -> Iterator[str]:
     """Lines of the plan; the last of each command is its sum."""
-    threads = ",".join(map(str, sorted({1, int(arguments.cores or cores())})))
+    threads = ",".join(map(str, sorted({1, arguments.cores or cores()})))
     plan = [bench, "--plan", f"--sweep={arguments.sweep}", f"--threads={threads}"]
     for command, stages in COMMANDS.items():
         yield f"{command} command"

@@ -117,17 +117,6 @@ class Limited:
         self._log.write(text + "\n")
         self._log.flush()
 
-    def run(
-        self, stage: Stage, command: Sequence[str | Path], until: Callable[[], bool] = never
-    ) -> tuple[float, str, str]:
-        """Seconds, verdict and output of it; told() says how it went."""
-        begin = time.monotonic()
-        most = min(stage.most * self._scale, self._end - begin)
-        path = Path(self._log.name).with_name(f"{stage.name.replace(' ', '_')}.log")
-        verdict, output = run_limited(command, path, most, until)
-        shown = f"\n$ {shlex.join(map(str, command))}\n{output}"
-        return time.monotonic() - begin, verdict, shown
-
     def stage(
         self,
         stage: Stage,
@@ -135,17 +124,17 @@ class Limited:
         note: Callable[[str], str] = summary,
         until: Callable[[], bool] = never,
     ) -> bool:
-        """Whether it passed; `note` makes of its output what to say."""
-        seconds, verdict, shown = self.run(stage, command, until)
-        return self.told(stage, seconds, verdict, shown, note(shown))
-
-    def told(self, stage: Stage, seconds: float, verdict: str, shown: str, note: str = "") -> bool:
-        """Whether it passed."""
-        self._log.write(shown)
-        self.say(f"{stage.name:<16}{seconds:7.1f} s  {verdict}" + (f"; {note}" if note else ""))
+        """Run it; whether it passed. `note` makes of its output what to say."""
+        begin = time.monotonic()
+        most = min(stage.most * self._scale, self._end - begin)
+        path = Path(self._log.name).with_name(f"{stage.name.replace(' ', '_')}.log")
+        verdict, output = run_limited(command, path, most, until)
+        extra = note(output)
+        self._log.write(f"\n$ {shlex.join(map(str, command))}\n{output}")
+        self.say(
+            f"{stage.name:<16}{time.monotonic() - begin:7.1f} s  {verdict}"
+            + (f"; {extra}" if extra else "")
+        )
         passed = verdict in ("passed", "ended")
         self.bad |= not passed and not stage.may_fail
         return passed
-
-    def skip(self, stage: Stage, why: str) -> None:
-        self.say(f"{stage.name:<16}      -    skipped: {why}")
