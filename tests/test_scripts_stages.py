@@ -82,14 +82,6 @@ def test_a_skip_fails_only_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     assert results(skip)["a"].verdict == "FAILED"
 
 
-@pytest.mark.slow
-def test_processor_time_is_that_of_all_processes() -> None:
-    # A child that works until the kernel has counted half a second of it.
-    work = "import time\nwhile time.process_time() < 0.5: pass"
-    text = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
-    assert results(("a", text, ()))["a"].processor_seconds > 0.5
-
-
 def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     def raising(error: Exception) -> int:
         def run(_: object) -> bool:

@@ -16,10 +16,8 @@ from pathlib import Path
 from tools.console import LOGS, CommandFailed, Failure, run_logged, said, say, stage
 
 _APT_LISTS = Path("/var/lib/apt/lists")
+_OMP_H = Path("/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h")
 BY_HAND = "docs/building.md"
-
-
-CLANG_OMP_H = "/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h"
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,9 @@ def _has_header(header: str) -> Callable[[], bool]:
         prefixes = os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
         prefixes.append(os.environ.get("CONDA_PREFIX", ""))
         includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
-        command = [*_compiler(), "-std=c++20", *includes, "-x", "c++", "-E", "-"]
-        text = f"#include <{header}>\n".encode()
-        with suppress(OSError):  # there may be no compiler yet
-            done = subprocess.run(command, input=text, capture_output=True, check=False)
-            return done.returncode == 0
-        return False
+        # -M prints what is included, if all of it is found.
+        look = ("-std=c++20", "-x", "c++", "-M", "-include", header, "/dev/null")
+        return bool(said(*_compiler(), *includes, *look))
 
     return present
 
@@ -107,7 +102,7 @@ FOR_TEST: tuple[Need, ...] = (
     # Of whatever version is the distribution's own, as that can read its C++ library.
     Need("clang", "clang", _has_program("clang++"), optional=True),
     Need("libclang-rt-dev", "clang's libFuzzer", _has_fuzzer, optional=True),
-    Need("libomp-14-dev", "clang 14's omp.h", Path(CLANG_OMP_H).exists, optional=True),
+    Need("libomp-14-dev", "clang 14's omp.h", _OMP_H.exists, optional=True),
 )
 
 
