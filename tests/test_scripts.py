@@ -4,11 +4,12 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, RUN
+from scripts import ROOT, RUN, TEST, refused
 
 from plots import __version__
 from tools import console, environment, setup
@@ -40,6 +41,25 @@ def test_own_flags_are_taken_and_the_rest_goes_to_bench() -> None:
 )
 def test_flags_that_only_tell_something_make_no_results(argument: str, tells: bool) -> None:
     assert RUN.parse([argument]).only_tells is tells
+
+
+CUDA = ("--cuda", "--cuda=", "--cuda=ON", "--cuda=yes")
+DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz=-1m")
+
+
+@pytest.mark.parametrize(
+    ("parse", "words"),
+    [
+        *((parse, [word]) for parse in (RUN.parse, TEST.parse) for word in CUDA),
+        *((TEST.parse, [word]) for word in DURATIONS),
+        *((TEST.parse, [word]) for word in ("--only=nonsense", "--only=", "--fast", "ruff")),
+        *((TEST.parse, ["--fuzz=1m", word]) for word in ("--quick", "--all", "--only=ruff")),
+        (TEST.parse, ["--all", "--quick"]),
+    ],
+)
+def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: list[str]) -> None:
+    with refused(r"use --cuda=auto|is no duration|choose from|see ./test --help|be combined"):
+        parse(words)
 
 
 def test_peers_are_measured_by_a_program_that_bench_asks(

@@ -47,19 +47,6 @@ def test_a_duration_is_seconds(text: str, seconds: int) -> None:
     assert TEST.parse([f"--fuzz={text}"]).fuzz == seconds
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(["--fuzz"], ["--fuzz="], ["--fuzz=10"], ["--fuzz=0m"], ["--fuzz=1d"], ["--fuzz=-1m"]),
-        *(["--fuzz=1m", flag] for flag in ("--quick", "--all", "--only=ruff")),
-    ],
-)
-def test_what_is_no_duration_and_what_goes_with_none(arguments: list[str]) -> None:
-    with pytest.raises(console.Failure) as caught:
-        TEST.parse(arguments)
-    assert caught.value.code == 2
-
-
 def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
     cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
     for name in fuzz.names():

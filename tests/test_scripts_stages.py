@@ -29,16 +29,6 @@ def test_stages_come_with_what_they_need() -> None:
     assert {"build", "ctest", "pytest"} <= {*names("--quick")} <= {*names()} - {"asan-build"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("--only=nonsense",), ("--only=",), ("--fast",), ("ruff",), ("--all", "--quick")],
-)
-def test_unknown_stages_and_arguments_are_usage_errors(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(console.Failure) as caught:
-        TEST.parse(arguments)
-    assert caught.value.code == 2
-
-
 # --- stages side by side
 
 
