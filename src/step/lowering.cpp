@@ -3,10 +3,10 @@
 // update, for each distinct step of an epoch. What a layer is stands in src/layers/.
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "../layers/contexts.h"
 #include "crossover/training.h"
@@ -25,8 +25,6 @@ struct Variant {
   std::int64_t batch;
   bool first;   ///< of its accumulation: gradients are overwritten, not added to
   bool update;  ///< last of its accumulation: parameters change
-
-  auto operator<=>(const Variant&) const = default;
 };
 
 class Lowering {
@@ -206,7 +204,8 @@ class Lowering {
   };
 
   int step_of(const Variant& variant) {
-    const auto [at, is_new] = steps_.try_emplace(variant, static_cast<int>(workload_.steps.size()));
+    const auto [at, is_new] = steps_.try_emplace({variant.batch, variant.first, variant.update},
+                                                 static_cast<int>(workload_.steps.size()));
     if (is_new) {
       ops_.clear();
       batch_ = &batch_of(variant.batch);
@@ -381,7 +380,7 @@ class Lowering {
   std::vector<std::vector<Id>> moments_;       ///< AdamW's m and v
   std::vector<std::vector<Id>> layer_states_;  ///< by layer
   std::vector<Shape> shapes_;                  ///< by Value, with any_batch
-  std::map<Variant, int> steps_;
+  std::map<std::tuple<std::int64_t, bool, bool>, int> steps_;  ///< by the parts of a Variant
   std::map<std::int64_t, Batch> batches_;
 
   // The step in the making.
