@@ -44,6 +44,16 @@ function(crossover_cublaslt_candidates nvcc version candidates)
   set(${candidates} "${found}" PARENT_SCOPE)
 endfunction()
 
+# What tells nvcc the compiler that CMake will give it.
+function(crossover_host_compiler flags)
+  set(${flags} "" PARENT_SCOPE)
+  if(CMAKE_CUDA_HOST_COMPILER)
+    set(${flags} -ccbin ${CMAKE_CUDA_HOST_COMPILER} PARENT_SCOPE)
+  elseif(DEFINED ENV{CUDAHOSTCXX})
+    set(${flags} -ccbin $ENV{CUDAHOSTCXX} PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Compiles and links a kernel and a call of cuBLASLt; `error` is the compiler's first, empty if it works.
 function(crossover_try_cublaslt nvcc library headers error)
   set(folder ${PROJECT_BINARY_DIR}/CMakeFiles/try_cublaslt)
@@ -61,13 +71,9 @@ int main() {
   else()
     list(APPEND flags -lcublasLt)
   endif()
-  if(CMAKE_CUDA_HOST_COMPILER)
-    list(APPEND flags -ccbin ${CMAKE_CUDA_HOST_COMPILER})
-  elseif(DEFINED ENV{CUDAHOSTCXX})
-    list(APPEND flags -ccbin $ENV{CUDAHOSTCXX})
-  endif()
+  crossover_host_compiler(host)
   separate_arguments(own UNIX_COMMAND "$ENV{CUDAFLAGS} ${CMAKE_CUDA_FLAGS}")
-  execute_process(COMMAND ${nvcc} ${own} -o ${folder}/try ${folder}/try.cu ${flags}
+  execute_process(COMMAND ${nvcc} ${own} -o ${folder}/try ${folder}/try.cu ${flags} ${host}
     OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE failed)
   set(${error} "" PARENT_SCOPE)
   if(failed)

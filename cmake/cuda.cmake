@@ -18,7 +18,9 @@ set_property(CACHE CROSSOVER_CUDA_GENERATIONS PROPERTY STRINGS all newest)
 function(crossover_cuda_architectures compiler architectures reason)
   set(source ${PROJECT_BINARY_DIR}/CMakeFiles/native.cu)
   file(WRITE ${source} "")
-  execute_process(COMMAND ${compiler} -arch=native --dryrun -c ${source} OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  crossover_host_compiler(host)
+  execute_process(COMMAND ${compiler} ${host} -arch=native --dryrun -c ${source}
+    OUTPUT_VARIABLE said ERROR_VARIABLE said)
   if(said MATCHES "nsupported gpu architecture '[a-z]*_([0-9]+)'")
     set(${reason} "${compiler} makes no code for the GPU here, of generation ${CMAKE_MATCH_1}: install a toolkit that does"
         PARENT_SCOPE)

@@ -136,8 +136,9 @@ class Sweep(Limited):
         sites = map(Path, [*site.getsitepackages(), site.getusersitepackages()])
         folders = [*PREFIX.glob("lib"), *PREFIX.glob("lib/*-linux-gnu")]
         folders += [folder for place in sites for folder in place.glob("nvidia/*/lib")]
-        folders += [Path("/usr/local/cuda/lib64"), Path(os.environ.get("LD_LIBRARY_PATH", ""))]
-        os.environ["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
+        known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+        places = [*map(str, folders), "/usr/local/cuda/lib64", *filter(None, known)]
+        os.environ["LD_LIBRARY_PATH"] = ":".join(places)
         BUILD.mkdir(parents=True, exist_ok=True)
         kept = self.earlier(NATIVE.name)
         if kept is not None and not NATIVE.is_file():

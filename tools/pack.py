@@ -75,11 +75,9 @@ def _wheels(folder: Path) -> None:
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
-    sites = [*VENV.glob("lib/python3*/site-packages")]
     headers = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
-    headers += [
-        (site, f"include/cudnn_frontend{every}") for site in sites for every in ("*", "/**/*")
-    ]
+    for site in VENV.glob("lib/python3*/site-packages"):
+        headers += [(site, "include/cudnn*"), (site, "include/cudnn_frontend/**/*")]
     for root, pattern in headers:
         for path in filter(Path.is_file, root.glob(pattern)):
             _copy(path, folder / path.relative_to(root))
