@@ -7,8 +7,6 @@ Exit codes: 0 all well, 1 `compare --fail-on-slower` found something slower, 2 b
 kind or an output that cannot be written, 130 stopped by Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

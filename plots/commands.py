@@ -7,8 +7,6 @@ code. plots/core/command.py holds what commands have in common. A new command is
 listed in COMMANDS.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from plots.features.advise import command as advise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes text from a file, which may hold anything, safe to show: messages, Markdown, file names."""
 
-from __future__ import annotations
-
 import re
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")

@@ -4,8 +4,6 @@
 docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graphics cards of plots/reference/gpus.json, and what software and driver add to a step."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ does: compiler, flags, libraries, clocks and cards may differ then, and are note
 and how denormal numbers were treated are part of the question, and must not differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plots.file.rows import File

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What training a network costs, as `bench --cost` counts it and as rows have counted it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Sequence

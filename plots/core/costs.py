@@ -5,8 +5,6 @@ plots/reference, so that no bench is needed where these are read.
 tests/test_costs.py counts again, and writes the file.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 """A crossover in words, and what was compared: nothing else in plots words them, and no one takes
 the words apart."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@
 docs/method/crossover.md, "What is compared", gives the rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

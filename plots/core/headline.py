@@ -5,8 +5,6 @@ docs/method/crossover.md, "The headline", gives the rules. None of them asks wha
 for the last: of the ways to compute that have the same sizes, the one that wins earliest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 docs/method/comparing.md, "Machines side by side", defines them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that train by what they compute, as against how and where (plots/core/series.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.work import WORK, work

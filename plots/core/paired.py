@@ -4,8 +4,6 @@
 docs/method/refinement.md gives both methods.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from itertools import pairwise

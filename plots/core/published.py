@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others published on training on a CPU against a GPU, from plots/reference."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates over a size: the rows of the families Copy, Gemm and Layer as lines of a chart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 docs/method/refinement.md, "Regret", says what it means.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

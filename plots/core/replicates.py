@@ -4,8 +4,6 @@
 docs/method/crossover.md says how the best thread count is chosen, and how well intervals cover.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

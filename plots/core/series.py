@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the rows of a file in groups that differ in nothing but the network: what a line shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SPEEDUP = CPU time / GPU time, for each network: also for those that stand on no curve."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -6,8 +6,6 @@ scipy.stats.bootstrap gives the same intervals, which a test holds, but resample
 each comparison it is in, and has no place for a crossover beyond the measured sizes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

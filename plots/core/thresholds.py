@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sizes from which well-known code uses a GPU, or several threads, from plots/reference."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether rows do the same work, and how much of it: only then can their times be compared."""
 
-from __future__ import annotations
-
 from plots.file.axes import Items
 from plots.file.rows import Row
 

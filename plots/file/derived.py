@@ -4,8 +4,6 @@
 A result file does not hold them: they would be on every line, and could contradict it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from plots.file.families import FAMILIES, PROBES

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins a file's `rows` and their repetitions in `benchmarks`, and refuses what does not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median
 from typing import Any

@@ -4,8 +4,6 @@
 Peak and Copy have no entry: they are PROBES, on no curve, with sections of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

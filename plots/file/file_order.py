@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many files are shown, and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 from plots.file.families import EPOCH

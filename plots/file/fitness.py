@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a result file is fit to be committed under results/: what results/README.md asks for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

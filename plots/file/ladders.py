@@ -4,8 +4,6 @@
 A file may declare its own (`context.crossover.ladders`); otherwise disc is the only one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads result files and refuses those that are not what results/README.md defines."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

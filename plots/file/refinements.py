@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads what a file says of the sizes between those of its sweep: `refinements`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from plots.file.rows import PairedInterval, PairedSize, Refinement

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said of a file that cannot be used: one sentence with file, place, fault and remedy."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Short names for rows that are shown together: what all of them share is said once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from plots.file.rows import Row

@@ -4,8 +4,6 @@
 The names of the JSON fields are known there and in plots/file/entries.py alone.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass

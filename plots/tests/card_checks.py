@@ -6,8 +6,6 @@ a clock (NVIDIA, CUDA C++ Programming Guide, Compute Capabilities; the whitepape
 fast a card's memory is, so that a figure that was copied wrongly contradicts others.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

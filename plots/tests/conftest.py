@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several tests need."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plots.cli import main
 from plots.core.charts import style
 from plots.core.crossover import Comparison, comparisons
 from plots.core.published import load_published
@@ -121,6 +120,23 @@ def small() -> dict[str, Any]:
 def write(tmp_path: Path) -> Callable[..., Path]:
     """Writes a document below the test's folder and returns its path."""
     return lambda content, name="file.json": synthetic.write(tmp_path / name, content)
+
+
+@pytest.fixture
+def read(write) -> Callable[..., File]:
+    """Writes a document, and returns the file that is read from it."""
+    return lambda *args, **options: loading.load_file(write(*args, **options))
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs a command line, which ends with `code`, and returns its `out` and `err`."""
+
+    def run(*arguments: object, code: int = 0) -> Any:
+        assert main([*map(str, arguments)]) == code
+        return capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of rows of every family, and what is asked of the sentence about a bad file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

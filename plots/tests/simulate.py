@@ -9,8 +9,6 @@ plots/tests/test_simulations.py holds a part of them.
     python -m plots.tests.simulate compare [FILES]
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ called "synthetic machine" wherever it is named, and such a file never belongs u
     python -m plots.tests.synthetic FILE      write one, to look at the report it gives
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

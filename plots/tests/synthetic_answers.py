@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons whose answers are given, not found: what is made of them is tested alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, Curve

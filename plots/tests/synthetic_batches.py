@@ -4,8 +4,6 @@
 As in plots/tests/synthetic.py nobody measured any of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

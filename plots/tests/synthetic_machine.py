@@ -4,8 +4,6 @@
 Like synthetic.py's, its figures were measured by nobody.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

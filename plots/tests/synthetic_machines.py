@@ -6,8 +6,6 @@ As in plots/tests/synthetic.py nobody measured any of it.
     python -m plots.tests.synthetic_machines FOLDER [MACHINES]    write files, to look at the report
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

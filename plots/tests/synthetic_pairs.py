@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a file says of the sizes in between (`refinements`), for tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 FIRST = {"device": "cpu", "execution": "eager", "cpu_threads": "1"}

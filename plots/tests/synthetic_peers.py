@@ -2,8 +2,6 @@
 """Files in which PyTorch takes turns with bench; as in plots/tests/synthetic.py nobody measured
 any of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many machines
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ As in plots/tests/synthetic.py nobody measured any of it.
     python -m plots.tests.synthetic_steps FILE      write a file with epochs and all networks
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass

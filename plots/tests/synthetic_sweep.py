@@ -6,8 +6,6 @@ As in plots/tests/synthetic.py nobody measured any of it.
     python -m plots.tests.synthetic_sweep FILE      write one, to look at what is made of it
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

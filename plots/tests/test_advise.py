@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`advise`: on a machine that obeys the model, predictions and their band come true."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -24,11 +22,9 @@ CPU_ONLY = {"threads": (1,), "modes": (), "models": MEASURED}
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     """A synthetic machine's file, loaded; the target is not in it."""
-    return lambda **options: loading.load_file(
-        write(synthetic_machine.machine(**{"models": MEASURED, **options}))
-    )
+    return lambda **options: read(synthetic_machine.machine(**{"models": MEASURED, **options}))
 
 
 @pytest.fixture
@@ -267,14 +263,14 @@ def test_threads_that_were_not_measured(load, cost_path, capsys):
     )
 
 
-def test_a_gpu_of_autotuned_products_alone_is_predicted(write, target):
+def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
     content = synthetic_machine.machine(models=MEASURED)
     for entry in content["benchmarks"]:
         configuration = entry["configuration"]
         if (configuration["family"], configuration["device"]) == ("Epoch", "cuda"):
             entry["configuration"] = {**configuration, "products": "autotuned"}
             entry["name"] = synthetic.row_name(entry["configuration"])
-    labels = [item.label for item in fitted(loading.load_file(write(content)), target)]
+    labels = [item.label for item in fitted(read(content), target)]
     assert labels[2:] == [
         "GPU, eager, resident, autotuned products",
         "GPU, graph, resident, autotuned products",

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer in words: it names what it holds for, and no word of it goes against the rows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -11,7 +9,6 @@ import pytest
 
 from plots.core.crossover import Question, comparisons
 from plots.features.answer.analysis import LONGEST, sentences
-from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
     LARGE,
@@ -28,11 +25,11 @@ from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 
 @pytest.fixture
-def told(write):
+def told(read):
     """The sentences of a file with `configurations`, whose times are `seconds`."""
 
     def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> list[str]:
-        file = loading.load_file(write(trained(configurations, seconds, **options)))
+        file = read(trained(configurations, seconds, **options))
         return sentences(file, comparisons(file))
 
     return tell
@@ -48,8 +45,8 @@ def test_it_names_family_batch_way_interval_and_sizes(told):
     )
 
 
-def test_it_takes_no_words_apart(write):
-    file = loading.load_file(write(trained(ways(100, RESIDENT), by_batch(b100="cuda"))))
+def test_it_takes_no_words_apart(read):
+    file = read(trained(ways(100, RESIDENT), by_batch(b100="cuda")))
     named = Question(sides=("slow cores", "fast card"))
     compared = [
         replace(one, crossover=replace(one.crossover, question=named)) for one in comparisons(file)
@@ -141,7 +138,7 @@ def test_of_many_batches_those_that_differ_most_are_named(told):
 
 
 @pytest.mark.slow
-def test_long_names_make_no_long_answer(write):
+def test_long_names_make_no_long_answer(read):
     way = {"tiling": "y" * 10_000}
     configurations = [
         {**each, **(way if each["device"] == "cuda" else {})}
@@ -153,7 +150,7 @@ def test_long_names_make_no_long_answer(write):
     )
     axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
     document = synthetic.document(entries, gpu="synthetic GPU", axes=axes)
-    file = loading.load_file(write(document))
+    file = read(document)
     said = sentences(file, comparisons(file))
     assert "(10,0" in said[0] and "2 more batch sizes" not in said[0]
     assert max(map(len, said)) < LONGEST
@@ -164,7 +161,7 @@ def test_one_network_has_a_speed_up(told):
     assert "there is no crossover" in only and "(heart, batch 10) the CPU is" in only
 
 
-def test_nothing_to_compare_is_said(write):
+def test_nothing_to_compare_is_said(read):
     cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
     for entries, expected in (
@@ -173,7 +170,7 @@ def test_nothing_to_compare_is_said(write):
         ([synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why")], "no answer"),
     ):
         document = synthetic.document(entries, gpu="synthetic GPU")
-        (said,) = sentences(loading.load_file(write(document)), [])
+        (said,) = sentences(read(document), [])
         assert expected in said
 
 

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of axes is the one place: what it says of an axis shows wherever rows do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.series import series_labels
@@ -53,16 +50,16 @@ def document(*changes: dict[str, str], axes=()) -> dict:
 
 
 @pytest.fixture
-def tuned(write):
+def tuned(read):
     """A file with the products of either choice."""
-    return loading.load_file(write(document({}, {"products": "autotuned"})))
+    return read(document({}, {"products": "autotuned"}))
 
 
 @pytest.fixture
-def ranked(write):
+def ranked(read):
     """A file whose axis `ranks` this program has never heard of."""
     content = document({"ranks": "1"}, {"ranks": "4"}, axes=(RANKS,))
-    return loading.load_file(write(content))
+    return read(content)
 
 
 def test_each_choice_of_products_has_its_crossover(tuned):
@@ -107,7 +104,7 @@ def test_compare_keeps_the_choices_of_products_apart(tuned):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
-def test_a_file_of_autotuned_products_alone_has_its_answers(write, capsys):
+def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     path = write(document({"products": "autotuned"}))
     file = loading.load_file(path)
     found = comparisons(file)
@@ -122,8 +119,7 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, capsys):
         ["compare", str(path), str(path), "--all"],
         ["compare", f"--cpu-of={path}", f"--gpu-of={path}"],
     ):
-        assert main(arguments) == 0
-        printed = capsys.readouterr()
+        printed = shell(*arguments)
         assert "autotuned products" in printed.out and printed.err == ""
     page = report.build_report([file], [])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
@@ -155,22 +151,22 @@ def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     ("role", "pairs"),
     [("how", 2), ("alike", 2), ("what", 0)],
 )
-def test_the_role_of_an_axis_decides_what_is_compared(write, role, pairs):
+def test_the_role_of_an_axis_decides_what_is_compared(read, role, pairs):
     content = document({"ranks": "2"}, {"ranks": "4"}, axes=({**RANKS, "role": role},))
-    file = loading.load_file(write(content))
+    file = read(content)
     assert len([one for one in comparisons(file) if one.cpu.candidates]) == pairs
 
 
-def test_what_should_be_alike_is_compared_with_its_like(write):
+def test_what_should_be_alike_is_compared_with_its_like(read):
     content = document({"ranks": "4"}, axes=({**RANKS, "role": "alike"},))
     own = [{**synthetic.cpu_configuration(model, 2), "ranks": "4"} for model in DISC_MODELS]
     content["benchmarks"] += epochs(own, seconds)
-    file = loading.load_file(write(content))
+    file = read(content)
     cpus = [one for one in comparisons(file) if not one.cpu.candidates]
     assert [(one.cpu.label, one.common["ranks"]) for one in cpus] == [("CPU, 2 threads", "4")]
 
 
-def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
+def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
     own = [
         {**synthetic.cpu_configuration(model, 2), "ranks": ranks}
         for model in DISC_MODELS
@@ -178,7 +174,7 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
     ]
     content = document({}, axes=(RANKS,))
     content["benchmarks"] = content["benchmarks"][len(DISC_MODELS) * 9 :] + epochs(own, seconds)
-    file = loading.load_file(write(content))
+    file = read(content)
     labels = [one.cpu.label for one in comparisons(file)]
     assert labels == [
         "CPU, 2 threads",
@@ -193,27 +189,27 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(write):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
-def test_tables_of_products_say_a_new_axis(write):
+def test_tables_of_products_say_a_new_axis(read):
     entries = products()
     for entry in entries:
         entry["configuration"]["ranks"] = "4"
         entry["name"] = synthetic.row_name(entry["configuration"])
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
-    page = report.build_report([loading.load_file(write(content))], [])[report.PAGE].decode()
+    page = report.build_report([read(content)], [])[report.PAGE].decode()
     assert "ranks 4" in page  # in the title, as all rows have it
 
 
-def test_a_key_that_is_no_axis_is_refused(small, write):
+def test_a_key_that_is_no_axis_is_refused(small, read):
     for entry in small["benchmarks"]:
         entry["configuration"]["ranks"] = "4"
         entry["name"] = synthetic.row_name(entry["configuration"])
     with pytest.raises(loading.BadFileError) as caught:
-        loading.load_file(write(small))
+        read(small)
     sentence = str(caught.value)
     assert 'field "configuration.ranks" is an axis that neither this program nor' in sentence
     assert "; " in sentence and "\n" not in sentence
     small["context"]["crossover"]["axes"] = [RANKS]
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.axes["ranks"].role == "how"
 
 
@@ -225,10 +221,10 @@ def test_a_key_that_is_no_axis_is_refused(small, write):
         ({"values": [""]}, 'field "context.crossover.axes.0.values.0"'),
     ],
 )
-def test_a_bad_axis_is_refused(small, write, change, words):
+def test_a_bad_axis_is_refused(small, read, change, words):
     small["context"]["crossover"]["axes"] = [{**RANKS, **change}]
     with pytest.raises(loading.BadFileError, match=words):
-        loading.load_file(write(small))
+        read(small)
 
 
 def test_what_this_program_knows_of_an_axis_stays():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ceilings and bounds: which rows are ceilings, what bounds a row, and that order is nothing."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -135,9 +133,9 @@ def document(**changes: float) -> dict:
     return content
 
 
-def test_bounds_do_not_depend_on_the_order_of_rows(write):
+def test_bounds_do_not_depend_on_the_order_of_rows(read):
     content = document()
-    file = loading.load_file(write(content))
+    file = read(content)
     expected = {row.name: bounds(file)[row.index] for row in epoch_rows(file)}
     for row in epoch_rows(file):
         own = expected[row.name]
@@ -147,45 +145,45 @@ def test_bounds_do_not_depend_on_the_order_of_rows(write):
         assert own.percent == pytest.approx(100 * own.seconds / row.median)
     for seed in range(3):
         random.Random(seed).shuffle(content["benchmarks"])
-        file = loading.load_file(write(content))
+        file = read(content)
         found = bounds(file)
         assert {row.name: found[row.index] for row in epoch_rows(file)} == expected
     assert len(expected) == 28
 
 
-def test_a_row_whose_ceiling_is_not_in_the_file_says_so(write):
+def test_a_row_whose_ceiling_is_not_in_the_file_says_so(read):
     content = document()
     content["benchmarks"] = [
         entry for entry in content["benchmarks"] if entry["configuration"]["family"] != "Peak"
     ]
-    file = loading.load_file(write(content))
+    file = read(content)
     reason = "no ceiling for it was measured in this file (family Peak)"
     assert set(bounds(file).values()) == {Bound(None, None, None, reason)}
     assert f"No bound: {reason}." in split_table(file, epoch_rows(file)).notes
 
 
 @pytest.mark.slow
-def test_memory_traffic_bounds_and_is_drawn(write):
-    file = loading.load_file(write(document(memory_bytes=1e3)))
+def test_memory_traffic_bounds_and_is_drawn(read):
+    file = read(document(memory_bytes=1e3))
     line = split_table(file, epoch_rows(file)).records()[0]
     assert line["bound"] == "memory"
     assert line["bound_seconds"] == pytest.approx(1e3 / CPU_BYTES)
     assert b">bound<" in draw_why(file).svg
 
 
-def test_rows_of_older_files_keep_their_bound(small, write):
+def test_rows_of_older_files_keep_their_bound(small, read):
     for entry in small["benchmarks"]:
         entry["bound"] = {"name": "memory", "seconds": 0.006, "percent": 30.0}
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.bound == Bound("memory", 0.006, 30.0)
     for entry in small["benchmarks"]:
         entry["bound"] = {"reason": "no ceilings in this file"}
-    file = loading.load_file(write(small))
+    file = read(small)
     assert bounds(file) == {0: Bound(None, None, None, "no ceilings in this file")}
     assert "No bound: no ceilings in this file." in split_table(file, epoch_rows(file)).notes
 
 
-def test_the_minimum_work_is_not_negative(small, write):
+def test_the_minimum_work_is_not_negative(small, read):
     small["benchmarks"][0]["minimum_work"] = counted(flops=-1)
     with pytest.raises(loading.BadFileError, match="must be at least 0"):
-        loading.load_file(write(small))
+        read(small)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graphics cards of plots/reference: every figure has a source, and contradicts no other."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

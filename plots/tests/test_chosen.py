@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CPU's executions: the best row whatever its execution, and what rows of auto chose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.bounds import bounds
 from plots.core.crossover import BEST, comparisons
 from plots.core.network import epoch_rows
@@ -47,8 +44,8 @@ def executions(seconds: dict[str, float]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def load(write):
-    return lambda content: loading.load_file(write(content))
+def load(read):
+    return read
 
 
 @pytest.mark.parametrize(
@@ -151,13 +148,11 @@ def test_fused_rows_have_a_bound_and_a_share(load):
     assert line["bound_percent"] == pytest.approx(100 * flops / 5e10 / 1e-3)
 
 
-def test_files_of_both_kinds_are_read_side_by_side(write, capsys):
+def test_files_of_both_kinds_are_read_side_by_side(write, shell):
     old = write(synthetic.document(executions({"eager": 1.0})), "old.json")
     new = write(synthetic.document(executions({"auto": 0.5})), "new.json")
-    assert main(["compare", str(old), str(new)]) == 0
-    out = capsys.readouterr().out
+    out = shell("compare", old, new).out
     assert "4 rows compared: 4 faster" in out
     assert "4 rows of the CPU are eager in the baseline and auto in the other file." in out
     both = write(synthetic.document(executions({"auto": 0.5, "eager": 1.0})), "both.json")
-    assert main(["compare", str(old), str(both)]) == 0
-    assert "4 rows compared: 0 faster, 0 slower, 4 same" in capsys.readouterr().out
+    assert "4 rows compared: 0 faster, 0 slower, 4 same" in shell("compare", old, both).out

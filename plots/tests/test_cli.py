@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands as a user runs them: what they print, what they write, their exit codes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -17,26 +15,23 @@ from plots.tests import synthetic
 ROOT = Path(__file__).parents[2]
 
 
-def test_validate_reports_each_file(small, write, tmp_path, capsys):
+def test_validate_reports_each_file(small, write, tmp_path, shell):
     good = write(small, "good.json")
-    assert main(["validate", str(good)]) == 0
-    assert capsys.readouterr().out == f"{good}: valid, 1 row\n"
+    assert shell("validate", good).out == f"{good}: valid, 1 row\n"
     for entry in small["benchmarks"]:
         del entry["params"]
     bad = write(small, "bad.json")
     missing = tmp_path / "missing.json"
-    assert main(["validate", str(bad), str(good), str(missing)]) == 2
-    printed = capsys.readouterr()
+    printed = shell("validate", bad, good, missing, code=2)
     assert printed.out == f"{good}: valid, 1 row\n"
     sentences = printed.err.splitlines()
     assert len(sentences) == 2
     assert 'field "params": is missing' in sentences[0] and "no such file" in sentences[1]
 
 
-def test_validate_takes_a_folder(small, write, tmp_path, capsys):
+def test_validate_takes_a_folder(small, write, tmp_path, shell):
     write(small, "results/a/1.json")
-    assert main(["validate", str(tmp_path / "results")]) == 0
-    assert capsys.readouterr().out.count(": valid, ") == 1
+    assert shell("validate", tmp_path / "results").out.count(": valid, ") == 1
 
 
 def test_the_committed_results_are_valid(capsys):
@@ -59,23 +54,21 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_report_summary_prints_the_table(small, write, tmp_path, capsys):
+def test_report_summary_prints_the_table(small, write, tmp_path, shell):
     path = write(small)
-    assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
-    printed = capsys.readouterr().out
+    printed = shell("report", path, "-o", tmp_path / "out", "--summary").out
     assert "20.0 ms" in printed and "10.0 – 30.0 ms" in printed and "50,000" in printed
     assert printed.startswith("synthetic machine\n  No GPU's times yet")
     assert printed.index("20.0 ms") < printed.index("wrote ")
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monkeypatch, capsys):
+def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monkeypatch, shell):
     seen = []
     monkeypatch.setattr(
         crossover, "pairings", lambda file, *rest: seen.append(file.path) or pairings(file, *rest)
     )
-    assert main(["report", str(simple), "-o", str(tmp_path / "out"), "--summary"]) == 0
-    assert "the GPU wins from " in capsys.readouterr().out
+    assert "the GPU wins from " in shell("report", simple, "-o", tmp_path / "out", "--summary").out
     assert seen == [simple]
 
 

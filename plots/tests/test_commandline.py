@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that measure a row again: they survive a shell and select that row alone."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
 
 from plots.features.record.commandline import again, command
-from plots.file import loading
 from plots.file.rows import Run
 
 ROOT = Path(__file__).parents[2]
@@ -42,18 +39,18 @@ def test_a_shell_gives_back_the_words():
     ]
 
 
-def test_the_filter_matches_the_row_alone(small, write):
-    (row,) = loading.load_file(write(small)).rows
+def test_the_filter_matches_the_row_alone(small, read):
+    (row,) = read(small).rows
     words = shlex.split(again(run_of(), row))
     assert words[:2] == ["./build/bench", "--execution=eager"]
     pattern = words[2].removeprefix("--benchmark_filter=")
     assert re.search(pattern, row.name) and not re.search(pattern, f"{row.name}0")
 
 
-def test_what_is_special_in_a_pattern_is_escaped(small, write):
+def test_what_is_special_in_a_pattern_is_escaped(small, read):
     for entry in small["benchmarks"]:
         entry["configuration"]["model"] = "a.b+c"
         entry["name"] = NAME
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     pattern = shlex.split(again(run_of(), row))[-1].removeprefix("--benchmark_filter=")
     assert re.search(pattern, NAME) and not re.search(pattern, NAME.replace("a.b", "aab"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparing files: verdicts on times that are known, what is refused, what is never dropped."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path
@@ -45,13 +43,13 @@ def document(**seconds: list[float] | str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def compared(write):
+def compared(read):
     """Compares two documents."""
 
     def run(first: dict[str, Any], second: dict[str, Any], **options: Any) -> Comparison:
         files = [
-            loading.load_file(write(first, "a.json")),
-            loading.load_file(write(second, "b.json")),
+            read(first, "a.json"),
+            read(second, "b.json"),
         ]
         return compare(*files, **options)
 
@@ -120,12 +118,12 @@ def test_rows_that_train_differently_are_counted_and_not_compared(command, write
 
 
 @pytest.mark.parametrize("value", ["a" * 15, "A" * 16, 7])
-def test_a_workload_is_16_hexadecimal_digits(write, value):
+def test_a_workload_is_16_hexadecimal_digits(read, value):
     content = document(t1=times())
     for entry in content["benchmarks"]:
         entry["workload"] = value
     with pytest.raises(loading.BadFileError, match='field "workload"'):
-        loading.load_file(write(content))
+        read(content)
 
 
 def test_the_minimum_effect_is_a_choice(compared):
@@ -340,9 +338,8 @@ def test_nothing_in_common_is_no_success(command):
         ["docs", "docs"],
     ],
 )
-def test_wrong_usage_is_one_sentence(options, capsys):
-    assert main(["compare", *options]) == 2
-    printed = capsys.readouterr()
+def test_wrong_usage_is_one_sentence(options, shell):
+    printed = shell("compare", *options, code=2)
     assert printed.out == "" and printed.err.count("\n") == 1
 
 
@@ -354,10 +351,9 @@ def test_a_percentage_is_one(text, capsys):
     assert "percentage such as 5%" in capsys.readouterr().err
 
 
-def test_several_files_are_each_compared_with_the_first(write, capsys):
+def test_several_files_are_each_compared_with_the_first(write, shell):
     paths = [str(write(document(t1=times(factor)), f"{factor}.json")) for factor in (1.0, 1.1, 0.9)]
-    assert main(["compare", *paths, "--format=json"]) == 0
-    tables = json.loads(capsys.readouterr().out)
+    tables = json.loads(shell("compare", *paths, "--format=json").out)
     compared = [table for table in tables if table["title"].startswith("Rows that changed")]
     assert [table["rows"][0]["verdict"] for table in compared] == ["slower", "faster"]
     assert compared[0]["rows"][0]["name"].startswith("Epoch/model:disc-3/")
@@ -444,15 +440,15 @@ def test_hostile_names_stay_text(compared):
     assert len(draw_comparison(result).png) > 1000
 
 
-def test_short_names_are_unique_and_say_the_rest_once(write):
-    file = loading.load_file(write(synthetic.sweep()))
+def test_short_names_are_unique_and_say_the_rest_once(read):
+    file = read(synthetic.sweep())
     names, common = short_names(file.rows)
     assert len(set(names.values())) == len(file.rows)
     assert names[file.rows[0].name] == "Epoch disc-2, batch 100, CPU, eager, 1 thread"
     assert common == "f32"
 
 
-def test_the_committed_files_are_compared(capsys):
+def test_the_committed_files_are_compared(shell):
     files = sorted(RESULTS.glob("*.json"))
     if len(files) < 2:
         pytest.skip("there is only one committed file")
@@ -463,5 +459,4 @@ def test_the_committed_files_are_compared(capsys):
     }
     assert seen == {row.name for file in (first, second) for row in file.rows}
     assert len(result.pairs) > 20
-    assert main(["compare", *map(str, files[:2])]) == 0
-    assert "compared" in capsys.readouterr().out
+    assert "compared" in shell("compare", *files[:2]).out

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What would change the crossover: which changes are found, in which words and order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +8,15 @@ import pytest
 
 from plots.core.crossover import Comparison
 from plots.features.why import counterfactuals
-from plots.file import loading, rows
+from plots.file import rows
 from plots.tests import synthetic_machine
 from plots.tests.synthetic_answers import COMMON, answer, comparison
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     """A synthetic machine's file, loaded."""
-    return lambda **options: loading.load_file(write(synthetic_machine.machine(**options)))
+    return lambda **options: read(synthetic_machine.machine(**options))
 
 
 def sentences(file: rows.File, *compared: Comparison) -> list[str]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The crossover of curves whose crossover is known, because they are made around it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m plots crossover`: its tables, its charts, its sentences, its exit codes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -31,9 +29,8 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = 'x|y `z` <script>alert(1)</script>\n../../up $\\frac$ \u202e "q"'
 
 
-def test_the_tables_of_one_file(simple, capsys):
-    assert main(["crossover", str(simple), "--format", "json"]) == 0
-    printed = capsys.readouterr()
+def test_the_tables_of_one_file(simple, shell):
+    printed = shell("crossover", simple, "--format", "json")
     assert printed.err == ""
     crossovers, ratios = json.loads(printed.out)
     assert crossovers["title"] == "Crossover of training epochs on synthetic machine"
@@ -72,12 +69,12 @@ def test_the_winner_is_bold(wide):
         assert line[place["cpu_seconds"]].bold == (high < 1)
 
 
-def test_flags_are_marked(write):
+def test_flags_are_marked(read):
     entries = []
     for model in ("disc-3", "disc-12"):
         entries += synthetic.samples(synthetic.cpu_configuration(model, 4), warnings=["crowded"])
         entries += synthetic.samples(synthetic.gpu_configuration(model))
-    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
     for table in (
         crossover_table([(file, comparisons(file))]),
         speed_up_table([(file, speed_ups(file))]),
@@ -87,11 +84,12 @@ def test_flags_are_marked(write):
         assert all(line[place].marks == (1,) for line in table.lines)
 
 
-def test_several_files_share_a_table(write, tmp_path, capsys):
+def test_several_files_share_a_table(write, tmp_path, shell):
     for name, machine in (("a", "one"), ("b", "two")):
         write(synthetic.document(known(), machine=machine, gpu="synthetic GPU"), f"in/{name}.json")
-    assert main(["crossover", str(tmp_path / "in"), "--format", "csv"]) == 0
-    crossovers = csv.DictReader(io.StringIO(capsys.readouterr().out.split("\n\n")[0]))
+    crossovers = csv.DictReader(
+        io.StringIO(shell("crossover", tmp_path / "in", "--format", "csv").out.split("\n\n")[0])
+    )
     assert [(line["machine"], line["file"]) for line in crossovers] == [
         ("one", "a.json"),
         ("two", "b.json"),
@@ -110,48 +108,45 @@ def test_every_format(name, wide):
         assert "GPU at every size measured" in text
 
 
-def test_a_file_without_a_gpu_says_what_one_would_add(write, capsys):
+def test_a_file_without_a_gpu_says_what_one_would_add(write, shell):
     path = write(synthetic.sweep(gpu=False))
-    assert main(["crossover", str(path)]) == 0
-    printed = capsys.readouterr()
+    printed = shell("crossover", path)
     assert printed.out == ""
     (sentence,) = printed.err.splitlines()
     assert sentence.startswith(f"{path}: no crossover, because it has no row of a GPU: none")
     assert "NVIDIA GPU" in sentence and "speedup" in sentence
-    assert main(["crossover", str(path), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == []
+    assert json.loads(shell("crossover", path, "--format", "json").out) == []
 
 
-def test_one_size_gives_speed_ups_only(write, capsys):
+def test_one_size_gives_speed_ups_only(write, shell):
     entries = synthetic.samples(synthetic.cpu_configuration("heart", 1))
     entries += synthetic.samples(synthetic.gpu_configuration("heart"))
-    assert main(["crossover", str(write(synthetic.document(entries, gpu="synthetic GPU")))]) == 0
-    printed = capsys.readouterr()
+    printed = shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU")))
     assert "\n\nSPEEDUP" in printed.out and "fewer than two sizes" in printed.err
 
 
-def test_a_gpu_alone_is_compared_with_nothing(write, capsys):
+def test_a_gpu_alone_is_compared_with_nothing(write, shell):
     entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
-    assert main(["crossover", str(write(synthetic.document(entries, gpu="synthetic GPU")))]) == 0
-    assert "no row of the CPU computes the same" in capsys.readouterr().err
+    assert (
+        "no row of the CPU computes the same"
+        in shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU"))).err
+    )
 
 
-def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, capsys):
+def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, shell):
     (tmp_path / "bad.json").write_text("{")
-    assert main(["crossover", str(tmp_path)]) == 2
-    printed = capsys.readouterr()
+    printed = shell("crossover", tmp_path, code=2)
     assert printed.out.startswith("synthetic machine\n")
     (sentence,) = printed.err.splitlines()
     assert sentence.startswith(str(tmp_path / "bad.json"))
 
 
-def test_the_committed_results(capsys):
+def test_the_committed_results(shell):
     if not any((ROOT / "results").glob("*/*.json")):
         pytest.skip("no result file is committed yet")
     files, problems = loading.load_files([ROOT / "results"])
     assert not problems
-    assert main(["crossover", str(ROOT / "results")]) == 0
-    told = capsys.readouterr().err.splitlines()
+    told = shell("crossover", ROOT / "results").err.splitlines()
     without_gpu = [file for file in files if not file.machine.gpu]
     assert len([line for line in told if "no row of a GPU" in line]) == len(without_gpu)
 
@@ -166,10 +161,9 @@ def test_charts_are_written(simple, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_made(simple, tmp_path, capsys):
+def test_a_folder_that_cannot_be_made(simple, tmp_path, shell):
     (tmp_path / "file").write_text("")
-    assert main(["crossover", str(simple), "--charts", str(tmp_path / "file")]) == 2
-    (sentence,) = capsys.readouterr().err.splitlines()
+    (sentence,) = shell("crossover", simple, "--charts", tmp_path / "file", code=2).err.splitlines()
     assert "choose another folder with --charts" in sentence
 
 
@@ -205,7 +199,7 @@ def test_the_heat_map_states_the_finding(wide):
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
-def test_heat_maps_without_a_contour(write, ratio):
+def test_heat_maps_without_a_contour(read, ratio):
     configurations = [
         {**configuration, "batch": batch}
         for batch in ("10", "100")
@@ -218,13 +212,13 @@ def test_heat_maps_without_a_contour(write, ratio):
     entries = epochs(
         configurations, lambda way, _: 1e-3 * (ratio if way["device"] == "cpu" else 1.0)
     )
-    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
     (grid,) = grids(comparisons(file))
     check_pictures(draw_heat_map(file, grid))
 
 
 @pytest.mark.slow
-def test_ambiguous_and_several_are_drawn(write):
+def test_ambiguous_and_several_are_drawn(read):
     configurations = pairs(DISC_MODELS)
 
     def equal(*_: object) -> float:
@@ -236,14 +230,14 @@ def test_ambiguous_and_several_are_drawn(write):
 
     for seconds, words in ((equal, "ambiguous"), (wavy, "GPU only up to ")):
         entries = epochs(configurations, seconds)
-        file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+        file = read(synthetic.document(entries, gpu="synthetic GPU"))
         chart = draw_crossovers(file, comparisons(file))
         check_pictures(chart)
         assert words in chart.alt
 
 
 @pytest.mark.slow
-def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
+def test_hostile_text_stays_text_and_in_the_folder(read, tmp_path):
     entries = []
     for model in ("disc-3", "disc-12"):
         for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
@@ -258,7 +252,7 @@ def test_hostile_text_stays_text_and_in_the_folder(write, tmp_path):
                 ]
     axes = ({**synthetic.TILING, "values": [HOSTILE], "description": HOSTILE},)
     document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)
-    file = loading.load_file(write(document))
+    file = read(document)
     found = comparisons(file)
     assert len(found) == 4
     tables = [crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])]

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m plots crossover`: what people read by default, and what programs and --all get."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.file import loading
@@ -18,9 +15,8 @@ from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 from plots.units import significant
 
 
-def test_text_has_the_answer_beside_the_way(simple, capsys):
-    assert main(["crossover", str(simple)]) == 0
-    blocks = capsys.readouterr().out.split("\n\n")
+def test_text_has_the_answer_beside_the_way(simple, shell):
+    blocks = shell("crossover", simple).out.split("\n\n")
     crossover = comparisons(loading.load_file(simple))[0].crossover
     assert blocks[0].startswith("synthetic machine\n  On disc networks at batch 100, copying each")
     assert blocks[1].endswith("faster than the CPU (1 thread)")
@@ -31,10 +27,9 @@ def test_text_has_the_answer_beside_the_way(simple, capsys):
     assert len(blocks) == 5
 
 
-def test_text_of_all_lines(simple, monkeypatch, capsys):
+def test_text_of_all_lines(simple, monkeypatch, shell):
     monkeypatch.setenv("COLUMNS", "120")
-    assert main(["crossover", str(simple), "--all"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shell("crossover", simple, "--all").out.splitlines()
     (line,) = [line.split() for line in lines if line.startswith("epoch ")]
     crossover = comparisons(loading.load_file(simple))[0].crossover
     ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
@@ -43,9 +38,8 @@ def test_text_of_all_lines(simple, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_text_is_short_and_epochs_come_first(wide, capsys):
-    assert main(["crossover", str(wide.path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_text_is_short_and_epochs_come_first(wide, shell):
+    lines = shell("crossover", wide.path).out.splitlines()
     assert max(map(len, lines)) <= 100 and len(lines) < 70
     titles = ["disc networks faster than", "SPEEDUP", "square matrices", "layers faster"]
     places = [next(n for n, line in enumerate(lines) if title in line) for title in titles]
@@ -64,19 +58,17 @@ def test_text_is_short_and_epochs_come_first(wide, capsys):
     assert lines.count(left) == 1
 
 
-def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, capsys):
+def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, shell):
     widths = []
     for columns in ("80", "140"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert main(["crossover", str(simple)]) == 0
-        widths.append(max(map(len, capsys.readouterr().out.splitlines())))
+        widths.append(max(map(len, shell("crossover", simple).out.splitlines())))
     assert 70 < widths[0] <= 80 and 110 < widths[1] <= 140
 
 
 @pytest.mark.slow
-def test_every_format_but_text_has_all_lines(wide, capsys):
-    assert main(["crossover", str(wide.path), "--format", "json"]) == 0
-    tables = json.loads(capsys.readouterr().out)
+def test_every_format_but_text_has_all_lines(wide, shell):
+    tables = json.loads(shell("crossover", wide.path, "--format", "json").out)
     assert [table["title"].partition(" on ")[0] for table in tables] == [
         "Crossover of training epochs",
         "SPEEDUP = CPU time / GPU time of one epoch",
@@ -86,7 +78,7 @@ def test_every_format_but_text_has_all_lines(wide, capsys):
     assert [len(table["rows"]) for table in tables] == [120, 360, 1, 1]
 
 
-def test_programs_get_every_crossing(write, capsys):
+def test_programs_get_every_crossing(write, shell):
     def seconds(way: dict[str, str], params: float) -> float:
         cpu = 1 / 2 if 1000 < params < 1e6 else 2.0
         return cpu if way["device"] == "cpu" else 1.0
@@ -99,10 +91,12 @@ def test_programs_get_every_crossing(write, capsys):
     path = write(synthetic.document(epochs(ways, seconds), gpu="synthetic GPU"))
     known = list(comparisons(loading.load_file(path))[0].crossover.crossings)
     assert len(known) == 2
-    assert main(["crossover", str(path), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["rows"][0]["crossings"] == known
-    assert main(["crossover", str(path), "--format", "csv"]) == 0
-    (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out.split("\n\n")[0]))
+    assert (
+        json.loads(shell("crossover", path, "--format", "json").out)[0]["rows"][0]["crossings"]
+        == known
+    )
+    (line,) = csv.DictReader(
+        io.StringIO(shell("crossover", path, "--format", "csv").out.split("\n\n")[0])
+    )
     assert [float(text) for text in line["crossings"].split()] == known
-    assert main(["crossover", str(path), "--all"]) == 0
-    assert "crossings" not in capsys.readouterr().out
+    assert "crossings" not in shell("crossover", path, "--all").out

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rows of a file make curves, and what is compared with what."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How commands end where files, folders, disks and users get in their way: never a traceback."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -51,13 +49,12 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.usefixtures("out")
-def test_a_loop_of_links_leaves_the_other_files(command, small, write, tmp_path, capsys):
+def test_a_loop_of_links_leaves_the_other_files(command, small, write, tmp_path, shell):
     good = write(small, "in/good.json")
     for name, target in (("a.json", "b.json"), ("b.json", "a.json"), ("self", "self")):
         (tmp_path / "in" / name).symlink_to(target)
     (tmp_path / "in" / "up").symlink_to(tmp_path)
-    assert main([command, str(tmp_path / "in")]) == 2
-    printed = capsys.readouterr()
+    printed = shell(command, tmp_path / "in", code=2)
     sentences = [line for line in printed.err.splitlines() if "too many levels" in line.lower()]
     assert ["a.json" in line for line in sentences] == [True, False]
     assert "b.json" in sentences[1]
@@ -67,10 +64,9 @@ def test_a_loop_of_links_leaves_the_other_files(command, small, write, tmp_path,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [*READERS, "compare"])
-def test_a_name_that_is_too_long_is_one_sentence(command, small, write, out, capsys):
+def test_a_name_that_is_too_long_is_one_sentence(command, small, write, out, shell):
     good = write(small)
-    assert main([command, TOO_LONG, str(good)]) == 2
-    sentences = capsys.readouterr().err.splitlines()
+    sentences = shell(command, TOO_LONG, good, code=2).err.splitlines()
     assert sum("File name too long" in line for line in sentences) == 1
 
 
@@ -148,32 +144,33 @@ def test_a_full_disk_below_both_outputs_still_tells_by_the_exit_code(small, writ
 
 @pytest.mark.slow
 def test_a_disk_that_fills_during_the_report_is_one_sentence(
-    small, write, tmp_path, capsys, monkeypatch
+    small, write, tmp_path, shell, monkeypatch
 ):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     output = tmp_path / "out"
-    assert main(["report", str(write(small)), "-o", str(output)]) == 2
-    sentences = capsys.readouterr().err
+    sentences = shell("report", write(small), "-o", output, code=2).err
     assert sentences.count("\n") == 1 and "No space left on device" in sentences
     assert not list(output.iterdir())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["crossover", "why"])
-def test_a_full_disk_below_the_charts_is_one_sentence(
-    command, write, tmp_path, capsys, monkeypatch
-):
+def test_a_full_disk_below_the_charts_is_one_sentence(command, write, tmp_path, shell, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = write(synthetic_machine.machine())
     monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(os, "replace", full)
-    assert main([command, str(file), "--charts", str(tmp_path / "charts")]) == 2
-    assert capsys.readouterr().err.count("No space left on device") == 1
+    assert (
+        shell(command, file, "--charts", tmp_path / "charts", code=2).err.count(
+            "No space left on device"
+        )
+        == 1
+    )
 
 
 @pytest.mark.slow
@@ -191,7 +188,7 @@ def test_closed_outputs_are_no_fault(small, write):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_is_no_fault(small, write):
+def test_a_reader_that_has_seen_enough_is_no_fault(small, write, read):
     read, written = os.pipe()
     os.close(read)
     done = started("validate", write(small), stdout=written)
@@ -204,13 +201,12 @@ def test_a_reader_that_has_seen_enough_is_no_fault(small, write):
 
 @pytest.mark.parametrize("command", ["validate", "report", "why"])
 @pytest.mark.usefixtures("out")
-def test_ctrl_c_is_one_line(command, small, write, capsys, monkeypatch):
+def test_ctrl_c_is_one_line(command, small, write, shell, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "load_file", stopped)
-    assert main([command, str(write(small))]) == 130
-    printed = capsys.readouterr()
+    printed = shell(command, write(small), code=130)
     assert printed.out == "" and printed.err == "python -m plots: stopped by Ctrl-C\n"
 
 

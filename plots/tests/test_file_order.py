@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of a machine's files count: the newest one that is complete."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -61,9 +59,8 @@ def test_what_ended_the_newer_file_is_said(folder):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_the_report_shows_the_complete_file_and_names_the_other(folder, tmp_path, capsys):
-    assert main(["report", str(folder()), "-o", str(tmp_path / "out"), "--summary"]) == 0
-    printed = capsys.readouterr()
+def test_the_report_shows_the_complete_file_and_names_the_other(folder, tmp_path, shell):
+    printed = shell("report", folder(), "-o", tmp_path / "out", "--summary")
     assert printed.err.startswith(SHORT) and printed.err.count("\n") == 1
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert SHORT in page and "measured on 2020-01-02" in page and "1 older file of" in page
@@ -88,12 +85,11 @@ def test_commands_take_the_complete_file_and_name_the_other(command, folder, tmp
     assert SHORT in capsys.readouterr().err
 
 
-def test_compare_sets_complete_files_side_by_side(folder, write, capsys):
+def test_compare_sets_complete_files_side_by_side(folder, write, shell):
     whole = synthetic.sweep(gpu=False)
     whole["context"]["crossover"]["machine"]["id"] = "another"
     write(whole, "in/another.json")
-    assert main(["compare", str(folder()), "--format=json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    (table,) = json.loads(shell("compare", folder(), "--format=json").out)
     assert {line["measured"][:10] for line in table["rows"]} == {"2020-01-01", "2020-01-02"}
     assert any(SHORT in note for note in table["notes"])
     assert any("1 older file left out" in note for note in table["notes"])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`validate --strict`: each reason why a file is not fit to be committed, and a fit one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -121,23 +119,21 @@ def test_rows_that_failed_are_named_and_need_a_reason(strict):
     assert code == 2 and "failed without a reason" in err
 
 
-def test_all_reasons_stand_in_one_sentence_and_good_files_beside_bad_ones(write, capsys):
+def test_all_reasons_stand_in_one_sentence_and_good_files_beside_bad_ones(write, shell):
     good = write(fit(), NAME)
     document = fit()
     of_crossover("software", dirty=True)(document)
     of_crossover("configuration", sweep="quick")(document)
     bad = write(document, "results/a-cpu-2c/2020-01-02-0123456.json")
-    assert main(["validate", "--strict", str(good), str(bad)]) == 2
-    printed = capsys.readouterr()
+    printed = shell("validate", "--strict", good, bad, code=2)
     assert printed.out.startswith(f"{good}: fit") and printed.err.count("\n") == 1
     assert "uncommitted" in printed.err and "quick" in printed.err
 
 
-def test_without_strict_a_file_need_only_be_valid(write, capsys):
+def test_without_strict_a_file_need_only_be_valid(write, shell):
     document = fit()
     of_crossover("software", dirty=True)(document)
-    assert main(["validate", str(write(document))]) == 0
-    assert "valid, 28 rows" in capsys.readouterr().out
+    assert "valid, 28 rows" in shell("validate", write(document)).out
 
 
 TABLE_OF_2016 = Path(__file__).parents[2] / "results/intel-xeon-6-207-2c/2026-11-22-72b46b1.json"

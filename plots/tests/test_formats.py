@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One small table in each format; what a result file holds stays text in all of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

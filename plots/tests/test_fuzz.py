@@ -6,8 +6,6 @@ Within ./test the examples are few and always the same; `./test --fuzz=10m` runs
     python -m plots.tests.test_fuzz SECONDS FOLDER      keeps in FOLDER the files that went wrong
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossover answers first: the batch, the way, and what disagrees with it."""
 
-from __future__ import annotations
-
 import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.headline import Headline, headline
-from plots.file import loading
 from plots.tests.synthetic_batches import (
     ALL,
     EAGER,
@@ -24,11 +21,11 @@ from plots.tests.synthetic_batches import (
 
 
 @pytest.fixture
-def answered(write):
+def answered(read):
     """The headline of a file with `configurations`, whose times are `seconds`."""
 
     def answer(configurations: list[dict[str, str]], seconds: Seconds) -> Headline | None:
-        file = loading.load_file(write(trained(configurations, seconds)))
+        file = read(trained(configurations, seconds))
         return headline(file, comparisons(file))
 
     return answer

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pip install .` in a fresh environment: the command works away from the repository."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

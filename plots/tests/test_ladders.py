@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ladder that a file declares beside disc has crossovers, charts and sentences of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from plots.cli import main
 from plots.core.crossover import comparisons
-from plots.file import loading
 from plots.file.ladders import DISC, Ladder, declared
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS
@@ -50,27 +47,23 @@ def best(file):
     return {one.common.get("model", "disc networks"): one.crossover.size for one in found}
 
 
-def test_each_ladder_has_a_crossover_of_its_own(write):
-    file = loading.load_file(write(document(**BOTH)))
+def test_each_ladder_has_a_crossover_of_its_own(read):
+    file = read(document(**BOTH))
     found = best(file)
     assert found == {
         "disc networks": pytest.approx(20_000, rel=0.3),
         "demo networks": pytest.approx(20_000, rel=0.3),
     }
-    assert best(loading.load_file(write(document()))).keys() == {"disc networks"}
-    assert best(loading.load_file(write(document(discs=False, demo=[*DEMO])))).keys() == {
-        "demo networks"
-    }
+    assert best(read(document())).keys() == {"disc networks"}
+    assert best(read(document(discs=False, demo=[*DEMO]))).keys() == {"demo networks"}
 
 
-def test_the_answer_has_a_sentence_for_each(write, capsys):
-    assert main(["crossover", str(write(document(**BOTH)))]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+def test_the_answer_has_a_sentence_for_each(write, shell):
+    printed = " ".join(shell("crossover", write(document(**BOTH))).out.split())
     for networks in BOTH:
         assert f"On {networks} networks at batch 100" in printed
     assert "epoch of demo networks" in printed
-    assert main(["crossover", "--threads", str(write(document(**BOTH)))]) == 0
-    assert "demo networks" in capsys.readouterr().out
+    assert "demo networks" in shell("crossover", "--threads", write(document(**BOTH))).out
 
 
 @pytest.mark.slow

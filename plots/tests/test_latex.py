@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables as LaTeX: what pdflatex makes of them, where there is a TeX installation."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,7 +16,6 @@ from plots.features.compare.table import compare_tables
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.shi.analysis import load_shi
 from plots.features.shi.table import shi_table
-from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
 from plots.text import latex
 
@@ -92,12 +89,12 @@ def plain(lines: int = 3, columns: int = 3, group: str = "", text: str = "1.5") 
     )
 
 
-def test_every_kind_of_table_compiles(pdf, write):
-    baseline = loading.load_file(write(synthetic.sweep(), "a.json"))
+def test_every_kind_of_table_compiles(pdf, read):
+    baseline = read(synthetic.sweep(), "a.json")
     slower = synthetic.sweep()
     slower["benchmarks"] = slower["benchmarks"][20:]
-    other = loading.load_file(write(slower, "b.json"))
-    both = loading.load_file(write(synthetic_sweep.wide_sweep(batches=(100,)), "c.json"))
+    other = read(slower, "b.json")
+    both = read(synthetic_sweep.wide_sweep(batches=(100,)), "c.json")
     tables = [
         shi_table(load_shi(), []),
         shi_table(load_shi(), [baseline]),

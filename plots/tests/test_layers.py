@@ -2,8 +2,6 @@
 """Imports run downwards: from features to core to file, and inside a feature from what is shown to
 what is found out. Then whoever changes a feature reads that feature alone."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

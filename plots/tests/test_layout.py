@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts for wide and for narrow screens: no text lies on another or beyond the edge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -107,7 +105,7 @@ def check(figures: list[Drawn]) -> None:
 
 
 @pytest.fixture
-def machine(write):
+def machine(read):
     """CPU and GPU with ceilings and profiles, in more ways than a chart can hold."""
     modes = tuple(
         (execution, data)
@@ -118,7 +116,7 @@ def machine(write):
     crossover = document["context"]["crossover"]["machine"]
     crossover["cpu"]["model"] = "Synthetic(R) Processor 8480+ with a long name"
     crossover["gpu"]["name"] = "NVIDIA Synthetic 80GB HBM3e"
-    return loading.load_file(write(document, "machine.json"))
+    return read(document, "machine.json")
 
 
 def test_epochs(machine, drawn):
@@ -130,15 +128,15 @@ def test_epochs(machine, drawn):
         assert len([name for name in one.texts if "published" in name]) == 2
 
 
-def test_crossovers_of_epochs(write, drawn):
-    file = loading.load_file(write(synthetic_sweep.wide_sweep((100,))))
+def test_crossovers_of_epochs(read, drawn):
+    file = read(synthetic_sweep.wide_sweep((100,)))
     group = next(iter(by_work(comparisons(file))))
     check(drawn(draw_crossovers, file, group))
 
 
-def test_crossovers_over_batch_size(write, drawn):
+def test_crossovers_over_batch_size(read, drawn):
     entries = synthetic_steps.steps(["alexnet-r"], batches=(2, 3, 4, 8, 16, 100, 128, 512))
-    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
     figures = drawn(draw_crossovers, file, comparisons(file))
     check(figures)
     shown = {name.partition(" ")[2] for name in figures[0].texts}
@@ -227,8 +225,8 @@ def test_of_many_kinds_of_layers_cpu_and_gpu_are_drawn(write, drawn):
         assert all(len(axes.lines) == 2 for axes in one.figure.axes)
 
 
-def test_copies(write, drawn):
-    file = loading.load_file(write(synthetic_probes.everything()))
+def test_copies(read, drawn):
+    file = read(synthetic_probes.everything())
     rows = [row for row in file.rows if row.family == "Copy"]
     found = panels(lines(rows, lambda row: row.counters["bytes"], ("bytes",), "bytes"), ("bytes",))
     options = {"title": "Copies", "size_label": "size", "rate_label": "bandwidth", "unit": "B/s"}
@@ -246,8 +244,8 @@ def test_where_the_time_goes(machine, drawn):
         assert all(text.get_rotation() == 0 for text in one.figure.findobj(Text) if text.get_text())
 
 
-def test_where_the_time_of_steps_goes(write, drawn):
-    file = loading.load_file(write(synthetic_steps.machine(epochs=False)))
+def test_where_the_time_of_steps_goes(read, drawn):
+    file = read(synthetic_steps.machine(epochs=False))
     figures = drawn(draw_why, file, MINIBATCH)
     check(figures)
     for one in figures:
@@ -255,14 +253,14 @@ def test_where_the_time_of_steps_goes(write, drawn):
         assert {"convolution", "normalization", "pooling", "reorders"} <= set(shown)
 
 
-def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):
+def test_a_bar_that_ends_beyond_100_is_whole(read, drawn):
     document = synthetic_machine.machine(models=("disc-3", "heart"))
     for entry in document["benchmarks"]:
         if "seconds_product" in entry:  # the profiled epochs were the slower ones
             seconds = entry["real_time"] / 1e3
             profiled = sum(value for key, value in entry.items() if key.startswith("seconds_"))
             entry["seconds_product"] += 1.08 * seconds - profiled
-    figures = drawn(draw_why, loading.load_file(write(document)))
+    figures = drawn(draw_why, read(document))
     for one in figures:
         ends = []
         for axes, box in one.bars:
@@ -272,7 +270,7 @@ def test_a_bar_that_ends_beyond_100_is_whole(write, drawn):
         assert max(ends) > 105
 
 
-def test_speed_ups(write, drawn):
-    file = loading.load_file(write(synthetic_sweep.wide_sweep()))
+def test_speed_ups(read, drawn):
+    file = read(synthetic_sweep.wide_sweep())
     grid = grids(comparisons(file))[0]
     check(drawn(draw_heat_map, file, grid))

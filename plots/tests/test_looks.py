@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The looks of lines: one for each way to compute in all charts, told apart by every reader."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -15,7 +13,6 @@ from plots.core.charts.style import INK
 from plots.core.page.html import TEMPLATES
 from plots.core.series import series_key
 from plots.features.why.chart import COLOURS as PARTS
-from plots.file import loading
 from plots.tests import synthetic_probes
 
 # Machado, Oliveira and Fernandes (2009), doi:10.1109/TVCG.2009.113: linear RGB as readers without
@@ -95,8 +92,8 @@ def test_the_bound_looks_like_no_part():
     assert len({*PARTS.values(), INK}) == len(PARTS) + 1
 
 
-def test_each_way_to_compute_has_a_look_of_its_own(write):
-    file = loading.load_file(write(synthetic_probes.everything()))
+def test_each_way_to_compute_has_a_look_of_its_own(read):
+    file = read(synthetic_probes.everything())
     looks = Looks(file.rows)
     epochs = {
         series_key(row): looks.of(row.configuration) for row in file.rows if row.family == "Epoch"
@@ -115,8 +112,8 @@ def test_each_way_to_compute_has_a_look_of_its_own(write):
             assert look.colour == GPU_COLOURS[place]
 
 
-def test_what_colour_and_dash_do_not_tell_the_marker_does(write):
-    file = loading.load_file(write(synthetic_probes.everything()))
+def test_what_colour_and_dash_do_not_tell_the_marker_does(read):
+    file = read(synthetic_probes.everything())
     way = next(row for row in file.rows if "data" in row.configuration)
     other = replace(way, configuration={**way.configuration, "precision": "tf32"})
     looks = Looks([*file.rows, other])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side: their figures, their order, the chart, the page, the commands."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,7 +18,6 @@ from plots.core.machines import (
 )
 from plots.core.network import epoch_rows
 from plots.features.machines.table import machines_table, part, summary_table
-from plots.file import loading
 from plots.tests import synthetic, synthetic_machines
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 
@@ -40,13 +37,12 @@ def test_times_are_those_of_the_fastest_way(five_files):
                 assert (found.median if found else None) == min(own, default=None)
 
 
-def test_a_ratio_is_the_geometric_mean_over_what_both_measured(write):
+def test_a_ratio_is_the_geometric_mean_over_what_both_measured(read):
     base = cpu_alone({"disc-3": 1e-3, "disc-4": 2e-3, "heart": 4e-3}, machine="a")
     # Other thread counts: the name of the row is another one, the work is the same.
     other = cpu_alone({"disc-3": 2e-3, "disc-4": 1e-3, "disc-5": 1.0}, threads=8, machine="b")
     one, two = (
-        loading.load_file(write(each, f"{each['context']['crossover']['machine']['id']}"))
-        for each in (base, other)
+        read(each, f"{each['context']['crossover']['machine']['id']}") for each in (base, other)
     )
     side = side_by_side([one, two], baseline=one)
     mine, theirs = (side.standings[place].ratios["Epoch", "cpu"] for place in (0, 1))
@@ -60,14 +56,14 @@ def test_a_ratio_is_the_geometric_mean_over_what_both_measured(write):
 
 
 @pytest.mark.parametrize("change", [{"rows": 500, "steps": 5}, {"workload": "b" * 16}])
-def test_other_work_is_in_no_ratio(write, change):
+def test_other_work_is_in_no_ratio(read, change):
     base = cpu_alone({"disc-3": 1e-3, "disc-10": 1e-2}, machine="a")
     other = cpu_alone({"disc-3": 2e-3, "disc-10": 5e-2}, machine="b")
     for document, own in ((base, {"workload": "a" * 16}), (other, change)):
         for entry in document["benchmarks"]:
             if entry["configuration"]["model"] == "disc-10":
                 entry.update(own)
-    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    one, two = read(base, "a"), read(other, "b")
     side = side_by_side([one, two], baseline=one)
     ratio = side.standings[1].ratios["Epoch", "cpu"]
     assert (ratio.mean, ratio.works) == (pytest.approx(2.0), 1)
@@ -120,12 +116,12 @@ def test_each_order_is_by_its_figure(five_files, five_compared, sort, expected):
     assert sort == "crossover" or found[3:] == expected[4:]
 
 
-def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(write):
+def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(read):
     made = []
     for place, like in enumerate(FIVE[:4]):
         own = Machine(**{**like.__dict__, "date": f"2020-01-0{4 - place}T00:00:00+00:00"})
         document = synthetic_machines.document(own, models=("disc-3", "disc-4"))
-        made.append(loading.load_file(write(document, f"{place}.json")))
+        made.append(read(document, f"{place}.json"))
     side = side_by_side(made)
     assert side.baseline.machine.id == "synthetic-b-64c"
     assert ids(side) == [FIVE[place].name for place in (1, 2, 3, 0)]
@@ -134,16 +130,16 @@ def test_without_a_choice_the_ratios_are_to_the_newest_with_a_gpu(write):
         named(made, "nobody")
 
 
-def test_by_date_files_of_one_machine_stay_together(write):
+def test_by_date_files_of_one_machine_stay_together(read):
     made = []
     for day, name in ((4, "a"), (3, "b"), (2, "a"), (1, "b")):
         document = cpu_alone({"disc-3": 1e-3}, machine=name, date=f"2020-01-0{day}")
-        made.append(loading.load_file(write(document, f"{day}.json")))
+        made.append(read(document, f"{day}.json"))
     found = [standing.file.path.name for standing in side_by_side(made).standings]
     assert found == ["4.json", "2.json", "3.json", "1.json"]
 
 
-def test_each_kind_of_crossover_is_shown_and_sorted(write):
+def test_each_kind_of_crossover_is_shown_and_sorted(read):
     """Always, at a size, never, and a machine whose CPU and GPU have nothing in common."""
     made = []
     for name, gpu_seconds in (
@@ -161,7 +157,7 @@ def test_each_kind_of_crossover_is_shown_and_sorted(write):
         if not gpu_seconds:
             entries += synthetic.samples(synthetic.gpu_configuration("disc-4"), [1.0] * 5)
         document = synthetic.document(entries, machine=name, gpu="G")
-        made.append(loading.load_file(write(document, f"{name}.json")))
+        made.append(read(document, f"{name}.json"))
     side = side_by_side(made, sort="crossover")
     assert ids(side) == ["always", "once", "never", "apart"]
     lines = summary_table(side.standings).records()
@@ -173,12 +169,12 @@ def test_each_kind_of_crossover_is_shown_and_sorted(write):
     assert texts[0] == "≤ 70" and texts[2:] == ["never", "not compared"]
 
 
-def test_what_makes_ratios_meaningless_leaves_them_out(write):
+def test_what_makes_ratios_meaningless_leaves_them_out(read):
     base, other = (
         cpu_alone({"disc-3": 1e-3, "disc-10": 1e-2}, machine=name) for name in ("a", "b")
     )
     other["context"]["crossover"]["software"]["build_type"] = "Debug"
-    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    one, two = read(base, "a"), read(other, "b")
     side = side_by_side([one, two], baseline=one)
     assert not side.standings[1].ratios and side.standings[1].times
     said = "No ratios, as it differs from a: build type: Release and Debug."
@@ -186,11 +182,11 @@ def test_what_makes_ratios_meaningless_leaves_them_out(write):
     assert side_by_side([one, two], baseline=one, refuse=False).standings[1].ratios
 
 
-def test_part_of_a_table_keeps_the_notes_of_its_cells(write):
+def test_part_of_a_table_keeps_the_notes_of_its_cells(read):
     base = cpu_alone({"disc-10": 1e-3, "heart": 4e-3}, machine="a")
     other = cpu_alone({"disc-10": 2e-3}, machine="b")
     other["context"]["crossover"]["complete"] = False
-    one, two = loading.load_file(write(base, "a")), loading.load_file(write(other, "b"))
+    one, two = read(base, "a"), read(other, "b")
     table = machines_table(side_by_side([one, two], baseline=one))
     few = part(table, "title", ("epoch_cpu_ratio",))
     assert few.notes == ("Over 1 of the 2 that the baseline has.",)

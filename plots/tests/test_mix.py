@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One machine's CPU with another's GPU."""
 
-from __future__ import annotations
-
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.tables.formats import FORMATS
 from plots.features.compare import mix
@@ -52,7 +49,7 @@ def test_one_machine_with_itself_is_itself(files):
     assert {row.name for row in mixed.rows} == {row.name for row in new.rows}
 
 
-def test_gpu_rows_that_train_differently_are_left_out(write, capsys):
+def test_gpu_rows_that_train_differently_are_left_out(write, shell):
     old, new = document("old", None), document("new", "shiny")
     for content, digit in ((old, "a"), (new, "b")):
         for entry in content["benchmarks"]:
@@ -64,22 +61,21 @@ def test_gpu_rows_that_train_differently_are_left_out(write, capsys):
     for one in found:
         assert synthetic.MODELS["disc-2"][0] in one.gpu.sizes
         assert synthetic.MODELS["disc-3"][0] not in (*one.gpu.sizes, *one.cpu.sizes)
-    assert main(["compare", "--cpu-of", str(paths[0]), "--gpu-of", str(paths[1])]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(shell("compare", "--cpu-of", paths[0], "--gpu-of", paths[1]).out.split())
     assert "2 rows of the CPU and 1 row of the GPU are not compared, as they do other" in printed
     assert "(trains differently)" in printed
 
 
-def test_a_slower_processor_moves_the_crossover(write):
+def test_a_slower_processor_moves_the_crossover(read):
     # The CPU of "slow" takes four times as long; the GPU's rows of "old" must not matter.
-    new = loading.load_file(write(document("new", "shiny"), "new.json"))
+    new = read(document("new", "shiny"), "new.json")
     content = document("slow", "none")
     for entry in content["benchmarks"]:
         if entry.get("configuration", {}).get("device") == "cpu" and "real_time" in entry:
             entry["real_time"] *= 4
         elif entry.get("configuration", {}).get("device") == "cuda":
             entry["real_time"] *= 1e3
-    slow = loading.load_file(write(content, "slow.json"))
+    slow = read(content, "slow.json")
 
     def sizes(file: rows.File) -> list[float]:
         return [found.crossover.size for found in comparisons(file)]
@@ -90,9 +86,8 @@ def test_a_slower_processor_moves_the_crossover(write):
     assert sizes(mix.mix(new, new)) == own
 
 
-def test_the_command_prints_the_crossovers_and_the_caveat(files, capsys):
-    assert main(["compare", f"--cpu-of={files[0]}", f"--gpu-of={files[1]}"]) == 0
-    printed = capsys.readouterr()
+def test_the_command_prints_the_crossovers_and_the_caveat(files, shell):
+    printed = shell("compare", f"--cpu-of={files[0]}", f"--gpu-of={files[1]}")
     assert "Crossover of training epochs on old's CPU with new's GPU" in printed.out
     assert (
         mix.CAVEAT in " ".join(printed.out.split())
@@ -102,35 +97,30 @@ def test_the_command_prints_the_crossovers_and_the_caveat(files, capsys):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_has_the_crossovers(files, name, capsys):
+def test_every_format_has_the_crossovers(files, name, shell):
     arguments = [f"--cpu-of={files[0]}", f"--gpu-of={files[1]}", f"--format={name}"]
-    assert main(["compare", *arguments]) == 0
-    assert "epoch" in capsys.readouterr().out
+    assert "epoch" in shell("compare", *arguments).out
 
 
-def test_nothing_in_common_is_refused(files, write, capsys):
+def test_nothing_in_common_is_refused(files, write, shell):
     content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
     lonely = write(content, "heart.json")
-    assert main(["compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway"]) == 2
-    printed = capsys.readouterr()
+    printed = shell("compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway", code=2)
     assert printed.out == "" and "name files of one sweep" in printed.err
 
 
-def test_a_file_without_the_device_is_refused(files, capsys):
+def test_a_file_without_the_device_is_refused(files, shell):
     old, new = map(str, files)
-    assert main(["compare", f"--cpu-of={new}", f"--gpu-of={old}"]) == 2
-    printed = capsys.readouterr()
+    printed = shell("compare", f"--cpu-of={new}", f"--gpu-of={old}", code=2)
     assert (
         printed.out == "" and printed.err == f"{old}: has no row of a GPU; name a file that has\n"
     )
 
 
-def test_files_that_cannot_be_compared_are_not_mixed(write, files, capsys):
+def test_files_that_cannot_be_compared_are_not_mixed(write, files, shell):
     content = document("new", "shiny")
     content["context"]["crossover"]["software"]["build_type"] = "Debug"
     debug = write(content, "debug.json")
     arguments = ["compare", f"--cpu-of={files[0]}", f"--gpu-of={debug}"]
-    assert main(arguments) == 2
-    assert "Release and Debug" in capsys.readouterr().err
-    assert main([*arguments, "--anyway"]) == 0
-    assert "Release and Debug" in capsys.readouterr().out
+    assert "Release and Debug" in shell(*arguments, code=2).err
+    assert "Release and Debug" in shell(*arguments, "--anyway").out

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page as a browser shows it: no error, nothing missing, no sideways scrolling on a phone."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

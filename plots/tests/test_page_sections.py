@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page says first, and what it folds."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -23,14 +21,13 @@ from plots.features.shi import section as shi_table
 from plots.features.training import epochs_section as epochs
 from plots.features.why import section as reasons
 from plots.features.why.counterfactuals import counterfactuals
-from plots.file import loading
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
 
 MODES = (("eager", "pageable"), ("eager", "resident"), ("graph", "resident"))
 
 
 @pytest.fixture
-def machine(write):
+def machine(read):
     """CPU and GPU with profiles, the GPU in tf32 as well."""
     document = synthetic_machine.machine(modes=MODES)
     for entry in list(document["benchmarks"]):
@@ -39,7 +36,7 @@ def machine(write):
             name = synthetic.row_name(configuration)
             own = {"name": name, "configuration": configuration}
             document["benchmarks"].append({**entry, **own})
-    return loading.load_file(write(document, "in/machine.json"))
+    return read(document, "in/machine.json")
 
 
 def context(*files):
@@ -65,8 +62,8 @@ def test_of_the_counterfactuals_three_stand_first(machine):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_the_batch_of_the_headline_comes_first(write):
-    file = loading.load_file(write(synthetic_sweep.wide_sweep()))
+def test_the_batch_of_the_headline_comes_first(read):
+    file = read(synthetic_sweep.wide_sweep())
     (block,) = crossovers.build([file], context(file)).blocks
     assert "batch 100, f32" in block.pictures[0].alt
     table = block.tables[0]
@@ -102,8 +99,8 @@ def test_epochs_are_compared_without_dashes(machine):
 
 
 @pytest.mark.slow
-def test_epochs_stand_before_products_and_layers(write):
-    file = loading.load_file(write(synthetic_sweep.wide_sweep((100,))))
+def test_epochs_stand_before_products_and_layers(read):
+    file = read(synthetic_sweep.wide_sweep((100,)))
     # Operations come first in a file, as ./run measures them.
     rows = sorted(file.rows, key=lambda row: row.family == "Epoch")
     file = replace(file, rows=tuple(rows))
@@ -126,8 +123,8 @@ def test_epochs_stand_before_products_and_layers(write):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_titles_of_tables_differ(write):
-    file = loading.load_file(write(synthetic_probes.everything()))
+def test_titles_of_tables_differ(read):
+    file = read(synthetic_probes.everything())
     sections = [module.build([file], context(file)) for module in SECTIONS]
     titles = [
         table.title
@@ -139,8 +136,8 @@ def test_titles_of_tables_differ(write):
     assert len(titles) > 10 and len(set(titles)) == len(titles)
 
 
-def test_own_times_stand_before_the_published(write):
-    file = loading.load_file(write(synthetic.sweep()))
+def test_own_times_stand_before_the_published(read):
+    file = read(synthetic.sweep())
     section = shi_table.build([file], context(file))
     (block,) = section.blocks
     (ratios,) = block.tables

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work on several processes gives what work on one gives, whatever happens to them."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ours beside another framework: pairs, intervals, crossovers, tables, and nothing elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product
@@ -11,7 +9,6 @@ from math import comb
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.features.peers import section
@@ -28,9 +25,9 @@ from plots.tests.synthetic_sweep import DISC_MODELS, operation
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     def loaded(entries, gpu: bool = False) -> File:
-        return loading.load_file(write(synthetic_peers.document(entries, gpu)))
+        return read(synthetic_peers.document(entries, gpu))
 
     return loaded
 
@@ -154,10 +151,10 @@ def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     assert len(peer_tables(load(on_cpu()))) == 1
 
 
-def test_ours_are_as_if_there_were_no_peer(load, write):
+def test_ours_are_as_if_there_were_no_peer(load, read):
     entries = on_both()
     alone = [entry for entry in entries if not is_theirs(entry)]
-    plain = loading.load_file(write(synthetic.document(alone, gpu="synthetic GPU"), "plain.json"))
+    plain = read(synthetic.document(alone, gpu="synthetic GPU"), "plain.json")
     both = load(entries, gpu=True)
     assert [row.name for row in both.rows] == [row.name for row in plain.rows]
     assert [one.crossover for one in comparisons(both)] == [
@@ -167,14 +164,14 @@ def test_ours_are_as_if_there_were_no_peer(load, write):
     assert {row.program for row in both.peers} == {"pytorch"}
 
 
-def test_the_page_has_a_section_where_there_are_rows(load, undrawn, write):
+def test_the_page_has_a_section_where_there_are_rows(load, undrawn, read):
     file = load(on_both(), gpu=True)
     built = section.build([file], Context())
     assert built is not None and built.title == "What you would get from PyTorch"
     page = report.build_report([file], [])[report.PAGE].decode()
     assert "What you would get from PyTorch" in page and "0.0+synthetic" in page
     small = [row for row in on_both() if not is_theirs(row)]
-    alone = loading.load_file(write(synthetic.document(small, gpu="synthetic GPU"), "alone.json"))
+    alone = read(synthetic.document(small, gpu="synthetic GPU"), "alone.json")
     assert section.build([alone], Context()) is None
 
 
@@ -211,29 +208,28 @@ def test_a_row_without_a_result_is_listed(load):
     assert built.blocks[0].folds[-1].summary == "Rows without a result (1)"
 
 
-def test_the_command_prints_the_tables(write, capsys):
+def test_the_command_prints_the_tables(write, shell):
     path = write(synthetic_peers.document(on_cpu()))
-    assert main(["peers", str(path), "--format=json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    (table,) = json.loads(shell("peers", path, "--format=json").out)
     assert [line["ratio"] for line in table["rows"]] == pytest.approx(
         [RATIO] * len(DISC_MODELS), rel=1e-4
     )
-    assert main(["peers", str(path)]) == 0
-    assert "PyTorch / ours" in capsys.readouterr().out
+    assert "PyTorch / ours" in shell("peers", path).out
 
 
-def test_a_file_without_peers_is_said_so(write, capsys):
+def test_a_file_without_peers_is_said_so(write, shell):
     path = write(synthetic.sweep())
-    assert main(["peers", str(path)]) == 2
-    assert "has no rows of PyTorch; ./run --with-peers measures both" in capsys.readouterr().err
+    assert (
+        "has no rows of PyTorch; ./run --with-peers measures both"
+        in shell("peers", path, code=2).err
+    )
 
 
-def test_a_file_of_pytorch_alone_is_said_so(write, capsys):
+def test_a_file_of_pytorch_alone_is_said_so(write, shell):
     alone = [entry for entry in on_cpu() if is_theirs(entry)]
     path = write(synthetic_peers.document(alone))
     assert len(loading.load_file(path).peers) == len(DISC_MODELS)
-    assert main(["peers", str(path)]) == 2
-    assert "has no rows of bench's that do the work" in capsys.readouterr().err
+    assert "has no rows of bench's that do the work" in shell("peers", path, code=2).err
 
 
 def test_what_auto_chose_is_told(load):

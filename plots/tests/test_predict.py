@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictions for the machine of a file: bands, crossovers, and where nothing is predicted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +26,6 @@ from plots.features.predict.answer import clause, ends, sentence, verdicts
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.ways import WAYS, Way
-from plots.file import loading
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
@@ -44,9 +41,9 @@ def fitted() -> Fit:
 
 
 @pytest.fixture
-def file(write) -> File:
+def file(read) -> File:
     """A machine without a GPU, on one and two threads, which starts a network quickly."""
-    file = loading.load_file(write(synthetic_machine.machine(**CPU)))
+    file = read(synthetic_machine.machine(**CPU))
     return replace(file, rows=tuple(replace(row, samples=0.3 * row.samples) for row in file.rows))
 
 
@@ -130,9 +127,9 @@ def test_the_faster_card_never_crosses_later(file, fitted):
                 before = now
 
 
-def test_without_a_band_it_is_the_crossover_of_measured_times(write):
+def test_without_a_band_it_is_the_crossover_of_measured_times(read):
     """Low, point and high alike, as three repetitions that do not differ."""
-    file = loading.load_file(write(synthetic_machine.machine(noise=0.01)))
+    file = read(synthetic_machine.machine(noise=0.01))
     (pairing, *_) = pairings(file, {"Epoch": SCALES["Epoch"]})
     flat = tuple(np.full(3, np.median(samples)) for samples in pairing.gpu.samples)
     alike = replace(pairing, gpu=replace(pairing.gpu, samples=flat))
@@ -176,9 +173,9 @@ def test_all_that_a_cpu_trained_is_predicted(file, fitted):
         assert one.high == pytest.approx(cpu / times.low, rel=0.02)
 
 
-def test_steps_are_predicted_one_by_one(write, fitted, monkeypatch):
+def test_steps_are_predicted_one_by_one(read, fitted, monkeypatch):
     document = synthetic.document(synthetic_steps.steps(ways=()))
-    file = loading.load_file(write(document))
+    file = read(document)
     found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))
     batches = {(one.common["model"], one.common["batch"]) for one in found.networks}
     for one in found.networks:
@@ -191,10 +188,10 @@ def test_steps_are_predicted_one_by_one(write, fitted, monkeypatch):
     assert batches and {model for model, _ in every - batches} == rest
 
 
-def test_the_file_s_own_card_is_not_predicted(write, fitted):
+def test_the_file_s_own_card_is_not_predicted(read, fitted):
     document = synthetic_machine.machine(models=CPU["models"])
     document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
-    file = loading.load_file(write(document))
+    file = read(document)
     found = outlooks(file, fitted, Wanted(tuple(CARDS[name] for name in DEFAULT_CARDS), RESIDENT))
     assert [one.card.id for one in found] == [name for name in DEFAULT_CARDS if name != "l4"]
     for one in found:  # against the CPU alone: no measured GPU's row is in it
@@ -226,10 +223,10 @@ def _changed(row: Row) -> Row:
     return row
 
 
-def test_unknown_networks_need_bench(write, fitted, monkeypatch, tmp_path):
+def test_unknown_networks_need_bench(read, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(predict, "BENCH_PATH", tmp_path / "none")
     models = ("disc-4", "disc-8", "mlp-784-512-10")
-    file = loading.load_file(write(synthetic_machine.machine(modes=(), models=models)))
+    file = read(synthetic_machine.machine(modes=(), models=models))
     found = outlook(file, fitted, CARDS["l4"])
     (reason,) = found.problems
     assert found.problems[reason] == ("mlp-784-512-10",) and "bench is not built" in reason

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`predict`, `advise --gpu` and the page: what is predicted is always said to be."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -81,13 +79,15 @@ def test_all_shows_every_way(path, capsys):
     assert "a training step has no graph of an epoch" in " ".join(only.split())
 
 
-def test_cards_without_a_figure_are_left_out_with_the_reason(path, capsys):
+def test_cards_without_a_figure_are_left_out_with_the_reason(path, capsys, shell):
     text = printed(capsys, "predict", path, "--gpu=gtx-980,h200", "--precision=tf32")
     flat = " ".join(text.split())
     assert "GTX 980: nothing is predicted (no source gives its tf32_flops" in flat
     assert "tf32 (CPU: f32)" in flat
-    assert main(["predict", str(path), "--gpu=gtx-980", "--precision=tf32"]) == 2
-    assert "no source gives its tf32_flops" in capsys.readouterr().err
+    assert (
+        "no source gives its tf32_flops"
+        in shell("predict", path, "--gpu=gtx-980", "--precision=tf32", code=2).err
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,35 +100,30 @@ def test_cards_without_a_figure_are_left_out_with_the_reason(path, capsys):
         (["--batch=77"], "nothing can be predicted, because no row of its CPU trains"),
     ],
 )
-def test_bad_input_gets_a_sentence(path, capsys, arguments, words):
-    assert main(["predict", str(path), *arguments]) == 2
-    error = capsys.readouterr().err
+def test_bad_input_gets_a_sentence(path, shell, arguments, words):
+    error = shell("predict", path, *arguments, code=2).err
     assert words in error and error.count("\n") == 1
 
 
-def test_files_are_needed_but_for_lists(capsys):
-    assert main(["predict"]) == 2
-    assert "name result files" in capsys.readouterr().err
+def test_files_are_needed_but_for_lists(capsys, shell):
+    assert "name result files" in shell("predict", code=2).err
     cards = json.loads(printed(capsys, "predict", "--gpus", "--format=json"))[0]["rows"]
     assert [row["card"] for row in cards] == list(load_cards())
     check = printed(capsys, "predict", "--check")
     assert "both the card and the network" in check and "in the band" in check
 
 
-def test_a_bad_file_beside_a_good_one(path, tmp_path, capsys):
+def test_a_bad_file_beside_a_good_one(path, tmp_path, shell):
     (tmp_path / "bad.json").write_text("{")
-    assert main(["predict", str(tmp_path), "--gpu=l4"]) == 2
-    out, err = capsys.readouterr()
+    out, err = shell("predict", tmp_path, "--gpu=l4", code=2)
     assert NOT_MEASURED in out and "bad.json" in err
 
 
-def test_missing_reference_figures_are_restored(path, capsys, monkeypatch, tmp_path):
+def test_missing_reference_figures_are_restored(path, shell, monkeypatch, tmp_path):
     missing = {"path": tmp_path / "costs.json"}
     monkeypatch.setattr(costs.find_cost, "__kwdefaults__", missing)
-    assert main(["predict", str(path)]) == 2
-    assert "costs.json: No such file or directory; restore it" in capsys.readouterr().err
-    assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 2
-    assert "so no report was written" in capsys.readouterr().err
+    assert "costs.json: No such file or directory; restore it" in shell("predict", path, code=2).err
+    assert "so no report was written" in shell("report", path, "-o", tmp_path / "out", code=2).err
 
 
 @pytest.mark.slow
@@ -170,7 +165,7 @@ def cost_line(model: str) -> str:
     return next(line for line in lines if json.loads(line)["model"] == model)
 
 
-def test_advise_adds_cards(write, saved, capsys):
+def test_advise_adds_cards(write, saved, capsys, shell):
     models = tuple(name for name in synthetic.MODELS if name != "disc-7")
     file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
     flags = ["advise", file, "--cost", saved, "--gpu=l4,rtx-4090", "--format=json"]
@@ -181,8 +176,7 @@ def test_advise_adds_cards(write, saved, capsys):
         assert row["low_seconds"] < row["epoch_seconds"] < row["high_seconds"]
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
         assert row["measured"] == 0
-    assert main(["advise", str(file), "--cost", str(saved), "--gpu=foo"]) == 2
-    assert "no such card" in capsys.readouterr().err
+    assert "no such card" in shell("advise", file, "--cost", saved, "--gpu=foo", code=2).err
 
 
 def test_advise_without_gpu_predicts_no_card(write, saved, capsys):
@@ -213,10 +207,10 @@ def test_the_page_has_a_section_behind_the_cpu_s_curves(path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_machine_with_a_gpu_is_told_of_others(write):
+def test_a_machine_with_a_gpu_is_told_of_others(read):
     document = synthetic_machine.machine(models=SMALL)
     document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
-    file = loading.load_file(write(document))
+    file = read(document)
     found = predictions([file])
     assert [one.card.id for one in found.of(file)] == ["rtx-4060", "rtx-4090", "h200"]
     contents = report.build_report([file], load_published(), predicted=found)
@@ -233,21 +227,19 @@ def test_without_predictions_there_is_no_section(path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_report_s_command_predicts(path, tmp_path, capsys):
-    assert main(["report", str(path), "-o", str(tmp_path / "out"), "--summary"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_the_report_s_command_predicts(path, tmp_path, shell):
+    text = " ".join(shell("report", path, "-o", tmp_path / "out", "--summary").out.split())
     assert "; predicted, not measured: a GPU would win from" in text
     assert 'id="predicted"' in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_a_cost_that_the_cpu_cannot_compute_still_has_cards(write, saved, capsys):
+def test_a_cost_that_the_cpu_cannot_compute_still_has_cards(write, saved, shell):
     """bench --cost says nothing of a device that lacks an operation, as the CPU does in f16."""
     content = json.loads(saved.read_text())
     del content["epoch"]["device_launches"]["cpu"]
     models = tuple(name for name in synthetic.MODELS if name != "disc-7")
     file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
     cost = write(content, "no-cpu.json")
-    assert main(["advise", str(file), "--cost", str(cost), "--gpu=l4"]) == 2
-    out, err = capsys.readouterr()
+    out, err = shell("advise", file, "--cost", cost, "--gpu=l4", code=2)
     assert "bench --cost does not count this configuration" in err
     assert NOT_MEASURED in out and "RTX" not in out

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What predictions are fitted to, what is left out, and the band that comes of it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import timedelta
@@ -135,8 +133,8 @@ def test_rates_are_of_whole_steps_and_the_fastest(published):
         (None, None),
     ],
 )
-def test_a_file_names_its_card(write, small, name, card):
-    file = loading.load_file(write(small))
+def test_a_file_names_its_card(read, small, name, card):
+    file = read(small)
     file = replace(file, machine=replace(file.machine, gpu=name))
     found = card_of(file, CARDS)
     assert (found and found.id) == card

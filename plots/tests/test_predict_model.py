@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time of a step on a card: its parts, its slopes, and what a faster card does to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@
 python -m plots.tests.test_prediction_docs      write their tables again
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.published import (
     PUBLISHED_PATH,
@@ -23,7 +22,6 @@ from plots.core.thresholds import THRESHOLDS_PATH, load_thresholds
 from plots.features.predict.training_rates import RATES_PATH, load_training_rates
 from plots.features.published.table import published_table
 from plots.features.published.thresholds_table import thresholds_table
-from plots.file import loading
 from plots.tests import synthetic, synthetic_steps, synthetic_sweep
 
 YEARS = range(2007, 2027)  # CUDA is of 2007
@@ -56,11 +54,11 @@ def rates():
 
 
 @pytest.fixture
-def sweep(write):
+def sweep(read):
     """CPU and GPU: epochs, products, and training steps of two networks."""
     document = synthetic_sweep.wide_sweep((100,))
     document["benchmarks"] += synthetic_steps.steps(["alexnet-r", "fcn-r"], batches=(2, 8, 64, 512))
-    return loading.load_file(write(document))
+    return read(document)
 
 
 def test_every_source_is_complete(experiments, thresholds):
@@ -264,48 +262,48 @@ def test_thresholds_stand_beside_the_nearest_crossovers(sweep, thresholds):
         assert record["crossover"] is None and record["answer"] is None
 
 
-def test_without_a_gpu_thresholds_stand_alone(write, thresholds):
-    file = loading.load_file(write(synthetic_steps.machine(gpu=False)))
+def test_without_a_gpu_thresholds_stand_alone(read, thresholds):
+    file = read(synthetic_steps.machine(gpu=False))
     table = thresholds_table(thresholds, file, comparisons(file))
     assert len(table.lines) == len(thresholds)
     assert all(record["answer"] is None for record in table.records())
     assert table.title == "What others hard-code"
 
 
-def test_command_prints_them_on_request(sweep, capsys):
+def test_command_prints_them_on_request(sweep, shell):
     path = str(sweep.path)
-    assert main(["crossover", path]) == 0
-    assert "SCILIB" not in capsys.readouterr().out
-    assert main(["crossover", path, "--published"]) == 0
-    text = capsys.readouterr().out
+    assert "SCILIB" not in shell("crossover", path).out
+    text = shell("crossover", path, "--published").out
     assert text.index("the GPU wins from") < text.index("What others hard-code")
     assert text.index("What others hard-code") < text.index("What others measured")
-    assert main(["crossover", path, "--published", "--format=json"]) == 0
-    titles = [table["title"] for table in json.loads(capsys.readouterr().out)]
+    titles = [
+        table["title"]
+        for table in json.loads(shell("crossover", path, "--published", "--format=json").out)
+    ]
     assert titles[-1].startswith("What others measured")
 
 
-def test_files_without_crossovers_share_a_table(write, capsys):
+def test_files_without_crossovers_share_a_table(write, shell):
     one, other = (str(write(synthetic_steps.machine(gpu=False), name)) for name in "ab")
-    assert main(["crossover", one, other, "--published"]) == 0
-    assert capsys.readouterr().out.count("What others hard-code") == 1
+    assert shell("crossover", one, other, "--published").out.count("What others hard-code") == 1
 
 
-def test_command_says_what_is_missing(sweep, capsys, monkeypatch):
+def test_command_says_what_is_missing(sweep, shell, monkeypatch):
     gone = THRESHOLDS_PATH.with_name("none.json")
     monkeypatch.setattr(load_thresholds, "__defaults__", (gone,))
-    assert main(["crossover", str(sweep.path), "--published"]) == 2
-    printed = capsys.readouterr()
+    printed = shell("crossover", sweep.path, "--published", code=2)
     assert printed.out == ""
     assert f"{gone}: No such file" in printed.err and RESTORE in printed.err
 
 
 @pytest.mark.slow
-def test_report_says_what_is_missing(write, capsys, monkeypatch, tmp_path):
+def test_report_says_what_is_missing(write, shell, monkeypatch, tmp_path):
     path = write(synthetic.sweep(threads=(1,), gpu=False))
     monkeypatch.setattr(load_thresholds, "__defaults__", (THRESHOLDS_PATH.with_name("none.json"),))
-    assert main(["report", str(path), "-o", str(tmp_path / "report")]) == 2
-    assert RESTORE in capsys.readouterr().err and not (tmp_path / "report").exists()
+    assert (
+        RESTORE in shell("report", path, "-o", tmp_path / "report", code=2).err
+        and not (tmp_path / "report").exists()
+    )
 
 
 def test_two_are_networks_of_ours(experiments):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report: what its page and pictures hold, whatever the files hold."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter
@@ -89,9 +87,9 @@ def shown(text: str) -> str:
 
 
 @pytest.fixture
-def sweep(write):
+def sweep(read):
     """The file of a whole synthetic sweep with CPU and GPU."""
-    return loading.load_file(write(synthetic.sweep()))
+    return read(synthetic.sweep())
 
 
 @pytest.fixture
@@ -156,10 +154,10 @@ def ids(page: Page) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_ids_are_unique_and_pictures_described(contents, sweep, write):
+def test_ids_are_unique_and_pictures_described(contents, sweep, read):
     document = synthetic.sweep(gpu=False)
     document["context"]["crossover"]["machine"]["id"] = "another"
-    two_machines = build(sweep, loading.load_file(write(document, "other.json")))
+    two_machines = build(sweep, read(document, "other.json"))
     for made, machines in ((contents, 1), (two_machines, 2)):
         page = page_of(made)
         known = ids(page)
@@ -230,15 +228,15 @@ def test_the_best_of_each_device_and_its_speed_up(sweep):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_small_table_by_hand(small, write):
-    text = shown(page_of(build(loading.load_file(write(small)))).text)
+def test_small_table_by_hand(small, read):
+    text = shown(page_of(build(read(small))).text)
     assert "disc-320.0 msCPU, 2 threads7010010.0 – 30.0 ms50,000" in text
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_without_a_gpu_the_page_says_what_one_would_add(write):
-    file = loading.load_file(write(synthetic_probes.everything(gpu=False)))
+def test_without_a_gpu_the_page_says_what_one_would_add(read):
+    file = read(synthetic_probes.everything(gpu=False))
     text = shown(page_of(build(file)).text)
     assert "No GPU's times yet (synthetic)" in text
     assert "With a file from a machine with a GPU" in text
@@ -264,21 +262,21 @@ def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_updates_that_were_not_verified_are_told(small, write):
+def test_updates_that_were_not_verified_are_told(small, read):
     for entry in small["benchmarks"]:
         entry["verification"]["undetermined_updates"] = 3
-    text = shown(page_of(build(loading.load_file(write(small)))).text)
+    text = shown(page_of(build(read(small))).text)
     assert "updates of 3 undetermined" in text
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_failures_flags_notes_and_record_are_told(write):
+def test_failures_flags_notes_and_record_are_told(read):
     document = synthetic.sweep(threads=(1, 4), gpu=False)
     document["context"]["crossover"]["complete"] = False
     document["context"]["crossover"]["software"]["dirty"] = True
     document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
-    file = loading.load_file(write(document))
+    file = read(document)
     page = shown(page_of(build(file)).text)
     for text in (page, " ".join(report.summary(file, comparisons(file)).split())):
         assert "too little memory: 9 GB needed" in text
@@ -356,12 +354,12 @@ def filled_with(text: str) -> dict:
 
 
 @pytest.mark.slow
-def test_text_from_a_file_makes_no_element_and_no_attribute(write):
+def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     harmless = re.sub(r"[^a-z0-9 ]", "x", HOSTILE)
     pages = []
     for text in (HOSTILE, harmless):
-        file = loading.load_file(write(filled_with(text), "any.json"))
-        other = loading.load_file(write(filled_with(text), "other.json"))
+        file = read(filled_with(text), "any.json")
+        other = read(filled_with(text), "other.json")
         contents = build(file, other, detailed=1, older=[file])
         pages.append(page_of(contents))
         assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in contents)
@@ -384,11 +382,11 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(write):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_each_machine_gets_its_own_pictures(small, write):
+def test_each_machine_gets_its_own_pictures(small, read):
     files = []
     for number, machine in enumerate(("Machine A", "machine-a", "b")):
         small["context"]["crossover"]["machine"]["id"] = machine
-        files.append(loading.load_file(write(small, f"{number}.json")))
+        files.append(read(small, f"{number}.json"))
     names = [name for name in build(*files) if name.endswith(".svg")]
     assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
 
@@ -415,11 +413,11 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_only_some_machines_are_shown_in_full(small, write):
+def test_only_some_machines_are_shown_in_full(small, read):
     files = []
     for number in range(5):
         small["context"]["crossover"]["machine"]["id"] = f"machine {number}"
-        files.append(loading.load_file(write(small, f"{number}.json")))
+        files.append(read(small, f"{number}.json"))
     contents = build(*files, detailed=2)
     assert [name for name in contents if name.endswith(".png")] == [
         "machine-0.epochs.png",
@@ -430,9 +428,9 @@ def test_only_some_machines_are_shown_in_full(small, write):
     assert all(f"machine {number}" in text for number in range(5))
 
 
-def test_every_section_builds_on_a_file_without_a_result(small, write):
+def test_every_section_builds_on_a_file_without_a_result(small, read):
     small["benchmarks"] = [synthetic.failure(synthetic.cpu_configuration("disc-2", 1), "why")]
-    contents = build(loading.load_file(write(small)))
+    contents = build(read(small))
     assert list(contents) == ["index.html"]
     text = page_of(contents).text
     assert "No Epoch row of this file has a result" in text
@@ -450,22 +448,22 @@ def test_sections_have_anchors_of_their_own(everything):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("models", [["heart"], ["disc-3"], ["heart", "mlp-784-512-10", "disc-12"]])
-def test_few_points_are_drawn_too(write, models):
+def test_few_points_are_drawn_too(read, models):
     entries = []
     for model in models:
         entries += synthetic.samples(synthetic.cpu_configuration(model, 1))
-    assert len(build(loading.load_file(write(synthetic.document(entries))))) == 3
+    assert len(build(read(synthetic.document(entries)))) == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("value", "gpu"), [(1e-300, False), (9e39, True)])
-def test_extreme_numbers_are_drawn_and_written(write, value, gpu):
+def test_extreme_numbers_are_drawn_and_written(read, value, gpu):
     document = synthetic_probes.everything(gpu)
     for entry in document["benchmarks"]:
         for name in ("params", "flops", "bytes", "rows", "first_call_seconds", "width"):
             if name in entry:
                 entry[name] = value
-    contents = build(loading.load_file(write(document)))
+    contents = build(read(document))
     assert report.PAGE in contents and len(contents) >= 7
 
 
@@ -486,12 +484,12 @@ def test_labels_say_what_differs(sweep):
     assert labels == ["CPU, 1 thread", "CPU, 2 threads", "GPU, graph, pinned"]
 
 
-def test_labels_name_precision_and_execution_where_they_differ(write):
+def test_labels_name_precision_and_execution_where_they_differ(read):
     base = synthetic.cpu_configuration("disc-3", 1)
     entries = []
     for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"tiling": "blocked"}):
         entries += synthetic.samples({**base, **changes})
-    file = loading.load_file(write(synthetic.document(entries, axes=(synthetic.TILING,))))
+    file = read(synthetic.document(entries, axes=(synthetic.TILING,)))
     assert sorted(series_labels(file.rows).values()) == [
         "CPU, bf16, eager, 1 thread",
         "CPU, f32, eager, 1 thread",

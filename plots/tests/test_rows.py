@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading: what a good file gives, and the sentence that each kind of bad file gets."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -32,11 +30,11 @@ def renamed(small, configuration):
     return small
 
 
-def test_reads_every_part_of_a_file(small, write):
+def test_reads_every_part_of_a_file(small, read):
     small["rows"][0]["warnings"] = ["noisy"]
     median = {"name": f"{NAME}_median", "run_name": NAME, "run_type": "aggregate"}
     small["benchmarks"].append({**median, "aggregate_name": "median", "real_time": 20})
-    file = loading.load_file(write(small))
+    file = read(small)
     assert file.complete
     assert file.machine.id == "synthetic machine"
     assert file.machine.gpu is None
@@ -59,27 +57,27 @@ def test_reads_every_part_of_a_file(small, write):
 
 
 @pytest.mark.parametrize(("unit", "seconds"), [("ns", 1e-9), ("us", 1e-6), ("s", 1.0)])
-def test_samples_are_seconds_in_every_time_unit(small, write, unit, seconds):
+def test_samples_are_seconds_in_every_time_unit(small, read, unit, seconds):
     for entry in small["benchmarks"]:
         entry.update(time_unit=unit, real_time=5)
-    np.testing.assert_allclose(loading.load_file(write(small)).rows[0].samples, 5 * seconds)
+    np.testing.assert_allclose(read(small).rows[0].samples, 5 * seconds)
 
 
-def test_a_failed_row_needs_no_times(small, write):
+def test_a_failed_row_needs_no_times(small, read):
     configuration = synthetic.cpu_configuration("disc-4", 2)
     name = synthetic.row_name(configuration)
     failed = {"outcome": "skipped", "error_message": "no memory"}
     small["rows"].append({"name": name, "configuration": configuration, **failed})
-    row = loading.load_file(write(small)).rows[1]
+    row = read(small).rows[1]
     assert row.failure == rows.Failure("skipped", "no memory")
     assert row.index == 1 and len(row.samples) == 0 and row.counters == {}
 
 
-def test_the_time_of_wrong_results_stands_apart(small, write):
+def test_the_time_of_wrong_results_stands_apart(small, read):
     time = {"seconds": 2e-3, "relative_error": 0.5, "tolerance": 1e-5}
     small["rows"][0].update(outcome="failed", error_message="it differs", not_verified=time)
     small["benchmarks"] = []
-    file = loading.load_file(write(small))
+    file = read(small)
     (row,) = file.rows
     assert row.failure == rows.Failure("failed", "it differs", **time)
     assert len(row.samples) == 0
@@ -90,48 +88,48 @@ def test_the_time_of_wrong_results_stands_apart(small, write):
     assert [cell.text for cell in line] == [row.name, "2.00 ms", "0.500", "0.0000100"]
 
 
-def test_a_row_with_one_failed_repetition_has_failed(small, write):
+def test_a_row_with_one_failed_repetition_has_failed(small, read):
     small["rows"][0].update(outcome="failed", error_message="lost the device")
     del small["benchmarks"][2]
-    row = loading.load_file(write(small)).rows[0]
+    row = read(small).rows[0]
     assert row.failure == rows.Failure("failed", "lost the device")
     assert len(row.samples) == 2
 
 
-def test_other_families_need_other_counters(small, write):
+def test_other_families_need_other_counters(small, read):
     configuration = {"family": "Other", "bytes": "4096", "device": "cpu"}
     small = renamed(small, configuration)
     for key in ("params", "verification", "loss_first_epoch"):
         del small["rows"][0][key]
     for entry in small["benchmarks"]:
         entry["bytes_per_second"] = 1e9
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.family == "Other" and row.verification is None
     assert row.counters["bytes_per_second"] == 1e9
 
 
-def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, write):
+def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, read):
     for entry, product in zip(small["benchmarks"], (0.021, 0.004, 0.015), strict=True):
         entry["seconds_product"] = product
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.counters["seconds_product"] == 0.015
     # Of 9, 6 and 5 ms: each repetition has a profile of its own.
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
 
 
-def test_repetitions_may_be_of_several_instances(small, write):
+def test_repetitions_may_be_of_several_instances(small, write, read):
     for instance, entry in enumerate(small["benchmarks"]):
         entry["instance"] = instance
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert "instance" not in row.counters
     small["benchmarks"][1]["instance"] = -1
     assert 'field "instance": is -1 but must be at least 0' in fault(write(small))
 
 
-def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write):
+def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write, read):
     described = {"unit": "J", "kind": "repetition", "description": "energy"}
     small["context"]["crossover"]["counters"] = {"joules": described}
-    assert loading.load_file(write(small)).rows
+    assert read(small).rows
     del described["unit"]
     assert 'counters.joules.unit": is missing' in fault(write(small))
 
@@ -150,9 +148,9 @@ def probe_file(small, name):
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_probes_need_their_counters(small, write, name):
+def test_probes_need_their_counters(small, write, read, name):
     small = probe_file(small, name)
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.counters["seconds"] == pytest.approx(0.020 / 8)
     counter = PROBES[name]
     assert (row.verification is None) == (counter is None)
@@ -177,10 +175,10 @@ def test_probes_need_their_configuration(small, write, name):
         assert f'"configuration.{key}": is missing' in fault(write(small))
 
 
-def test_fields_that_nobody_knows_are_allowed(small, write):
+def test_fields_that_nobody_knows_are_allowed(small, read):
     small["context"]["crossover"]["machine"]["colour"] = "beige"
     small["rows"][0]["notes"] = small["benchmarks"][0]["notes"] = {"a": [1, 2]}
-    assert len(loading.load_file(write(small)).rows) == 1
+    assert len(read(small).rows) == 1
 
 
 def test_an_interrupted_run_and_a_byte_order_mark_are_read(small, tmp_path):
@@ -191,23 +189,23 @@ def test_an_interrupted_run_and_a_byte_order_mark_are_read(small, tmp_path):
     assert not file.complete and file.ended == "interrupted"
 
 
-def test_a_run_that_its_budget_ended_says_so(small, write):
+def test_a_run_that_its_budget_ended_says_so(small, read):
     ours = small["context"]["crossover"]
     ours["budget"] = {"seconds": 120, "used_seconds": 118.5, "left_open": ["a", "b"]}
-    assert loading.load_file(write(small)).ended == ""
+    assert read(small).ended == ""
     ours["complete"] = False
-    assert loading.load_file(write(small)).ended == "ended by its budget of 120 s"
+    assert read(small).ended == "ended by its budget of 120 s"
 
 
-def test_parts_of_a_run_count_all_its_rows(small, write):
+def test_parts_of_a_run_count_all_its_rows(small, read):
     part = {"start": "2026-11-22T05:16:11+00:00", "end": "2026-11-22T05:17:11+00:00"}
     part |= {"load_average": [1, 1, 1], "load_average_end": [2.5, 2, 1], "seconds": 60}
     ours = small["context"]["crossover"]
     ours["parts"] = [{**part, "rows": 1}, {**part, "rows": 0}]
-    assert loading.load_file(write(small)).complete
+    assert read(small).complete
     ours["parts"].append({**part, "rows": 1})
     with pytest.raises(loading.BadFileError, match="counts 2 rows but the file has 1"):
-        loading.load_file(write(small))
+        read(small)
 
 
 @pytest.mark.parametrize(
@@ -369,9 +367,9 @@ def test_missing_fields_name_repetition_and_field(small, write, field):
 
 
 @pytest.mark.parametrize("field", ["iterations", "first_call_seconds"])
-def test_what_is_measured_once_stands_in_one_repetition(small, write, field):
+def test_what_is_measured_once_stands_in_one_repetition(small, write, read, field):
     small["benchmarks"][2][field] = small["benchmarks"][0].pop(field)
-    loading.load_file(write(small))
+    read(small)
     del small["benchmarks"][2][field]
     sentence = fault(write(small))
     assert f'row "{NAME}": field "{field}": is missing in its repetitions' in sentence
@@ -390,11 +388,11 @@ def test_missing_fields_name_row_and_field(small, write, field):
     assert "rows[0]" in sentence and f'field "{field}": is missing' in sentence
 
 
-def test_a_gpu_row_needs_no_cpu_threads(write):
+def test_a_gpu_row_needs_no_cpu_threads(read):
     entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
     document = synthetic.as_file(synthetic.document(entries))
     assert "cpu_threads" not in document["rows"][0]
-    assert loading.load_file(write(document)).rows[0].failure is None
+    assert read(document).rows[0].failure is None
 
 
 @pytest.mark.parametrize("place", ["rows", "benchmarks"])
@@ -487,9 +485,9 @@ def test_a_result_beyond_its_tolerance(small, write):
     assert "verification.relative_error" in fault(write(small))
 
 
-def test_a_time_that_is_no_number_is_no_counter(small, write):
+def test_a_time_that_is_no_number_is_no_counter(small, read):
     small["rows"][0]["seconds_per_epoch"] = [0.02]
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.counters["seconds_per_epoch"] == pytest.approx(0.020)
 
 
@@ -591,9 +589,9 @@ def operation_file(small, name):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_need_their_counters(small, write, name):
+def test_operations_need_their_counters(small, write, read, name):
     small = operation_file(small, name)
-    (row,) = loading.load_file(write(small)).rows
+    (row,) = read(small).rows
     assert row.verification is not None
     assert (row.verification.entries, row.verification.entries_of) == (256, 6400)
     assert row.verification.steps is None

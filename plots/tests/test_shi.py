@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of Shi et al. 2016, alone and with rows of this project."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from plots.cli import main
 from plots.core import statistics
 from plots.core.page.section import Context
 from plots.core.tables.formats import FORMATS, render
@@ -225,9 +222,9 @@ def test_other_batches_are_named(figures, write):
     assert len(newest_with_rows(figures, [file])[0][1]) == 1
 
 
-def test_the_page_has_the_sentence_and_the_ratios_first(figures, write):
+def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
     document = synthetic_steps.machine(epochs=False)
-    file = loading.load_file(write(document))
+    file = read(document)
     built = section.build([file], Context())
     (block,) = built.blocks
     assert list(block.points) == brought(figures, [file])
@@ -242,14 +239,14 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, write):
     assert "Crossover" in [line[1].text for line in block.folds[0].tables[0].lines]
 
 
-def test_text_begins_with_the_sentence(write, capsys):
+def test_text_begins_with_the_sentence(write, shell):
     path = write(synthetic.document(step("fcn-r", 1, [1.0] * 5)))
-    assert main(["shi", str(path)]) == 0
-    printed = capsys.readouterr().out
+    printed = shell("shi", path).out
     assert printed.startswith("What 4 years brought in f32: the CPU of synthetic machine")
     assert printed.index("How many times as fast") < printed.index("Seconds per mini-batch, beside")
-    assert main(["shi", str(path), "--format=json"]) == 0
-    assert [len(table["rows"]) for table in json.loads(capsys.readouterr().out)] == [1, 36]
+    assert [
+        len(table["rows"]) for table in json.loads(shell("shi", path, "--format=json").out)
+    ] == [1, 36]
 
 
 def test_the_fastest_way_of_a_gpu_is_named(figures, write):
@@ -327,29 +324,24 @@ def test_text_fits_a_terminal_and_keeps_every_figure(figures, write, monkeypatch
     assert text.count("LSTM       Caffe") == 2  # a line of nothing but dashes stays
 
 
-def test_programs_get_numbers(figures, capsys):
-    assert main(["shi", "--format=csv"]) == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_programs_get_numbers(figures, shell):
+    lines = list(csv.DictReader(io.StringIO(shell("shi", "--format=csv").out)))
     assert lines[0]["desktop_1_seconds"] == "1.324" and lines[1]["desktop_8_seconds"] == ""
-    assert main(["shi", "--format=json"]) == 0
-    tables = json.loads(capsys.readouterr().out)
+    tables = json.loads(shell("shi", "--format=json").out)
     assert tables[0]["rows"][0]["k80_seconds"] == 0.071
 
 
-def test_the_command_shows_good_files_beside_bad_ones(write, tmp_path, capsys):
+def test_the_command_shows_good_files_beside_bad_ones(write, tmp_path, shell):
     write(synthetic.sweep(), "in/good.json")
     write({}, "in/bad.json")
-    assert main(["shi", str(tmp_path / "in")]) == 2
-    printed = capsys.readouterr()
+    printed = shell("shi", tmp_path / "in", code=2)
     assert "Crossover" in printed.out and printed.err.count("\n") == 1
 
 
-def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, capsys):
+def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, shell):
     monkeypatch.setattr("plots.features.shi.command.load_shi", lambda: load_shi(tmp_path / "no"))
-    assert main(["shi"]) == 2
-    assert "install crossover-plots again" in capsys.readouterr().err
+    assert "install crossover-plots again" in shell("shi", code=2).err
 
 
-def test_the_committed_results_are_shown(capsys):
-    assert main(["shi", str(ROOT / "results")]) == 0
-    assert "amd-epyc-2c" in capsys.readouterr().out
+def test_the_committed_results_are_shown(shell):
+    assert "amd-epyc-2c" in shell("shi", ROOT / "results").out

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side as people meet them: the chart, the page, the commands."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -43,9 +41,9 @@ def test_of_many_machines_few_are_coloured(tmp_path):
     assert all(name in chart.alt for name in ids(side))
 
 
-def test_machines_without_two_networks_have_no_chart(write):
-    one = loading.load_file(write(cpu_alone({"heart": 1e-3}, machine="a"), "a"))
-    two = loading.load_file(write(cpu_alone({"disc-3": 1e-3}, machine="b"), "b"))
+def test_machines_without_two_networks_have_no_chart(read):
+    one = read(cpu_alone({"heart": 1e-3}, machine="a"), "a")
+    two = read(cpu_alone({"disc-3": 1e-3}, machine="b"), "b")
     assert draw_machines(side_by_side([one, two])) is None
 
 
@@ -67,18 +65,18 @@ def test_the_page_begins_with_the_machines_and_folds_the_rest(five_files):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_files_of_one_machine_stand_beside_each_other(write):
+def test_files_of_one_machine_stand_beside_each_other(read):
     made = []
     for place in (1, 2):
         document = cpu_alone({"disc-3": 1e-3, "disc-4": 2e-3}, date=f"2020-01-0{place}")
-        made.append(loading.load_file(write(document, f"{place}.json")))
+        made.append(read(document, f"{place}.json"))
     text = report.build_report(made, [])[report.PAGE].decode()
     assert 'id="machines"' not in text and 'class="machine"' not in text
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
-def test_names_from_a_file_make_no_element(write):
+def test_names_from_a_file_make_no_element(read):
     evil = '<script>alert(1)</script> & "x" $z$ \\end{table}'
     made = []
     for place in (1, 2):
@@ -86,7 +84,7 @@ def test_names_from_a_file_make_no_element(write):
         machine = document["context"]["crossover"]["machine"]
         machine |= {"id": f"{evil}{place}", "gpu": {"name": evil}}
         machine["cpu"]["model"] = evil
-        made.append(loading.load_file(write(document, f"{place}.json")))
+        made.append(read(document, f"{place}.json"))
     page = report.build_report(made, [])[report.PAGE].decode()
     assert page.count("<script>") == 1 and "&lt;script&gt;alert" in page
     table = machines_table(side_by_side(made))
@@ -96,10 +94,9 @@ def test_names_from_a_file_make_no_element(write):
 
 
 @pytest.mark.slow
-def test_compare_sets_machines_side_by_side(five, capsys, tmp_path):
+def test_compare_sets_machines_side_by_side(five, shell, tmp_path):
     charts = tmp_path / "charts"
-    assert main(["compare", str(five), "--sort=crossover", f"--charts={charts}"]) == 0
-    printed = capsys.readouterr()
+    printed = shell("compare", five, "--sort=crossover", f"--charts={charts}")
     lines = [line for line in printed.out.splitlines() if line.startswith(("synth", "*synth"))]
     assert [line.split()[0].lstrip("*").split("-")[1] for line in lines[:3]] == ["c", "d", "b"]
     assert sorted(path.name for path in charts.iterdir()) == ["machines.png", "machines.svg"]
@@ -107,42 +104,40 @@ def test_compare_sets_machines_side_by_side(five, capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_compare_takes_the_first_file_or_the_one_named_as_its_baseline(five, capsys):
+def test_compare_takes_the_first_file_or_the_one_named_as_its_baseline(five, shell):
     paths = [str(path) for path in sorted(five.glob("*/*.json"))]
     chosen = "synthetic-c-4c"
     for options, expected in ([], "synthetic-a-8c"), ([f"--baseline={chosen}"], chosen):
-        assert main(["compare", *paths, *options, "--format=json"]) == 0
-        (table,) = json.loads(capsys.readouterr().out)
+        (table,) = json.loads(shell("compare", *paths, *options, "--format=json").out)
         assert table["title"].endswith(f"ratios to {expected}")
         own = next(line for line in table["rows"] if line["machine"] == expected)
         assert own["epoch_cpu_ratio"] == 1.0
-    assert main(["compare", *paths, "--baseline=nobody"]) == 2
-    printed = capsys.readouterr()
+    printed = shell("compare", *paths, "--baseline=nobody", code=2)
     assert printed.out == "" and printed.err.count("\n") == 1 and "nobody" in printed.err
 
 
 @pytest.mark.slow
-def test_rows_of_machines_are_compared_where_asked(five, capsys):
+def test_rows_of_machines_are_compared_where_asked(five, shell):
     paths = [str(next(five.glob(f"synthetic-{name}-*/*.json"))) for name in "ae"]
-    assert main(["compare", *paths, "--rows", "--format=json"]) == 0
-    titles = [table["title"] for table in json.loads(capsys.readouterr().out)]
+    titles = [
+        table["title"]
+        for table in json.loads(shell("compare", *paths, "--rows", "--format=json").out)
+    ]
     assert titles[0].startswith("Crossover, times") and "geometric mean" in titles[1]
-    assert main(["compare", *paths, "--fail-on-slower=5%"]) == 1
-    assert "rows are slower" in capsys.readouterr().err
+    assert "rows are slower" in shell("compare", *paths, "--fail-on-slower=5%", code=1).err
 
 
-def test_files_that_differ_are_refused_a_ratio(write, capsys):
+def test_files_that_differ_are_refused_a_ratio(write, shell):
     first = write(cpu_alone({"disc-3": 1e-3}, machine="a"), "a.json")
     document = cpu_alone({"disc-3": 1e-3}, machine="b")
     document["context"]["crossover"]["software"]["build_type"] = "Debug"
     second = write(document, "b.json")
-    assert main(["compare", str(first), str(second)]) == 2
-    printed = capsys.readouterr()
+    printed = shell("compare", first, second, code=2)
     assert printed.err.count("\n") == 1 and "build type" in printed.err
     assert main(["compare", str(first), str(second), "--anyway"]) == 0
 
 
-def test_older_files_are_counted_and_two_gpus_are_two_machines(write, capsys):
+def test_older_files_are_counted_and_two_gpus_are_two_machines(write, shell):
     for place, (date, gpu) in enumerate(
         (("2020-01-01", "A"), ("2020-01-02", "A"), ("2020-01-03", "B"))
     ):
@@ -150,44 +145,47 @@ def test_older_files_are_counted_and_two_gpus_are_two_machines(write, capsys):
         document = synthetic_machines.document(own, models=("disc-3", "disc-10"))
         folder = write(document, f"in/{place}.json").parent
     for options, lines in ([], 2), (["--all"], 3):
-        assert main(["compare", str(folder), "--format=json", *options]) == 0
-        (table,) = json.loads(capsys.readouterr().out)
+        (table,) = json.loads(shell("compare", folder, "--format=json", *options).out)
         assert len(table["rows"]) == lines
         assert any("1 older file left out" in note for note in table["notes"]) == (lines == 2)
 
 
-def test_every_family_has_a_ratio_probes_included(write, capsys):
+def test_every_family_has_a_ratio_probes_included(write, shell):
     for name in ("one", "two"):
         path = write(synthetic_probes.everything(gpu=False, machine=name), f"in/{name}.json")
-    assert main(["compare", str(path.parent), "--format=json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    (table,) = json.loads(shell("compare", path.parent, "--format=json").out)
     families = ("epoch", "gemm", "layer", "copy", "peak")
     assert {f"{family}_cpu_ratio" for family in families} <= table["rows"][0].keys()
 
 
 @pytest.mark.slow
-def test_the_summary_has_one_number_for_each_machine(five, capsys):
-    assert main(["crossover", str(five), "--summary", "--format=csv"]) == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_the_summary_has_one_number_for_each_machine(five, shell):
+    lines = list(
+        csv.DictReader(io.StringIO(shell("crossover", five, "--summary", "--format=csv").out))
+    )
     numbers = [float(line["crossover"]) for line in lines[:3]]
     assert numbers == sorted(numbers) and {line["machine"] for line in lines[:3]} == WITH_GPU
     for line in lines[:3]:
         assert float(line["low"]) < float(line["crossover"]) < float(line["high"])
     assert [(line["crossover"], line["answer"]) for line in lines[3:]] == [("", "no GPU")] * 2
-    assert main(["crossover", str(five), "--summary", "--sort=name", "--format=json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    (table,) = json.loads(shell("crossover", five, "--summary", "--sort=name", "--format=json").out)
     found = [line["machine"].split("-")[1] for line in table["rows"]]
     assert found == ["b", "c", "d", "a", "e"]
 
 
-def test_the_summary_draws_nothing(five, tmp_path, capsys):
-    assert main(["crossover", str(five), "--summary", f"--charts={tmp_path / 'new'}"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "new").exists()
+def test_the_summary_draws_nothing(five, tmp_path, shell):
+    assert (
+        shell("crossover", five, "--summary", f"--charts={tmp_path / 'new'}", code=2).err.count(
+            "\n"
+        )
+        == 1
+        and not (tmp_path / "new").exists()
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys):
+def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys, shell):
     output = tmp_path / "out"
     command = ["report", str(five), "-o", str(output), "--detail=1"]
     assert main([*command, "--sort=crossover", "--baseline=synthetic-e-2c"]) == 0
@@ -195,5 +193,4 @@ def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys):
     assert "ratios to synthetic-e-2c" in page
     assert (output / "synthetic-c-4c.epochs.svg").is_file()  # the first in that order
     capsys.readouterr()
-    assert main([*command, "--baseline=nobody"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert shell(*command, "--baseline=nobody", code=2).err.count("\n") == 1

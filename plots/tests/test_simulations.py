@@ -5,8 +5,6 @@ The seeds are fixed. A margin of 2.6 standard errors lets a rule pass whose true
 is asked for, and fails the smallest of several medians, a rank test, and a point at the border.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from plots.tests import simulate

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many files: the report stays small in memory, and shows most machines in a line each."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

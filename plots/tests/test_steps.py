@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Minibatch wherever rows are read, compared, explained and shown."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
 
-from plots.cli import main
 from plots.core.bounds import bounds
 from plots.core.cost import CostError, convolves, load_cost
 from plots.core.crossover import comparisons
@@ -63,11 +60,9 @@ def alone(tmp_path_factory):
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     """A file of some entries, loaded."""
-    return lambda entries, **options: loading.load_file(
-        write(synthetic.document(entries, **options))
-    )
+    return lambda entries, **options: read(synthetic.document(entries, **options))
 
 
 def file_of(entries) -> dict:
@@ -91,32 +86,32 @@ def test_a_row_is_read_with_all_it_counts(load):
     assert "seconds_per_epoch" not in row.counters
 
 
-def test_the_schema_asks_for_what_a_row_needs(write):
+def test_the_schema_asks_for_what_a_row_needs(read):
     configuration = synthetic_steps.cpu_configuration("lstm", 1)
     document = file_of(synthetic_steps.samples(configuration, [0.3] * 3))
-    assert loading.load_file(write(document)).rows
+    assert read(document).rows
     needed = ("verification", "params", "batch", "flops", "loss_first_step", "cpu_threads")
     for key in needed:
         kept = document["rows"][0].pop(key)
         with pytest.raises(loading.BadFileError, match=f'field "{key}": is missing'):
-            loading.load_file(write(document))
+            read(document)
         document["rows"][0][key] = kept
     for key in ("rows", "steps", "peak_bytes", "reorders"):
         document["rows"][0].pop(key)
-    assert loading.load_file(write(document)).rows[0].counters["seconds_per_step"] == 0.3
+    assert read(document).rows[0].counters["seconds_per_step"] == 0.3
     for key in ("model", "batch", "precision", "execution", "cpu_threads"):
         fewer = {k: v for k, v in configuration.items() if k != key}
         document["rows"][0]["configuration"] = fewer
         with pytest.raises(loading.BadFileError, match=f"configuration.{key}"):
-            loading.load_file(write(document))
+            read(document)
 
 
-def test_a_time_that_contradicts_the_clock_is_refused(write):
+def test_a_time_that_contradicts_the_clock_is_refused(read):
     configuration = synthetic_steps.cpu_configuration("lstm", 1)
     document = file_of(synthetic_steps.samples(configuration, [0.3] * 3))
     document["benchmarks"][0]["seconds_per_step"] = 0.4
     with pytest.raises(loading.BadFileError, match="wall-clock time of one training step"):
-        loading.load_file(write(document))
+        read(document)
 
 
 # --- crossovers over batch size
@@ -184,9 +179,8 @@ def test_rows_that_do_other_work_are_not_compared(load):
     assert comparisons(file) == []
 
 
-def test_crossover_prints_both(path, capsys):
-    assert main(["crossover", str(path)]) == 0
-    text = capsys.readouterr().out
+def test_crossover_prints_both(path, shell):
+    text = shell("crossover", path).out
     titles = [
         "From which size the GPU trains disc networks faster",
         "How much faster the GPU trains, graph, resident",
@@ -196,8 +190,7 @@ def test_crossover_prints_both(path, capsys):
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
     assert "training step of alexnet-r  graph, resident  from batch 7." in text
-    assert main(["crossover", str(path), "--format=json"]) == 0
-    tables = json.loads(capsys.readouterr().out)
+    tables = json.loads(shell("crossover", path, "--format=json").out)
     assert [table["title"].partition(" on ")[0] for table in tables] == [
         "Crossover of training epochs",
         "SPEEDUP = CPU time / GPU time of one epoch",
@@ -261,9 +254,8 @@ def test_bounds_are_at_the_ceilings_of_the_file(file):
             assert found[row.index].seconds == pytest.approx(row.counters["flops"] / rate)
 
 
-def test_why_text_is_of_the_largest_batch_of_a_network(path, capsys):
-    assert main(["why", str(path)]) == 0
-    text = capsys.readouterr().out
+def test_why_text_is_of_the_largest_batch_of_a_network(path, shell):
+    text = shell("why", path).out
     assert text.startswith("synthetic machine: why the epochs and the training steps take the time")
     own = text[text.index("Where the time of a training step goes") :]
     assert re.search(r"alexnet-r +1,024  CPU, 2 threads.*convolution 58 %", own)
@@ -304,20 +296,18 @@ def test_the_chart_names_networks_by_batch(file):
 # --- compare, side by side, advise
 
 
-def test_compare_finds_the_step_that_is_slower(write):
+def test_compare_finds_the_step_that_is_slower(read):
     configuration = synthetic_steps.cpu_configuration("resnet-56", 2)
     other = synthetic_steps.cpu_configuration("lstm", 2)
     files = [
-        loading.load_file(
-            write(
-                synthetic.document(
-                    [
-                        *synthetic_steps.samples(configuration, [one * slow for one in TIMES]),
-                        *synthetic_steps.samples(other, TIMES),
-                    ]
-                ),
-                f"{slow}.json",
-            )
+        read(
+            synthetic.document(
+                [
+                    *synthetic_steps.samples(configuration, [one * slow for one in TIMES]),
+                    *synthetic_steps.samples(other, TIMES),
+                ]
+            ),
+            f"{slow}.json",
         )
         for slow in (1.0, 1.2)
     ]
@@ -331,7 +321,7 @@ def test_compare_finds_the_step_that_is_slower(write):
 TIMES = [0.300, 0.301, 0.302, 0.299, 0.298, 0.300, 0.301, 0.299, 0.300]
 
 
-def test_machines_have_a_ratio_of_steps(write):
+def test_machines_have_a_ratio_of_steps(read):
     files = []
     for name, slow in (("a", 1.0), ("b", 2.0)):
         entries = []
@@ -340,7 +330,7 @@ def test_machines_have_a_ratio_of_steps(write):
                 times = [slow * one / on for one in TIMES]
                 own = synthetic_steps.cpu_configuration(model, on)
                 entries += synthetic_steps.samples(own, times)
-        files.append(loading.load_file(write(synthetic.document(entries, name), f"{name}.json")))
+        files.append(read(synthetic.document(entries, name), f"{name}.json"))
     side = side_by_side(files, baseline=files[0])
     ratio = side.standings[1].ratios[MINIBATCH, "cpu"]
     assert ratio.mean == pytest.approx(2.0) and ratio.works == 2
@@ -355,11 +345,10 @@ def cost_with(write, kind: str):
     return write(content, f"{kind}.json")
 
 
-def test_networks_with_convolutions_are_refused_with_the_reason(path, write, capsys):
+def test_networks_with_convolutions_are_refused_with_the_reason(path, write, shell):
     cost = cost_with(write, "convolution")
     assert load_cost(cost).convolves
-    assert main(["advise", str(path), "--cost", str(cost)]) == 2
-    error = capsys.readouterr().err
+    error = shell("advise", path, "--cost", cost, code=2).err
     assert "CPU, 1 thread: 4 networks with convolutions measured, and a fit needs 6" in error
     assert "measure the network itself with --family=Minibatch --model=own-net" in error
     content = json.loads(cost.read_text())
@@ -370,7 +359,7 @@ def test_networks_with_convolutions_are_refused_with_the_reason(path, write, cap
         load_cost(write(content, "bad.json"))
 
 
-def test_networks_with_convolutions_are_predicted_from_their_like(write, monkeypatch):
+def test_networks_with_convolutions_are_predicted_from_their_like(write, read, monkeypatch):
     own = {
         f"net-{place}": synthetic_steps.Network(
             10_000 * 3**place, 64, 1e7 * 2.5**place, synthetic_steps._CONVOLUTIONS
@@ -380,7 +369,7 @@ def test_networks_with_convolutions_are_predicted_from_their_like(write, monkeyp
     monkeypatch.setattr(synthetic_steps, "NETWORKS", own)
     document = synthetic_machine.machine(modes=())
     document["benchmarks"] += synthetic_steps.steps(ways=(), models=own)
-    file = loading.load_file(write(document))
+    file = read(document)
     cost = load_cost(cost_with(write, "convolution"))
     series, problems = fit_series(file, cost)
     assert problems == [] and [len(one.residuals) for one in series] == [7, 7]
@@ -431,8 +420,8 @@ def test_sections_show_epochs_then_steps(file):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_file_without_steps_has_no_section_of_them(write):
-    file = loading.load_file(write(synthetic.sweep()))
+def test_a_file_without_steps_has_no_section_of_them(read):
+    file = read(synthetic.sweep())
     assert steps.build([file], Context()) is None
     assert epoch_rows(file) and not step_rows(file)
 

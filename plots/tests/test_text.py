@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text from files and numbers, as they are shown."""
 
-from __future__ import annotations
-
 import pytest
 
 from plots import text, units

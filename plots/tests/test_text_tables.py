@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables as plain text: headings over groups, and what a narrow terminal gets."""
 
-from __future__ import annotations
-
 import json
 
 from plots.core.tables.formats import FORMATS, as_text

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size more threads pay, what pairs say of it, and what following it costs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -68,12 +66,12 @@ def test_what_drifts_by_little_is_no_win(ahead: float, kind: str) -> None:
 
 
 @pytest.fixture
-def read(write: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+def read(read) -> Callable[..., Any]:
     def read(entries: list[dict[str, Any]], *refinements: dict[str, Any], **options: Any) -> Any:
         document = synthetic.document(entries, **options)
         if refinements:
             document["context"]["crossover"]["refinements"] = list(refinements)
-        return loading.load_file(write(document))
+        return read(document)
 
     return read
 
@@ -253,14 +251,12 @@ def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
     assert len(one.ladder) == len(DISC_MODELS)
 
 
-def test_the_command_the_page_and_the_answer_show_it(read, capsys):
+def test_the_command_the_page_and_the_answer_show_it(read, shell):
     file = read(rows(), pairs(interval(25504, 33000)))
-    assert main(["crossover", "--threads", str(file.path)]) == 0
-    printed = capsys.readouterr()
+    printed = shell("crossover", "--threads", file.path)
     assert "2 threads train disc networks faster than 1 thread from" in printed.out
     assert "25,504 and 33,000" in " ".join(printed.out.split()) and not printed.err
-    assert main(["crossover", "--threads", "--format=json", str(file.path)]) == 0
-    (line,) = json.loads(capsys.readouterr().out)[0]["rows"]
+    (line,) = json.loads(shell("crossover", "--threads", "--format=json", file.path).out)[0]["rows"]
     assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
@@ -268,10 +264,9 @@ def test_the_command_the_page_and_the_answer_show_it(read, capsys):
     assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
 
 
-def test_the_command_says_what_is_missing(read, capsys):
+def test_the_command_says_what_is_missing(read, shell):
     file = read(rows((2,)))
-    assert main(["crossover", "--threads", str(file.path)]) == 0
-    printed = capsys.readouterr()
+    printed = shell("crossover", "--threads", file.path)
     assert not printed.out and "--threads=1,2" in printed.err
     assert section.build([file], Context()) is None
     assert main(["crossover", "--threads", "--charts=x", str(file.path)]) == 2

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`why`: splits that add up, counterfactuals of known crossovers, epochs counted one by one."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 
@@ -22,9 +20,9 @@ from plots.tests.synthetic_answers import answer, comparison
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     """A synthetic machine's file, loaded."""
-    return lambda **options: loading.load_file(write(synthetic_machine.machine(**options)))
+    return lambda **options: read(synthetic_machine.machine(**options))
 
 
 # --- the split
@@ -41,8 +39,8 @@ def test_the_parts_add_up_to_the_median(load):
     assert 10 < sum(split.unattributed < 0 for split in found) < 46
 
 
-def test_a_row_without_profile_has_no_split(small, write):
-    file = loading.load_file(write(small))
+def test_a_row_without_profile_has_no_split(small, read):
+    file = read(small)
     assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
     assert "unattributed_percent" not in table.records()[0]
@@ -62,7 +60,7 @@ def test_shares_are_percent_of_the_epoch(load):
     assert line["bound_percent"] == pytest.approx(100 * what["flops"] / 5e10 / total)
 
 
-def test_shares_are_of_the_epoch_beside_them(write):
+def test_shares_are_of_the_epoch_beside_them(read):
     # The medians of the parts, and of what each repetition had beyond them, add up to 0.86 of the
     # median epoch.
     configuration = synthetic.cpu_configuration("disc-3", 1)
@@ -70,7 +68,7 @@ def test_shares_are_of_the_epoch_beside_them(write):
     times = ((0.02, 0.06), (0.06, 0.02), (0.04, 0.04))
     for entry, (product, loss) in zip(entries, times, strict=True):
         entry |= {"seconds_product": product, "seconds_loss": loss}
-    file = loading.load_file(write(synthetic.document(entries)))
+    file = read(synthetic.document(entries))
     (line,) = why_tables(file, [])[0].records()
     assert line["product_percent"] == pytest.approx(100 * 0.04 / line["epoch_seconds"])
     assert line["unattributed_percent"] == pytest.approx(20)
@@ -96,12 +94,12 @@ def test_more_threads(load):
     assert found["disc-12"].unsure == frozenset()
 
 
-def test_thread_counts_whose_repetitions_overlap_are_marked(write):
+def test_thread_counts_whose_repetitions_overlap_are_marked(read):
     entries = [
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 1), [0.010, 0.012, 0.014]),
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.009, 0.0101, 0.011]),
     ]
-    file = loading.load_file(write(synthetic.document(entries)))
+    file = read(synthetic.document(entries))
     (item,) = why.threads(file.rows)
     assert item.unsure == {2}
     table = why_tables(file, [])[1]
@@ -124,7 +122,7 @@ def test_thread_counts_whose_repetitions_overlap_are_marked(write):
     ],
 )
 def test_repayment_is_the_first_epoch_that_is_ahead(
-    cpu_first, cpu_epoch, gpu_first, gpu_epoch, write
+    cpu_first, cpu_epoch, gpu_first, gpu_epoch, read
 ):
     cpu = synthetic.cpu_configuration("disc-3", 1)
     gpu = synthetic.gpu_configuration("disc-3")
@@ -132,7 +130,7 @@ def test_repayment_is_the_first_epoch_that_is_ahead(
         *synthetic.samples(cpu, [cpu_epoch] * 3, first_call_seconds=cpu_first),
         *synthetic.samples(gpu, [gpu_epoch] * 3, first_call_seconds=gpu_first),
     ]
-    file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
     times = (Fraction(time) for time in (cpu_first, cpu_epoch, gpu_first, gpu_epoch))
     cpu_start, cpu_each, gpu_start, gpu_each = times
     ahead = [
@@ -151,10 +149,9 @@ def test_repayment_is_against_the_fastest_cpu_row(load):
 # --- the command
 
 
-def test_a_file_without_gpu_is_complete_and_says_what_one_would_add(load, capsys):
+def test_a_file_without_gpu_is_complete_and_says_what_one_would_add(load, shell):
     path = load(modes=()).path
-    assert main(["why", str(path)]) == 0
-    printed = capsys.readouterr()
+    printed = shell("why", path)
     assert printed.err == ""
     assert "Where the time of an epoch goes" in printed.out
     assert "What more CPU threads bring" in printed.out
@@ -175,9 +172,8 @@ def gpu_path(load, monkeypatch):
     return load(modes=(("eager", "pinned"), ("eager", "resident"), ("graph", "resident"))).path
 
 
-def test_a_file_with_gpu_says_all(gpu_path, capsys):
-    assert main(["why", str(gpu_path)]) == 0
-    printed = capsys.readouterr().out
+def test_a_file_with_gpu_says_all(gpu_path, shell):
+    printed = shell("why", gpu_path).out
     assert (
         "With the data resident instead of pinned, the crossover falls from 703,000 to 180,000"
         in printed
@@ -186,9 +182,8 @@ def test_a_file_with_gpu_says_all(gpu_path, capsys):
     assert "There is no GPU row" not in printed
 
 
-def test_text_has_a_line_for_each_network_and_device(gpu_path, capsys):
-    assert main(["why", str(gpu_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_text_has_a_line_for_each_network_and_device(gpu_path, shell):
+    lines = shell("why", gpu_path).out.splitlines()
     assert max(map(len, lines)) <= 100 and len(lines) < 110
     file = loading.load_file(gpu_path)
     members = [row for row in epoch_rows(file) if row.configuration["model"] == "disc-12"]
@@ -209,16 +204,15 @@ def test_text_has_a_line_for_each_network_and_device(gpu_path, capsys):
     assert repaid.split()[-1] == str(repayment.iterations)
 
 
-def test_text_of_all_rows(gpu_path, capsys):
-    assert main(["why", str(gpu_path), "--all"]) == 0
-    printed = capsys.readouterr().out
+def test_text_of_all_rows(gpu_path, shell):
+    printed = shell("why", gpu_path, "--all").out
     assert "[1] With the data resident instead of pinned" in printed
     assert max(map(len, printed.splitlines())) <= 100
     rows_of = [line for line in printed.splitlines() if line.startswith("disc-12 ")]
     assert len(rows_of) >= 5 + 1 + 3  # of the split, of threads, of repayments
 
 
-def test_text_is_of_the_batch_of_the_headline(write, capsys):
+def test_text_is_of_the_batch_of_the_headline(write, shell):
     entries = []
     for batch in ("10", "100"):
         for model in ("disc-3", "disc-12"):
@@ -228,14 +222,13 @@ def test_text_is_of_the_batch_of_the_headline(write, capsys):
             ):
                 entries += synthetic.samples({**side, "batch": batch}, seconds_loss=1e-5)
     path = write(synthetic.document(entries, gpu="synthetic GPU"))
-    assert main(["why", str(path)]) == 0
-    printed = capsys.readouterr().out
+    printed = shell("why", path).out
     discs = [line.split() for line in printed.splitlines() if line.startswith("disc-")]
     assert {line[1] for line in discs} == {"100"}
     assert "--all shows 4 more rows" in printed
 
 
-def test_only_the_changes_that_matter_most_are_told(load, monkeypatch, capsys):
+def test_only_the_changes_that_matter_most_are_told(load, monkeypatch, shell):
     modes = [
         (way, data) for way in ("eager", "graph") for data in ("pageable", "pinned", "resident")
     ]
@@ -245,17 +238,15 @@ def test_only_the_changes_that_matter_most_are_told(load, monkeypatch, capsys):
     ]
     monkeypatch.setattr(crossover, "comparisons", lambda file: known)
     path = load(modes=(("eager", "pinned"),)).path
-    assert main(["why", str(path)]) == 0
-    printed = capsys.readouterr().out
+    printed = shell("why", path).out
     _, _, block = printed.partition("What would change the crossover")
     said = block.partition("\n\nWhat more")[0].split("\n- ")[1:]
     assert len(said) == 4 and said[-1] == "4 more with --all"
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format(gpu_path, name, capsys):
-    assert main(["why", str(gpu_path), "--format", name]) == 0
-    printed = capsys.readouterr().out
+def test_every_format(gpu_path, name, shell):
+    printed = shell("why", gpu_path, "--format", name).out
     assert "703,000" in printed or "703000" in printed
     if name == "json":
         tables = json.loads(printed)
@@ -264,7 +255,7 @@ def test_every_format(gpu_path, name, capsys):
 
 
 @pytest.mark.slow
-def test_charts_are_written(gpu_path, tmp_path, capsys):
+def test_charts_are_written(gpu_path, tmp_path, shell):
     charts = tmp_path / "charts"
     assert main(["why", str(gpu_path), "--charts", str(charts)]) == 0
     names = ["synthetic-machine.why.png", "synthetic-machine.why.svg"]
@@ -281,22 +272,23 @@ def test_charts_are_written(gpu_path, tmp_path, capsys):
         assert label in svg
     blocked = tmp_path / "file"
     blocked.write_text("")
-    assert main(["why", str(gpu_path), "--charts", str(blocked)]) == 2
-    assert "choose another folder with --charts" in capsys.readouterr().err
+    assert (
+        "choose another folder with --charts"
+        in shell("why", gpu_path, "--charts", blocked, code=2).err
+    )
 
 
-def test_hostile_text_breaks_no_table(write):
+def test_hostile_text_breaks_no_table(read):
     configuration = synthetic.cpu_configuration("disc-3", 1)
     hostile = "<script>|$\\x\n" * 50
     document = synthetic.document(synthetic.samples(configuration, seconds_loss=0.01), hostile)
-    file = loading.load_file(write(document))
+    file = read(document)
     for name in ("html", "markdown"):
         assert "<script>" not in render(why_tables(file, []), name)
     assert draw_why(file) is not None
 
 
-def test_a_file_without_epochs_is_told(write, capsys):
+def test_a_file_without_epochs_is_told(write, shell):
     document = synthetic.document(synthetic_machine.peaks((1,), gpu=False))
     path = write(document)
-    assert main(["why", str(path)]) == 2
-    assert f"{path}: no Epoch or Minibatch row has a result" in capsys.readouterr().err
+    assert f"{path}: no Epoch or Minibatch row has a result" in shell("why", path, code=2).err

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only rows that do the same work are compared, and what is left out is said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.speed_up import speed_ups
@@ -18,7 +15,6 @@ from plots.features.compare.analysis import compare
 from plots.features.crossover.table import crossover_table, other_work, speed_up_table
 from plots.features.training.table import best_table
 from plots.features.why import analysis as why
-from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
@@ -56,10 +52,10 @@ def entries(threads: tuple[int, ...] = (1, 2), **gpu_fields: Any) -> list[dict[s
 
 
 @pytest.fixture
-def load(write):
+def load(read):
     """Loads a file of entries."""
-    return lambda content, name="file.json": loading.load_file(
-        write(synthetic.document(content, gpu="synthetic GPU"), name)
+    return lambda content, name="file.json": read(
+        synthetic.document(content, gpu="synthetic GPU"), name
     )
 
 
@@ -122,22 +118,20 @@ def all_other(load, name: str = "file.json", device: str = "cuda") -> File:
     return load(content, name)
 
 
-def test_a_file_of_nothing_but_other_work_says_so(load, capsys):
+def test_a_file_of_nothing_but_other_work_says_so(load, shell):
     file = all_other(load)
     assert comparisons(file) == [] and speed_ups(file) == []
-    assert main(["crossover", str(file.path)]) == 0
-    printed = capsys.readouterr()
+    printed = shell("crossover", file.path)
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert "as they do other work on the same network" in printed.err
     assert "rows 1,000 and 500" in printed.err and "measure both in one run" in printed.err
 
 
-def test_a_mix_of_other_work_is_refused(load, capsys):
+def test_a_mix_of_other_work_is_refused(load, shell):
     mine, theirs = load(entries(**OLD), "mine.json"), all_other(load, "theirs.json")
     assert comparisons(mix.mix(mine, theirs)) == []
-    assert main(["compare", f"--cpu-of={mine.path}", f"--gpu-of={theirs.path}"]) == 2
-    printed = capsys.readouterr()
+    printed = shell("compare", f"--cpu-of={mine.path}", f"--gpu-of={theirs.path}", code=2)
     assert printed.out == "" and printed.err.count("\n") == 1
     assert "rows 1,000 and 500" in printed.err and "name files of one sweep" in printed.err
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of charts: MACHINE.CHART.png and .svg, named alike by every command."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 

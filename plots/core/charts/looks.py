@@ -6,8 +6,6 @@ data lies, and a dash for how it executes. plots/tests/test_looks.py holds the c
 colour-blind readers on light and on dark paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 """Draws rates over a size, both axes logarithmic: a panel for each kind of work, in which each way
 to compute has the look that it has in every chart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

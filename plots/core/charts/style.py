@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all charts share: fonts, header, legend, axes, and how a figure becomes files."""
 
-from __future__ import annotations
-
 import io
 import math
 import warnings

@@ -4,8 +4,6 @@
 Every text they are given is escaped, shown on one line and shortened: it may come from a file.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import groupby

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes sections out as one HTML file that needs nothing else: no network, no other file."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@
 Text in them is still as the result file has it; the page escapes and shortens it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes an SVG file part of a page: its own ids, the page's colours, a description."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

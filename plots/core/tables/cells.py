@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells of the usual kinds, each of which is NOTHING for None."""
 
-from __future__ import annotations
-
 from plots import units
 from plots.core.tables.table import NOTHING, Cell
 from plots.file.rows import Row

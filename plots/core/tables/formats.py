@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tables out: Markdown, CSV, LaTeX, HTML, JSON; plots/core/tables/plain.py as plain text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns beside a crossover: what the pairs say of it, and what following it loses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from plots.core.paired import pairs_words

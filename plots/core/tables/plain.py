@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables as plain text, as wide as the terminal."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import textwrap

@@ -4,8 +4,6 @@
 docs/method/advice.md defines the model and its error band.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

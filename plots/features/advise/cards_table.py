@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network on cards that were not measured, beside what is predicted of a file's CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The advice on a network in words: the fastest prediction of each side, and where they meet."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise

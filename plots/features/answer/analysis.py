@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a file in sentences: the headline, what disagrees with it, and by how much."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

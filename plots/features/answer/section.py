@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer: of each machine in a sentence or two; of many machines, of most in a line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.network import epoch_rows, on_device, step_rows

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine can do at best: the Peak rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from plots import units

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares two files row by row; docs/method/comparing.md defines the verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws a comparison: the ratio of each row with its interval, sorted, against a line at 1."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

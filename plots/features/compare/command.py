@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`compare`: machines or commits side by side, and one's CPU with another's GPU."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

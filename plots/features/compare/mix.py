@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One machine's CPU with another's GPU: what would it be like to buy that card?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

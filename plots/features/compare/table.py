@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A comparison of two files as tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

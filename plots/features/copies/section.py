@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast data moves between host and device: the Copy rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

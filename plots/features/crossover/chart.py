@@ -2,8 +2,6 @@
 """Draws time against size on both devices, and where the GPU overtakes the CPU; and with that all
 charts of the crossover analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

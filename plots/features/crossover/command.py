@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`crossover`: from which size on the GPU wins, and by how much."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

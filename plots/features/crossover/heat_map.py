@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the speedup over size and batch size, with the line on which both devices are equal."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size on the GPU wins: charts, crossovers with their intervals, speedups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.charts.style import Chart

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `crossover` prints for people: the answer, then a block for each question."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

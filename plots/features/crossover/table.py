@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The crossovers and the speedups of result files as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is missing and what is in doubt: rows without a result, warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Section

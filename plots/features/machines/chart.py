@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws all machines in one chart: time of an epoch over the size of the network, CPU and GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

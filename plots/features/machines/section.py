@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side: one table and one chart; what each file says follows in other sections."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Picture, Section

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@
 docs/method/peers.md says how the pairs come about, and why the interval is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`peers`: what another framework takes for the same work, measured in turn with bench."""
 
-from __future__ import annotations
-
 import argparse
 
 from plots.core.command import add_format, add_paths, complain, print_tables

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What another framework takes for the same work, and the crossover that its curves give."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.page.columns import on_page

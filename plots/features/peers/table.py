@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ours beside another framework: times, the ratio of pairs and its interval; both crossovers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

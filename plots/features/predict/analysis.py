@@ -6,8 +6,6 @@ docs/method/prediction.md says how, and what the bands are worth. Predicted time
 in tables and in pictures, and never in a result file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

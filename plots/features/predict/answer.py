@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is predicted of cards, in sentences, each of which says that it was not measured."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

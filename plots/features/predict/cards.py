@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cards that a command line asks for."""
 
-from __future__ import annotations
-
 import argparse
 
 from plots.core.cards import CARDS_PATH, Card, load_cards

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well the model predicts what it was not fitted to, as tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What predictions are fitted to: published times of networks that we have, and measured rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The predictions for many files at once: one fit to all of them, and the default cards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial

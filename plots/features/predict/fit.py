@@ -4,8 +4,6 @@
 docs/method/prediction.md says what is left out, and what came of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 docs/method/prediction.md defines the model and justifies each of its parts.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GPUs that were not measured would do on these machines: bands, and how to make them sure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from functools import partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is predicted of cards as tables; each says in its title that this was not measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast others train networks on one GPU, from plots/reference."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix products and layers by themselves: the Gemm and Layer rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others measured and hard-code; the charts show the experiments with networks of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.page.columns import on_page

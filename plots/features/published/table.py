@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published comparisons of CPU and GPU as a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

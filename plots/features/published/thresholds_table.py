@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others hard-code, beside the crossovers of a file that are nearest to it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command lines that measure a file, and each of its rows, again."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

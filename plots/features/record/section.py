@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the figures come from: the machine, what is timed, how to measure a row again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

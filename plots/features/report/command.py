@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`report`: writes the page of everything, and its charts."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

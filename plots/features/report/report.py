@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembles the report: one HTML page, and its charts as files."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping, Sequence

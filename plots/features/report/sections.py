@@ -5,8 +5,6 @@ A section's module has `build(files, context) -> Section | None`, see plots/core
 None leaves it out. A new section is a new module, listed in SECTIONS.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from plots.features.answer import section as verdict

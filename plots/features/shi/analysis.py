@@ -4,8 +4,6 @@
 docs/method/shi.md says what is compared, and how sure it is.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterable, Sequence

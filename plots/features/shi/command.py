@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shi`: the table of Shi et al. 2016, with one's own rows in it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of Shi et al. 2016 with the rows of the machines shown here in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

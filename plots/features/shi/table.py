@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of Shi et al. 2016 with this project's rows in it, and how they compare, in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ As plots/core/crossover.py, with the fewest threads in the place of the CPU and 
 of the GPU; docs/method/refinement.md gives the rules.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from plots.core.crossover import Crossover, find_crossover

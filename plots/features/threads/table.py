@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size more CPU threads pay, as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

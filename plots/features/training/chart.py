@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws seconds per epoch against the number of parameters, both axes logarithmic."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import product

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds per epoch over the size of the network: the chart, the best of each device, every row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds per training step of each network and batch size: the best of each device, every row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots.core.network import on_device, step_rows

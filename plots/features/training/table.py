@@ -4,8 +4,6 @@
 Those that are given together are of one family.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

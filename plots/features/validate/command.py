@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`validate`: checks files against the definition in results/README.md."""
 
-from __future__ import annotations
-
 import argparse
 
 from plots.core.command import add_paths, complain

@@ -5,8 +5,6 @@ docs/method/bounds.md, "Why", defines each figure. Everything comes from one fil
 plots/features/why/table.py and plots/features/why/chart.py show it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 """Draws where the time of an epoch or a training step goes: a panel for each way to compute, a bar
 for a network."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

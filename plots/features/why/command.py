@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`why`: where the time goes, what bounds it, and what would change the crossover."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@
 docs/method/bounds.md, "Why", says how.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -2,8 +2,6 @@
 """Why: where the time of an epoch or a training step goes, what bounds it, what would change the
 crossover."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `why` prints for people: a block for each question, of each network in one batch size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units

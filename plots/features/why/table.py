@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of `why`: where the time goes, bounds, threads, what changes the crossover."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plots import units
