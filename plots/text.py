@@ -33,6 +33,16 @@ def whole(text: str, digits: int = 9) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
+def sentence(phrase: str) -> str:
+    """`phrase` with a capital letter and a full stop."""
+    return f"{phrase[:1].upper()}{phrase[1:]}."
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a `thing`: "1 core", "2 cores"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def slug(text: str, limit: int = 60) -> str:
     """A file name made from `text`: lower case letters, digits and hyphens, never empty."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:limit].strip("-") or "unnamed"

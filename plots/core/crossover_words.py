@@ -14,7 +14,7 @@ from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import FAMILIES
 from plots.file.rows import File
-from plots.text import printable
+from plots.text import counted, printable
 
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
@@ -90,8 +90,7 @@ def other_work(file: File) -> str:
     if not pairs:
         return ""
     cpu, gpu = pairs[0]
-    counts = [len({pair[side].name for pair in pairs}) for side in (0, 1)]
-    rows = [f"{count} row{'' if count == 1 else 's'}" for count in counts]
+    rows = [counted(len({pair[side].name for pair in pairs}), "row") for side in (0, 1)]
     return (
         f"{rows[0]} of the CPU and {rows[1]} of the GPU are not compared, as they do other work on "
         f"the same network, such as {printable(cpu.configuration['model'], 40)} "

@@ -170,20 +170,21 @@ def _data(one: Comparison) -> Literal["resident", "copied"]:
 
 
 def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
-    """Of the ways at `batch` with the most sizes, which are the same for all, the earliest win."""
+    """_earliest_of() the ways at `batch`."""
     return _earliest_of([one for one in curves if one.batch == batch])
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
+    """Of those with the most sizes, which are the same for all, the earliest win."""
     if not curves:
         return None
     fullest = max(curves, key=lambda one: len(one.ladder)).ladder
-    return min((one for one in curves if np.array_equal(one.ladder, fullest)), key=_earliest)
 
+    def start(one: Comparison) -> tuple[int, float]:
+        size = one.crossover.size
+        return _ORDER.index(one.crossover.kind), math.inf if size is None else size
 
-def _earliest(one: Comparison) -> tuple[int, float]:
-    size = one.crossover.size
-    return _ORDER.index(one.crossover.kind), math.inf if size is None else size
+    return min((one for one in curves if np.array_equal(one.ladder, fullest)), key=start)
 
 
 def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plots.core.comparability import obstacles
-from plots.core.crossover import Comparison, Crossover, comparisons
+from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
@@ -270,18 +270,13 @@ def _trains_alike(one: Row, other: Row) -> bool:
 
 
 def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
+    """Undecided comes before a GPU that wins at small sizes only, and that before one that never
+    wins."""
     if standing.answer is None:
         return None
     number = crossover_number(standing.answer)
-    kind = _rank(standing.answer.crossover)
-    return (number is None, number or 0.0, kind)
-
-
-def _rank(crossover: Crossover) -> int:
-    """Undecided comes before a GPU that wins at small sizes only, and that before one that never
-    wins."""
     order = ("always", "once", "ambiguous", "several", "never")
-    return order.index(crossover.kind)
+    return (number is None, number or 0.0, order.index(standing.answer.crossover.kind))
 
 
 def _by_time(model: str) -> Callable[[Standing], float | None]:
@@ -292,11 +287,6 @@ def _by_time(model: str) -> Callable[[Standing], float | None]:
     return value
 
 
-def _by_ratio(standing: Standing) -> float | None:
-    ratio = standing.ratios.get((EPOCH, EITHER))
-    return ratio.mean if ratio else None
-
-
 _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
     "date": lambda standing: -standing.file.date.timestamp(),
     "name": lambda standing: standing.file.machine.id.casefold(),
@@ -304,5 +294,7 @@ _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
     "cpu": lambda standing: short_processor(standing.file.machine.cpu.model).casefold(),
     "gpu": lambda standing: short_gpu(standing.file.machine.gpu or "").casefold() or None,
     **{model: _by_time(model) for model in SHOWN},
-    "ratio": _by_ratio,
+    "ratio": lambda standing: (
+        ratio.mean if (ratio := standing.ratios.get((EPOCH, EITHER))) else None
+    ),
 }

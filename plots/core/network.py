@@ -37,18 +37,17 @@ def best(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: row.median)
 
 
-def network_key(row: Row) -> NetworkKey:
-    """What `row` computes, how much of it, and in which precision: rows that share it may be
-    compared."""
-    precision = row.precision
-    return (*row.axes.what(row.configuration), ("precision", precision), *work(row))
-
-
 def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
-    """`rows` by what they compute, the smallest network first."""
+    """`rows` by what they compute, how much of it, and in which precision: those that share it may
+    be compared. The smallest network comes first."""
     groups: dict[NetworkKey, list[Row]] = {}
-    for row in sorted(rows, key=_size):
-        groups.setdefault(network_key(row), []).append(row)
+
+    def size(row: Row) -> tuple[float, str, float]:
+        return row.counters["params"], row.model, row.counters["batch"]
+
+    for row in sorted(rows, key=size):
+        key = (*row.axes.what(row.configuration), ("precision", row.precision), *work(row))
+        groups.setdefault(key, []).append(row)
     return groups
 
 
@@ -70,7 +69,3 @@ def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUIL
         if any(other[name] != configuration[name] for other in twins)
     ]
     return ", ".join([configuration["model"], *varying])
-
-
-def _size(row: Row) -> tuple[float, str, float]:
-    return row.counters["params"], row.model, row.counters["batch"]

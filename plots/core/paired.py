@@ -24,14 +24,13 @@ def pairs_of(
     one thread count stand for the best of all."""
     for one in reversed(file.refinements):  # a resumed run adds one
         sides = ((one.first, first), (one.second, second))
-        if all(_fits({**one.common, **way}, common, curve) for way, curve in sides):
+        if all(
+            {**common, **curve.configuration}.get(key) in (value, BEST)
+            for way, curve in sides
+            for key, value in {**one.common, **way}.items()
+        ):
             return one
     return None
-
-
-def _fits(stated: Mapping[str, str], common: Mapping[str, str], curve: Curve) -> bool:
-    own = {**common, **curve.configuration}
-    return all(own.get(key) in (value, BEST) for key, value in stated.items())
 
 
 def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:

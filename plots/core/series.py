@@ -37,7 +37,12 @@ def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
     labels = {key: printable(str(axes[key].label(dict(key), others)), _LONGEST) for key in keys}
     # Two keys could look alike once shortened; then all of the configuration is shown.
     texts = list(labels.values())
-    return {key: text if texts.count(text) == 1 else _spelled(key) for key, text in labels.items()}
+    return {
+        key: text
+        if texts.count(text) == 1
+        else printable(", ".join(f"{name} {value}" for name, value in key), 400)
+        for key, text in labels.items()
+    }
 
 
 def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
@@ -91,13 +96,4 @@ def _label(row: Row, configuration: dict[str, str], without: Collection[str] = (
 def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
     configuration = dict(key)
     device = configuration.get("device", "")
-    threads = configuration.get("cpu_threads", "")
-    return device != "cpu", device, _number(threads), key
-
-
-def _number(text: str) -> int:
-    return whole(text) or 0
-
-
-def _spelled(key: SeriesKey) -> str:
-    return printable(", ".join(f"{name} {value}" for name, value in key), 400)
+    return device != "cpu", device, whole(configuration.get("cpu_threads", "")) or 0, key

@@ -117,7 +117,7 @@ def test_what_matters_most_stands_first(load):
     other = ways("10", 703_000, 700_000, 2_000, 500)
     own = ways("100", 703_000, 700_000, 180_000, 90_000)
     found = counterfactuals.counterfactuals(load(modes=()), [*other, *own])
-    said = [(item.pair.common["batch"], item.change, item.is_sure) for item in found]
+    said = [(item.pair.batch, item.change, item.is_sure) for item in found]
     resident = "with the data resident instead of pageable"
     graphs = "with CUDA graphs instead of eager"
     pinned = "with the data in pinned memory instead of pageable"

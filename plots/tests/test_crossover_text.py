@@ -49,7 +49,7 @@ def test_text_is_short_and_epochs_come_first(wide, shell):
     (one,) = [
         one
         for one in found
-        if (one.common.get("batch"), one.common["precision"]) == ("100", "f32")
+        if (one.common.get("batch"), one.precision) == ("100", "f32")
         and one.gpu.label == "GPU, graph, pinned"
     ]
     assert each.endswith(crossover_words(one.crossover))

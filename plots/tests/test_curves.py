@@ -19,7 +19,7 @@ def loaded(write, entries, gpu="synthetic GPU"):
 
 @pytest.mark.slow
 def test_every_combination_is_compared(wide):
-    found = [each for each in comparisons(wide) if each.common["family"] == "Epoch"]
+    found = [each for each in comparisons(wide) if each.family == "Epoch"]
     expected = {
         (threads, batch, precision, *mode)
         for threads in ("1", "2", "8", BEST)
@@ -30,8 +30,8 @@ def test_every_combination_is_compared(wide):
     keys = [
         (
             each.cpu.configuration["cpu_threads"],
-            each.common["batch"],
-            each.common["precision"],
+            each.batch,
+            each.precision,
             each.gpu.configuration["execution"],
             each.gpu.configuration["data"],
         )
@@ -48,7 +48,7 @@ def test_every_combination_is_compared(wide):
 
 
 def test_products_and_layers_are_compared_for_one_operation(wide):
-    gemm = [each for each in comparisons(wide) if each.common["family"] == "Gemm"]
+    gemm = [each for each in comparisons(wide) if each.family == "Gemm"]
     assert [each.cpu.configuration["cpu_threads"] for each in gemm] == ["1", BEST]
     assert gemm[0].measure == "size"
     assert gemm[0].common == {
@@ -60,7 +60,7 @@ def test_products_and_layers_are_compared_for_one_operation(wide):
     assert gemm[0].gpu.label == "GPU, eager"
     # 100 products an iteration on the CPU, 10 on the GPU: only a time for each crosses at 200.
     assert gemm[0].crossover.size == pytest.approx(200, rel=0.02)
-    layer = [each for each in comparisons(wide) if each.common["family"] == "Layer"]
+    layer = [each for each in comparisons(wide) if each.family == "Layer"]
     assert layer[0].measure == "width"
     assert crossover_words(layer[0].crossover) == "GPU at every size measured, width 16 to 1,024"
     assert layer[0].common["pass"] == "forward" and layer[0].common["batch"] == "100"
@@ -124,7 +124,7 @@ def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
     entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))
     file = loaded(write, entries)
     assert comparisons(file) == []
-    assert [each.common["model"] for each in speed_ups(file)] == list(models)
+    assert [each.model for each in speed_ups(file)] == list(models)
 
 
 def test_flags_come_along(write):
@@ -138,8 +138,8 @@ def test_flags_come_along(write):
 
 def test_speed_ups_of_all_networks(wide):
     found = speed_ups(wide)
-    assert {each.common["model"] for each in found} == set(synthetic.MODELS)
-    heart = [each for each in found if each.common["model"] == "heart"]
+    assert {each.model for each in found} == set(synthetic.MODELS)
+    heart = [each for each in found if each.model == "heart"]
     assert len(heart) == 2 * len(GPU_MODES)
     for each in found:
         ratio = np.median(each.cpu.samples[0]) / np.median(each.gpu.samples[0])

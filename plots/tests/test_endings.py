@@ -165,12 +165,8 @@ def test_a_full_disk_below_the_charts_is_one_sentence(command, write, tmp_path, 
     file = write(synthetic_machine.machine())
     monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(os, "replace", full)
-    assert (
-        shell(command, file, "--charts", tmp_path / "charts", code=2).err.count(
-            "No space left on device"
-        )
-        == 1
-    )
+    errors = shell(command, file, "--charts", tmp_path / "charts", code=2).err
+    assert errors.count("No space left on device") == 1
 
 
 @pytest.mark.slow
@@ -188,7 +184,7 @@ def test_closed_outputs_are_no_fault(small, write):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_is_no_fault(small, write, read):
+def test_a_reader_that_has_seen_enough_is_no_fault(small, write):
     read, written = os.pipe()
     os.close(read)
     done = started("validate", write(small), stdout=written)

@@ -37,7 +37,7 @@ def test_the_batch_is_not_the_one_that_suits_the_gpu(answered):
     assert found.batch == "100"
     assert found.first.crossover.size == pytest.approx(5e4, rel=0.1)
     (answer,) = found.answers
-    assert [(one.common["batch"], one.crossover.kind) for one in answer.elsewhere] == [
+    assert [(one.batch, one.crossover.kind) for one in answer.elsewhere] == [
         ("10", "never"),
         ("1000", "always"),
     ]

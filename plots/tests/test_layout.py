@@ -234,7 +234,7 @@ def test_copies(read, drawn):
 
 
 def test_where_the_time_goes(machine, drawn):
-    assert len({split.row.configuration["execution"] for split in splits(epoch_rows(machine))}) == 2
+    assert len({split.row.execution for split in splits(epoch_rows(machine))}) == 2
     assert len(chosen(splits(epoch_rows(machine)))) == 4  # of 3 thread counts and 8 modes
     figures = drawn(draw_why, machine)
     check(figures)

@@ -28,11 +28,7 @@ def test_times_are_those_of_the_fastest_way(five_files):
         rows = epoch_rows(standing.file)
         for model in ("disc-10", "heart"):
             for device in ("cpu", "cuda"):
-                own = [
-                    row.median
-                    for row in rows
-                    if row.configuration["model"] == model and row.configuration["device"] == device
-                ]
+                own = [row.median for row in rows if row.model == model and row.device == device]
                 found = standing.times.get((model, device))
                 assert (found.median if found else None) == min(own, default=None)
 
@@ -81,9 +77,7 @@ def test_the_faster_device_counts_where_both_were_measured(five_files):
     assert ("Epoch", "cuda") not in ratios  # the baseline has no GPU
     fastest = [
         {
-            model: min(
-                row.median for row in epoch_rows(file) if row.configuration["model"] == model
-            )
+            model: min(row.median for row in epoch_rows(file) if row.model == model)
             for model in synthetic_machines.MODELS
         }
         for file in (base, other)

@@ -35,10 +35,10 @@ def test_rows_are_of_the_machine_that_has_the_device(files):
     assert mixed.machine.id == "old's CPU with new's GPU"
     assert (mixed.machine.cpu.model, mixed.machine.gpu) == ("CPU of old", "shiny")
     assert mixed.software.commit == ""  # the two differ
-    cpu = [row for row in mixed.rows if row.configuration["device"] == "cpu"]
-    gpu = [row for row in mixed.rows if row.configuration["device"] == "cuda"]
+    cpu = [row for row in mixed.rows if row.device == "cpu"]
+    gpu = [row for row in mixed.rows if row.device == "cuda"]
     assert cpu == list(old.rows) and len(cpu) + len(gpu) == len(mixed.rows)
-    assert gpu == [row for row in new.rows if row.configuration["device"] == "cuda"] != []
+    assert gpu == [row for row in new.rows if row.device == "cuda"] != []
     assert len({row.name for row in mixed.rows}) == len(mixed.rows)
 
 

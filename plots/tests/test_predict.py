@@ -160,10 +160,10 @@ def test_what_the_band_leaves_open_is_said(file, fitted):
 
 def test_all_that_a_cpu_trained_is_predicted(file, fitted):
     found = outlook(file, fitted, CARDS["l4"])
-    assert {one.common["model"] for one in found.networks} == set(CPU["models"])
+    assert {one.model for one in found.networks} == set(CPU["models"])
     assert found.problems == {}
     for one in found.networks:
-        cost = find_cost(one.common["model"], float(one.common["batch"]))
+        cost = find_cost(one.model, float(one.batch))
         steps = float(cost.fields["steps"])
         times = predict_times(fitted, cost, CARDS["l4"], RESIDENT[0], steps)
         assert tuple(one.gpu.samples[0].tolist()) == (times.low, times.seconds, times.high)
@@ -177,14 +177,14 @@ def test_steps_are_predicted_one_by_one(read, fitted, monkeypatch):
     document = synthetic.document(synthetic_steps.steps(ways=()))
     file = read(document)
     found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))
-    batches = {(one.common["model"], one.common["batch"]) for one in found.networks}
+    batches = {(one.model, one.batch) for one in found.networks}
     for one in found.networks:
-        cost = find_cost(one.common["model"], float(one.common["batch"]))
+        cost = find_cost(one.model, float(one.batch))
         way = Way("eager", "pinned-async")
         times = predict_times(fitted, cost, CARDS["rtx-4090"], way, 1)
         assert one.gpu.samples[0][1] == times.seconds
     rest = {model for names in found.problems.values() for model in names}
-    every = {(row.configuration["model"], row.configuration["batch"]) for row in file.rows}
+    every = {(row.model, row.batch) for row in file.rows}
     assert batches and {model for model, _ in every - batches} == rest
 
 
@@ -203,7 +203,7 @@ def test_a_file_is_not_touched(file, fitted):
     names = [row.name for row in file.rows]
     outlooks(file, fitted, Wanted((CARDS["l4"],)))
     assert [row.name for row in file.rows] == names
-    assert all(row.configuration["device"] == "cpu" for row in file.rows)
+    assert all(row.device == "cpu" for row in file.rows)
 
 
 def test_other_networks_of_that_name_and_unusual_training_are_not_predicted(file, fitted):
@@ -234,14 +234,14 @@ def test_unknown_networks_need_bench(read, fitted, monkeypatch, tmp_path):
 
 def test_one_batch_can_be_asked_for(file, fitted):
     (found,) = outlooks(file, fitted, Wanted((CARDS["l4"],), RESIDENT, batch="10"))
-    assert [one.common["model"] for one in found.networks] == ["heart"] and not found.crossovers
+    assert [one.model for one in found.networks] == ["heart"] and not found.crossovers
 
 
 def test_precisions_are_compared_with_the_cpu_s_plainest(file, fitted):
     wanted = Wanted((CARDS["h200"],), RESIDENT, "bf16")
     (found,) = outlooks(file, fitted, wanted)
     (one,) = found.crossovers
-    assert one.common["precision"] == "bf16 (CPU: f32)"
+    assert one.precision == "bf16 (CPU: f32)"
 
 
 # --- words

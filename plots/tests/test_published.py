@@ -250,8 +250,8 @@ def test_thresholds_stand_beside_the_nearest_crossovers(sweep, thresholds):
         starts = [
             one.crossover.size
             for one in compared
-            if one.common.get("model") == model and one.common["precision"] == "f32"
-            if one.common["family"] == "Minibatch" and one.cpu.candidates
+            if one.common.get("model") == model and one.precision == "f32"
+            if one.family == "Minibatch" and one.cpu.candidates
         ]
         assert record["crossover"] == min(starts)
     (product,) = lines["scilib-accel"]

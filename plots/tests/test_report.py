@@ -214,10 +214,9 @@ def test_tables_hold_the_medians_and_ranges(sweep):
 def test_the_best_of_each_device_and_its_speed_up(sweep):
     text = report.summary(sweep, comparisons(sweep))
     for model in ("disc-2", "disc-12"):
-        members = [row for row in epoch_rows(sweep) if row.configuration["model"] == model]
+        members = [row for row in epoch_rows(sweep) if row.model == model]
         cpu, gpu = (
-            min(row.median for row in members if row.configuration["device"] == device)
-            for device in ("cpu", "cuda")
+            min(row.median for row in members if row.device == device) for device in ("cpu", "cuda")
         )
         # One line for each device, where both do not fit beside each other.
         lines = [line for line in text.splitlines() if line.startswith(f"{model} ")]
@@ -240,11 +239,9 @@ def test_without_a_gpu_the_page_says_what_one_would_add(read):
     text = shown(page_of(build(file)).text)
     assert "No GPU's times yet (synthetic)" in text
     assert "With a file from a machine with a GPU" in text
-    row = next(row for row in epoch_rows(file) if row.configuration["model"] == "fcn-r")
+    row = next(row for row in epoch_rows(file) if row.model == "fcn-r")
     peak = next(row for row in file.rows if row.configuration.get("quantity") == "fma")
-    best = min(
-        other.median for other in epoch_rows(file) if other.configuration["model"] == "fcn-r"
-    )
+    best = min(other.median for other in epoch_rows(file) if other.model == "fcn-r")
     share = 100 * (row.counters["flops"] / best) / (peak.counters["flops"] / peak.minimum)
     assert f"at {units.seconds(best)} an epoch on 2 threads" in text
     assert f"{share:.0f} % of the multiply-adds it can do" in text
@@ -253,7 +250,7 @@ def test_without_a_gpu_the_page_says_what_one_would_add(read):
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_with_a_gpu_the_answer_says_how_much_faster(sweep):
-    members = [row for row in epoch_rows(sweep) if row.configuration["model"] == "disc-12"]
+    members = [row for row in epoch_rows(sweep) if row.model == "disc-12"]
     gpu, cpu, _ = sorted(row.median for row in members)
     answer = shown(page_of(build(sweep)).text)
     assert f"the GPU is {units.significant(cpu / gpu)} times as fast" in answer

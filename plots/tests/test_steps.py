@@ -118,8 +118,8 @@ def test_a_time_that_contradicts_the_clock_is_refused(read):
 
 
 def test_a_network_is_a_curve_over_its_batches(file):
-    found = [one for one in comparisons(file) if one.common["family"] == MINIBATCH]
-    assert {one.common["model"] for one in found} == {"alexnet-r", "fcn-r"}
+    found = [one for one in comparisons(file) if one.family == MINIBATCH]
+    assert {one.model for one in found} == {"alexnet-r", "fcn-r"}
     assert all(one.measure == "batch" and "batch" not in one.common for one in found)
     assert {tuple(one.sizes) for one in found} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
     # Two thread counts and the best of them against two ways of the GPU.
@@ -128,7 +128,7 @@ def test_a_network_is_a_curve_over_its_batches(file):
 
 def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
     network = synthetic_steps.NETWORKS["alexnet-r"]
-    (one,) = [one for one in over_batches(comparisons(file)) if one.common["model"] == "alexnet-r"]
+    (one,) = [one for one in over_batches(comparisons(file)) if one.model == "alexnet-r"]
     assert one.gpu.configuration["data"] == "resident"  # which wins earlier
     # 10 ms and flops / 5e12 on the GPU against flops / (3e10 * 2 ** 0.9).
     known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
@@ -164,8 +164,8 @@ def test_without_curves_or_a_gpu_it_says_what_there_is(load):
 
 def test_speed_ups_of_epochs_and_steps_are_apart(file):
     epochs, own = speed_ups(file), speed_ups(file, MINIBATCH)
-    assert {one.common["family"] for one in epochs} == {EPOCH}
-    assert {one.common["family"] for one in own} == {MINIBATCH}
+    assert {one.family for one in epochs} == {EPOCH}
+    assert {one.family for one in own} == {MINIBATCH}
     assert len(own) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
 
 
@@ -175,7 +175,7 @@ def test_rows_that_do_other_work_are_not_compared(load):
         if entry["configuration"]["device"] != "cpu" and entry["configuration"]["batch"] == "8":
             entry["workload"] = "0123456789abcdef"
     file = load(entries, gpu="synthetic GPU")
-    assert {one.common["batch"] for one in speed_ups(file, MINIBATCH)} == {"128"}
+    assert {one.batch for one in speed_ups(file, MINIBATCH)} == {"128"}
     assert comparisons(file) == []
 
 
@@ -248,7 +248,7 @@ def test_why_has_tables_of_both(file):
 def test_bounds_are_at_the_ceilings_of_the_file(file):
     found = bounds(file)
     for row in step_rows(file):
-        if row.configuration["device"] == "cpu":
+        if row.device == "cpu":
             rate = synthetic_machine.CPU_FLOPS * int(row.configuration["cpu_threads"])
             assert found[row.index].name == "compute"
             assert found[row.index].seconds == pytest.approx(row.counters["flops"] / rate)
@@ -269,7 +269,7 @@ def test_what_changes_the_crossover_is_of_one_family(file):
     compared = comparisons(file)
     for family in (EPOCH, MINIBATCH):
         found = counterfactuals(file, compared, family)
-        assert found and {item.pair.common["family"] for item in found} == {family}
+        assert found and {item.pair.family for item in found} == {family}
     assert all("parameters" not in item.sentence for item in found)
 
 
@@ -312,7 +312,7 @@ def test_compare_finds_the_step_that_is_slower(read):
         for slow in (1.0, 1.2)
     ]
     found = compare(*files)
-    assert {pair.baseline.configuration["model"]: pair.verdict for pair in found.pairs} == {
+    assert {pair.baseline.model: pair.verdict for pair in found.pairs} == {
         "resnet-56": "slower",
         "lstm": "same",
     }

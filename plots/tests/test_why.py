@@ -186,11 +186,11 @@ def test_text_has_a_line_for_each_network_and_device(gpu_path, shell):
     lines = shell("why", gpu_path).out.splitlines()
     assert max(map(len, lines)) <= 100 and len(lines) < 110
     file = loading.load_file(gpu_path)
-    members = [row for row in epoch_rows(file) if row.configuration["model"] == "disc-12"]
+    members = [row for row in epoch_rows(file) if row.model == "disc-12"]
     split, split_gpu, threads, repaid = (line for line in lines if line.startswith("disc-12 "))
     cpu, gpu = (
         min(
-            (row for row in members if row.configuration["device"] == device),
+            (row for row in members if row.device == device),
             key=lambda row: row.median,
         )
         for device in ("cpu", "cuda")

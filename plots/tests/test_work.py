@@ -78,7 +78,7 @@ def test_other_work_is_no_point_of_a_curve(load, fields, said):
         assert OTHER_SIZE not in one.gpu.sizes and OTHER_SIZE not in one.cpu.sizes
         assert len(one.gpu.sizes) == len(DISC_MODELS) - 1
         assert one.crossover.size == pytest.approx(1e4, rel=0.05)
-    models = [one.common["model"] for one in speed_ups(file)]
+    models = [one.model for one in speed_ups(file)]
     assert models == [model for model in DISC_MODELS if model != OTHER]
     for table in (
         crossover_table([(file, found)]),
@@ -153,5 +153,5 @@ def test_compare_sees_another_optimizer(load):
     second = load(entries(**{**OLD, "label": "adamw lr=0.001"}), "second.json")
     found = compare(first, second)
     (unmatched,) = found.unmatched
-    assert unmatched.row.configuration["model"] == OTHER and found.misnamed == 1
+    assert unmatched.row.model == OTHER and found.misnamed == 1
     assert unmatched.reason == ("not the same work: optimizer sgd lr=0.1 and adamw lr=0.001")

@@ -2,7 +2,6 @@
 """Tables as a page shows them: what is asked for first, and what all lines share in the title."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from plots.core.tables.table import NOTHING, Column, Table
 
@@ -18,12 +17,7 @@ def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
     order = [places[key] for key in first if key in places]
     order += [place for place in kept if place not in order]
     said = f" ({', '.join(shared)})" if shared else ""
-    return replace(
-        table,
-        title=f"{title or table.title}{said}",
-        columns=tuple(table.columns[place] for place in order),
-        lines=tuple(tuple(line[place] for place in order) for line in table.lines),
-    )
+    return table.only(order, f"{title or table.title}{said}")
 
 
 def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:

@@ -71,13 +71,17 @@ class Table:
 
     def shown(self) -> Table:
         """This table as people read it, without what is for programs."""
-        kept = [place for place, column in enumerate(self.columns) if not column.for_programs]
-        if len(kept) == len(self.columns):
-            return self
+        return self.only(
+            [place for place, column in enumerate(self.columns) if not column.for_programs]
+        )
+
+    def only(self, places: Sequence[int], title: str = "") -> Table:
+        """The columns at `places`, in that order, under `title` where one is given."""
         return replace(
             self,
-            columns=tuple(self.columns[place] for place in kept),
-            lines=tuple(tuple(line[place] for place in kept) for line in self.lines),
+            title=title or self.title,
+            columns=tuple(self.columns[place] for place in places),
+            lines=tuple(tuple(line[place] for place in places) for line in self.lines),
         )
 
 

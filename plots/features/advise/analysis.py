@@ -16,7 +16,7 @@ from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
 from plots.file.families import TRAINING
 from plots.file.rows import File, Row
-from plots.text import printable
+from plots.text import counted, printable
 
 FEWEST_NETWORKS = 6
 FARTHEST = 10.0  # times beyond the measured range in anything: no prediction
@@ -120,10 +120,10 @@ def _too_few(label: str, networks: int, cost: Cost) -> str:
             f"{label}: {networks} networks have the counters for a fit, which needs "
             f"{FEWEST_NETWORKS}; measure more networks"
         )
-    found = "1 network" if networks == 1 else f"{networks} networks"
     return (
-        f"{label}: {found} with convolutions measured, and a fit needs {FEWEST_NETWORKS}, as rates "
-        f"of convolutions differ with their shapes more than those of products; {_itself(cost)}"
+        f"{label}: {counted(networks, 'network')} with convolutions measured, and a fit needs "
+        f"{FEWEST_NETWORKS}, as rates of convolutions differ with their shapes more than those of "
+        f"products; {_itself(cost)}"
     )
 
 

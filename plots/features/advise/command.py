@@ -43,7 +43,6 @@ _PASSED_ON = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     add_format(parser)
     for flag, (value, text) in _PASSED_ON.items():

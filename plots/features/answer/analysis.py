@@ -249,7 +249,11 @@ def _number(text: str) -> str:
 
 def _reach(file: File, rows: Sequence[Row]) -> str:
     """What the largest network of `rows` takes: where a GPU would matter most."""
-    sizes = {row.index: (row.counters["params"], _step_size(row)) for row in rows}
+    is_step = rows[0].family == MINIBATCH  # an epoch has steps of all sizes
+    sizes = {
+        row.index: (row.counters["params"], row.counters["batch"] if is_step else 0.0)
+        for row in rows
+    }
     largest, size = max(sizes.values())
     row = best([row for row in rows if sizes[row.index] == (largest, size)])
     samples = f" of {units.count(size)} samples" if size else ""
@@ -262,11 +266,6 @@ def _reach(file: File, rows: Sequence[Row]) -> str:
         f"{FAMILIES[row.family].a}{samples} on "
         f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}"
     )
-
-
-def _step_size(row: Row) -> float:
-    """Samples in a training step; 0 for an epoch, which has steps of all sizes."""
-    return row.counters["batch"] if row.family == MINIBATCH else 0.0
 
 
 def _why_no_gpu(file: File) -> str:

@@ -10,6 +10,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
 from plots.file.file_order import newer_but_short
 from plots.file.rows import File
+from plots.text import counted
 
 _WITHOUT_GPU = (
     "None of these files has times of a GPU. With a file from a machine with a GPU, where ./run "
@@ -59,7 +60,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     notes += passed_over
     if older := len(context.older) - len(passed_over):
         notes.append(
-            f"Left out: {_count(older, 'older file')} of the same machines; --all shows each file."
+            f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )
     return Section(
         title="The answer",
@@ -74,17 +75,13 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 def measured(file: File) -> str:
     """On what, when, and at which commit `file` was measured."""
-    devices = f"{file.machine.cpu.model}, {_count(file.machine.cpu.cores, 'core')}"
+    devices = f"{file.machine.cpu.model}, {counted(file.machine.cpu.cores, 'core')}"
     if file.machine.gpu:
         devices += f"; {file.machine.gpu}"
     dirty = " with uncommitted changes" if file.software.dirty else ""
     commit = f", commit {file.software.commit[:7]}{dirty}" if file.software.commit else ""
     interrupted = "" if file.complete else f"; {file.ended}, so rows are missing"
     return f"{devices}; measured on {file.date.date().isoformat()}{commit}{interrupted}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
@@ -104,7 +101,7 @@ def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
 
 def _line(file: File, answer: str) -> tuple[Cell, ...]:
     cpu, gpu = file.machine.cpu, file.machine.gpu
-    cores = _count(cpu.cores, "core")
+    cores = counted(cpu.cores, "core")
     failed = sum(row.failure is not None for row in file.rows)
     flagged = sum(bool(row.warnings) for row in file.rows)
     return (

@@ -40,7 +40,7 @@ from plots.features.machines.table import machines_table
 from plots.file import loading, rows
 from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.rows import File
-from plots.text import printable, slug
+from plots.text import printable, sentence, slug
 
 NAME = "compare"
 HELP = "compare machines or commits, or combine a CPU with another machine's GPU"
@@ -57,7 +57,6 @@ _TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of an
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser, "*", "result file, or folder: every *.json below it")
     add_sort(parser)
     add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
@@ -219,8 +218,8 @@ def _run_comparison(
     slower = [] if options.fail_on_slower is None else _slower(done, options.fail_on_slower)
     if options.fail_on_slower is not None:
         problems += _untold(done)
-    for sentence in slower:
-        print(sentence, file=sys.stderr)
+    for said in slower:
+        print(said, file=sys.stderr)
     if problems:
         return complain(problems)
     return EXIT_SLOWER if slower else complain([])
@@ -333,7 +332,7 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
         return EXIT_BAD_INPUT
     mixed = mix.mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
-    notes = [f"{remark[:1].upper()}{remark[1:]}." for remark in found]
+    notes = map(sentence, found)
     compared = comparisons(mixed)
     if not compared:
         other = other_work(mixed)

@@ -10,6 +10,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
 from plots.file.row_names import short_names
 from plots.file.rows import File
+from plots.text import sentence
 
 _VERDICTS = ("faster", "slower", "same", "ambiguous")
 _CHANGED = ("faster", "slower")
@@ -165,7 +166,7 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
             f"{few} {_rows(few)} of fewer than {FEWEST_REPETITIONS} repetitions: ambiguous, "
             "whatever they show."
         )
-    notes += (f"{remark[:1].upper()}{remark[1:]}." for remark in comparison.remarks)
+    notes += map(sentence, comparison.remarks)
     changed = [pair for pair in comparison.pairs if pair.verdict in _CHANGED]
     rest = [pair for pair in comparison.pairs if pair.verdict not in _CHANGED]
     if rest and not everything:

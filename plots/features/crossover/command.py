@@ -50,7 +50,6 @@ EXAMPLE = "crossover results --charts charts"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     add_format(parser)
     add_all(parser)

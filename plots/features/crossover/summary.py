@@ -147,12 +147,7 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
 def _said(table: Table, title: str) -> Table:
     """`table` without the columns that `title` speaks for."""
     kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
-    return replace(
-        table,
-        title=title,
-        columns=tuple(table.columns[place] for place in kept),
-        lines=tuple(tuple(line[place] for place in kept) for line in table.lines),
-    )
+    return table.only(kept, title)
 
 
 def _more(table: Table, left: int, what: str) -> Table:

@@ -22,7 +22,7 @@ from plots.core.charts.style import (
 from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
 from plots.core.replicates import log_medians
 from plots.features.machines.table import crossover_text
-from plots.text import printable
+from plots.text import counted, printable
 
 MOST_COLOURED = 6  # machines; the lines of more can't be told apart
 _COLOURS = tuple(colour for colour in COLOURS if colour != "#000000")
@@ -153,8 +153,8 @@ def _keys(others: Sequence[Standing]) -> list[Line2D]:
         Line2D([], [], color=_KEY, linestyle="-", label="GPU"),
     ]
     if others:
-        count = f"{len(others)} more machine{'' if len(others) == 1 else 's'}"
-        keys.append(Line2D([], [], color=_OTHERS, linewidth=0.8, label=count))
+        label = counted(len(others), "more machine")
+        keys.append(Line2D([], [], color=_OTHERS, linewidth=0.8, label=label))
     return keys
 
 

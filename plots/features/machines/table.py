@@ -26,7 +26,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import TRAINING
 from plots.file.file_order import has_gpu
 from plots.file.rows import File, Row
-from plots.text import whole
+from plots.text import counted, sentence, whole
 
 _PLACES = {"cpu": "CPU", "cuda": "GPU", EITHER: "faster"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
@@ -127,20 +127,19 @@ def part(table: Table, title: str, keys: Collection[str], general: bool = False)
     `general`: also those that no cell of `table` points to, as they are on all of it.
     """
     kept = [place for place, column in enumerate(table.columns) if column.key in keys]
-    lines = [tuple(line[place] for place in kept) for line in table.lines]
-    used = {mark for line in lines for cell in line for mark in cell.marks}
+    chosen = table.only(kept, title)
+    used = {mark for line in chosen.lines for cell in line for mark in cell.marks}
     if general:
         pointed = {mark for line in table.lines for cell in line for mark in cell.marks}
         used |= set(range(1, len(table.notes) + 1)) - pointed
     numbers = {mark: place for place, mark in enumerate(sorted(used), 1)}
-    return Table(
-        title,
-        tuple(table.columns[place] for place in kept),
-        tuple(
+    return replace(
+        chosen,
+        lines=tuple(
             tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
-            for line in lines
+            for line in chosen.lines
         ),
-        tuple(table.notes[mark - 1] for mark in numbers),
+        notes=tuple(table.notes[mark - 1] for mark in numbers),
     )
 
 
@@ -169,12 +168,12 @@ def _about(side: SideBySide) -> list[str]:
     ]
     texts += side.passed_over
     if older := sum(standing.older for standing in side.standings) - len(side.passed_over):
-        files = "1 older file" if older == 1 else f"{older} older files"
+        files = counted(older, "older file")
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
     others = [standing for standing in side.standings if standing.file is not side.baseline]
     if len(others) == 1:
         found = remarks(side.baseline, others[0].file)
-        texts += (f"{one[:1].upper()}{one[1:]}." for one in found if one not in others[0].obstacle)
+        texts += (sentence(one) for one in found if one not in others[0].obstacle)
     elif len({standing.file.software.commit for standing in side.standings}) > 1:
         texts.append("Commits differ, so a ratio is of machine and program.")
     return texts
@@ -211,8 +210,7 @@ def _gpu(file: File) -> Cell:
 
 def _cpu(file: File) -> Cell:
     cpu = file.machine.cpu
-    cores = "1 core" if cpu.cores == 1 else f"{units.count(cpu.cores)} cores"
-    return Cell(f"{short_processor(cpu.model)}, {cores}", cpu.model)
+    return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
 
 
 def _crossover(standing: Standing, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:

@@ -20,7 +20,6 @@ EXAMPLE = "peers results"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     parser.add_argument(
         "--all", action="store_true", help="show each of PyTorch's rows, not the fastest alone"

@@ -45,7 +45,6 @@ PRECISIONS = ("f32", "tf32", "bf16", "f16")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser, "*")
     add_format(parser)
     add_all(parser)

@@ -41,7 +41,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     drawn = context.map(
         partial(_draw, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
     )
-    another = any(_has_gpu(file) for file in shown)
+    another = any(
+        on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
+    )
     return Section(
         title=f"If {'this machine' if len(shown) == 1 else 'these machines'} had "
         f"{'another' if another else 'a'} GPU",
@@ -57,10 +59,6 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _draw(pair: tuple[File, list[Verdict]], fit: Fit) -> list[Chart]:
     return draw_predicted(*pair, fit)
-
-
-def _has_gpu(file: File) -> bool:
-    return any(on_device(training_rows(file, family), "cuda") for family in TRAINING)
 
 
 def _block(

@@ -12,6 +12,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.core.thresholds import Nearest, Threshold
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
+from plots.text import sentence
 
 _COLUMNS = (
     Column("id", "id", for_programs=True),
@@ -81,7 +82,7 @@ def _start(one: Comparison) -> float:
 
 def _line(threshold: Threshold, one: Comparison | None, notes: dict[str, int]) -> tuple[Cell, ...]:
     near, note, year, value = threshold.nearest, threshold.note, threshold.year, threshold.value
-    noted = marks((f"{note[0].upper()}{note[1:]}.",), notes) if note else ()
+    noted = marks((sentence(note),), notes) if note else ()
     return (
         text_cell(threshold.id),
         text_cell(threshold.code),

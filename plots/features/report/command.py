@@ -25,7 +25,6 @@ _DETAILED = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     parser.add_argument(
         "-o",

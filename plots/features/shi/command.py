@@ -25,7 +25,6 @@ EXAMPLE = "shi results --format=latex"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(
         parser,
         "*",

@@ -28,7 +28,7 @@ from plots.features.shi.analysis import (
 )
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File, Row
-from plots.text import printable, slug
+from plots.text import counted, printable, slug
 
 _OURS = "Crossover"  # what stands in the column of frameworks
 _GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
@@ -292,8 +292,7 @@ def brought(figures: Sequence[Figure], files: Iterable[File]) -> list[str]:
         if not found:
             continue
         years = file.date.year - YEAR
-        span = f"{years} year{'' if years == 1 else 's'}"
-        head = f"What {span} brought" if years > 0 else f"Since {YEAR}"
+        head = f"What {counted(years, 'year')} brought" if years > 0 else f"Since {YEAR}"
         alike = len({one.networks for one in found}) == 1
         clauses = [
             _clause(file, its, "" if alike else f", {_over(its[0], every)}")
@@ -308,7 +307,7 @@ def brought(figures: Sequence[Figure], files: Iterable[File]) -> list[str]:
 def _clause(file: File, found: Sequence[Mean], over: str) -> str:
     """What one of our devices is against each side of what was published."""
     cpu = file.machine.cpu
-    cores = f"{cpu.cores} core{'' if cpu.cores == 1 else 's'}"
+    cores = counted(cpu.cores, "core")
     device = f"{cpu.model}, {cores}" if found[0].side == "cpu" else file.machine.gpu or "GPU"
     against = [
         f"{_ratio_text(one.ratio)} as fast as the fastest published {_KINDS[one.of]} "

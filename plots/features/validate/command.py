@@ -18,7 +18,6 @@ EXAMPLE = "validate results"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     parser.add_argument(
         "--strict",

@@ -29,7 +29,6 @@ EXAMPLE = "why results --charts report"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
     add_paths(parser)
     add_format(parser)
     add_all(parser)

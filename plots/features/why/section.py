@@ -11,10 +11,11 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.why.analysis import splits
 from plots.features.why.chart import CHARTS, draw_why
-from plots.features.why.counterfactuals import Counterfactual, counterfactuals
+from plots.features.why.counterfactuals import counterfactuals
 from plots.features.why.table import repayment_table, split_table, thread_table
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File, Row
+from plots.text import sentence
 
 _NOTES = (
     "The parts were measured apart from the timed epochs and steps; what they do not sum up to is "
@@ -76,7 +77,7 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
     folds = []
     if rest:
         summary = f"What else would change the crossover{words.over}, or not ({len(rest)})"
-        folds.append(Fold(summary, points=tuple(map(_sentence, rest))))
+        folds.append(Fold(summary, points=tuple(sentence(item.sentence) for item in rest)))
     if threads.lines:
         table = on_page(threads, ("model",))
         summary = f"What more threads bring{words.beside('to')} ({len(threads.lines)})"
@@ -89,7 +90,7 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
         folds.append(Fold(f"{summary} ({len(repaid.lines)})", (on_page(repaid, columns),)))
     title = f"When the GPU's fastest way has repaid its start-up, in {words.one}s"
     return Block(
-        points=tuple(map(_sentence, first)),
+        points=tuple(sentence(item.sentence) for item in first),
         pictures=(
             Picture(
                 pictures,
@@ -103,10 +104,6 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
         tables=(on_page(fastest, columns, title),) if fastest.lines else (),
         folds=tuple(folds),
     )
-
-
-def _sentence(item: Counterfactual) -> str:
-    return f"{item.sentence[:1].upper()}{item.sentence[1:]}."
 
 
 def _fastest(rows: Sequence[Row]) -> list[Row]:

@@ -27,7 +27,7 @@ from plots.features.why.counterfactuals import Counterfactual, counterfactuals
 from plots.file.axes import BUILT_IN
 from plots.file.families import FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import Bound, File, Row
-from plots.text import printable
+from plots.text import printable, sentence
 
 _MOST_PARTS = 2
 _MOST_CHANGES = 3
@@ -200,8 +200,7 @@ def _changes(found: Sequence[Counterfactual], over: str) -> str:
     left = len(found) - len(sentences)
     lines = [f"What would change the crossover{over}", ""]
     for text in sentences:
-        said = printable(f"{text[0].upper()}{text[1:]}.", 400)
-        lines.append(wrapped(said, "  ", "- "))
+        lines.append(wrapped(printable(sentence(text), 400), "  ", "- "))
     if left:
         lines.append(f"- {left} more with --all")
     return "\n".join(lines)

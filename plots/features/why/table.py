@@ -23,6 +23,7 @@ from plots.features.why.analysis import (
 from plots.features.why.counterfactuals import counterfactuals
 from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.rows import Bound, File, Row
+from plots.text import counted, sentence
 
 _NETWORK = (
     Column("model", "model"),
@@ -94,11 +95,11 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
     columns = (
         *_NETWORK,
         *(
-            Column(f"seconds_{count}", _threads(count), numeric=True, group="time")
+            Column(f"seconds_{count}", counted(count, "thread"), numeric=True, group="time")
             for count in counts
         ),
         *(
-            Column(f"speed_up_{count}", _threads(count), numeric=True, group="speedup")
+            Column(f"speed_up_{count}", counted(count, "thread"), numeric=True, group="speedup")
             for count in counts[1:]
         ),
     )
@@ -153,7 +154,7 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
         title=f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}",
         columns=columns,
         lines=lines,
-        notes=tuple(item.sentence[0].upper() + item.sentence[1:] + "." for item in found),
+        notes=tuple(sentence(item.sentence) for item in found),
     )
 
 
@@ -181,7 +182,7 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
             seconds_cell(item.cpu.counters["first_call_seconds"]),
             seconds_cell(item.gpu.median),
             seconds_cell(item.cpu.median),
-            _repaid(item.iterations),
+            Cell("never") if item.iterations is None else count_cell(item.iterations),
         )
         for item in repayments(rows)
     )
@@ -194,10 +195,6 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
 
 def _family(rows: Sequence[Row]) -> str:
     return rows[0].family if rows else EPOCH
-
-
-def _repaid(iterations: int | None) -> Cell:
-    return Cell("never") if iterations is None else count_cell(iterations)
 
 
 def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
@@ -225,7 +222,3 @@ def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell
 def _crossover(found: Crossover) -> Cell:
     size = found.size
     return Cell(crossover_words(found)) if size is None else number_cell(size)
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread" if count == 1 else f"{count} threads"
