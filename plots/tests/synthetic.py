@@ -41,12 +41,14 @@ MODELS = {  # model: (parameters, batch size)
 }
 
 
-def cpu_configuration(model: str, threads: int) -> dict[str, str]:
-    """The configuration of one Epoch row on the CPU."""
+def cpu_configuration(
+    model: str, threads: int, batch: int | None = None, family: str = "Epoch"
+) -> dict[str, str]:
+    """The configuration of one row on the CPU, in the network's own batch or another."""
     return {
-        "family": "Epoch",
+        "family": family,
         "model": model,
-        "batch": str(MODELS[model][1]),
+        "batch": str(batch or MODELS[model][1]),
         "precision": "f32",
         "device": "cpu",
         "execution": "eager",
@@ -54,11 +56,17 @@ def cpu_configuration(model: str, threads: int) -> dict[str, str]:
     }
 
 
-def gpu_configuration(model: str) -> dict[str, str]:
-    """The configuration of one Epoch row on the GPU."""
-    cpu = cpu_configuration(model, 1)
+def gpu_configuration(
+    model: str,
+    execution: str = "graph",
+    data: str = "pinned",
+    batch: int | None = None,
+    family: str = "Epoch",
+) -> dict[str, str]:
+    """The configuration of one row on the GPU."""
+    cpu = cpu_configuration(model, 1, batch, family)
     del cpu["cpu_threads"]
-    return {**cpu, "device": "cuda", "execution": "graph", "data": "pinned"}
+    return {**cpu, "device": "cuda", "execution": execution, "data": data}
 
 
 def row_name(configuration: dict[str, str]) -> str:

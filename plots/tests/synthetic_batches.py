@@ -25,11 +25,9 @@ def ways(
     """The configurations of a CPU with one thread and a GPU in each of `modes`, at one batch."""
     found = []
     for model in models:
-        own = {"batch": str(batch)}
-        found.append({**synthetic.cpu_configuration(model, 1), **own})
+        found.append(synthetic.cpu_configuration(model, 1, batch))
         for execution, data in modes:
-            mode = {"execution": execution, "data": data, **more}
-            found.append({**synthetic.gpu_configuration(model), **own, **mode})
+            found.append({**synthetic.gpu_configuration(model, execution, data, batch), **more})
     return list({str(each): each for each in found}.values())
 
 

@@ -126,11 +126,6 @@ def epoch(
     )
 
 
-def gpu_configuration(model: str, execution: str, data: str) -> dict[str, str]:
-    """The configuration of one Epoch row on the GPU."""
-    return {**synthetic.gpu_configuration(model), "execution": execution, "data": data}
-
-
 def peaks(threads: tuple[int, ...], gpu: bool) -> list[dict[str, Any]]:
     """Peak rows of arithmetic, memory and copies."""
     entries = []
@@ -182,6 +177,6 @@ def machine(
                 model, synthetic.cpu_configuration(model, count), noise=noise, seed=seed
             )
         for execution, data in modes:
-            configuration = gpu_configuration(model, execution, data)
+            configuration = synthetic.gpu_configuration(model, execution, data)
             entries += epoch(model, configuration, noise=noise, seed=seed, first_call_seconds=0.9)
     return synthetic.document(entries, gpu="synthetic GPU" if modes else None)

@@ -57,9 +57,9 @@ def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) 
             entries += _epoch(configuration, _cpu_seconds(machine, model, threads), generator)
         if machine.gpu:
             for execution, data in (("eager", "pinned"), ("graph", "resident")):
-                mode = {"execution": execution, "data": data}
-                configuration = {**synthetic.gpu_configuration(model), **mode}
-                entries += _epoch(configuration, _gpu_seconds(machine, model, mode), generator)
+                configuration = synthetic.gpu_configuration(model, execution, data)
+                seconds = _gpu_seconds(machine, configuration)
+                entries += _epoch(configuration, seconds, generator)
     for edge in EDGES:
         seconds = 4e-6 + 2 * edge**3 / (1e11 * machine.speed)
         entries += _product(machine, edge, "cpu", seconds, generator)
@@ -128,10 +128,10 @@ def _cpu_seconds(machine: Machine, model: str, threads: int) -> float:
     )
 
 
-def _gpu_seconds(machine: Machine, model: str, mode: dict[str, str]) -> float:
-    steps, flops = _work(model)
-    launch = {"eager": 9e-5, "graph": 3e-5}[mode["execution"]]
-    copy = 0.0 if mode["data"] == "resident" else 2e-5
+def _gpu_seconds(machine: Machine, configuration: dict[str, str]) -> float:
+    steps, flops = _work(configuration["model"])
+    launch = {"eager": 9e-5, "graph": 3e-5}[configuration["execution"]]
+    copy = 0.0 if configuration["data"] == "resident" else 2e-5
     return steps * (launch / machine.gpu_speed**0.2 + copy) + flops / (4e12 * machine.gpu_speed)
 
 

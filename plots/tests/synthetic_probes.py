@@ -147,8 +147,7 @@ def epochs(modes: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
         for threads in (1, 2):
             entries += synthetic.samples(synthetic.cpu_configuration(model, threads))
         for place, (execution, data) in enumerate(GPU_MODES if modes is None else modes):
-            mode = {"execution": execution, "data": data}
-            row = synthetic.samples({**synthetic.gpu_configuration(model), **mode})
+            row = synthetic.samples(synthetic.gpu_configuration(model, execution, data))
             slow = 1 + 0.12 * place
             for entry in row:
                 for key in ("real_time", "cpu_time"):

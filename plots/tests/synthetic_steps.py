@@ -49,24 +49,15 @@ _LAUNCH = {"eager": 3e-2, "graph": 1e-2}  # seconds of a GPU's step, whatever it
 
 def cpu_configuration(model: str, threads: int, batch: int | None = None) -> dict[str, str]:
     """The configuration of one Minibatch row on the CPU, in the network's own batch or another."""
-    return {
-        "family": "Minibatch",
-        "model": model,
-        "batch": str(batch or NETWORKS[model].batch),
-        "precision": "f32",
-        "device": "cpu",
-        "execution": "eager",
-        "cpu_threads": str(threads),
-    }
+    return synthetic.cpu_configuration(model, threads, batch or NETWORKS[model].batch, "Minibatch")
 
 
 def gpu_configuration(
     model: str, batch: int | None = None, execution: str = "graph", data: str = "resident"
 ) -> dict[str, str]:
     """The configuration of one Minibatch row on the GPU."""
-    cpu = cpu_configuration(model, 1, batch)
-    del cpu["cpu_threads"]
-    return {**cpu, "device": "cuda", "execution": execution, "data": data}
+    own = batch or NETWORKS[model].batch
+    return synthetic.gpu_configuration(model, execution, data, own, "Minibatch")
 
 
 def seconds_of(configuration: dict[str, str]) -> float:

@@ -139,13 +139,12 @@ def _epoch_configurations(batches: tuple[int, ...]) -> Iterator[dict[str, str]]:
     for model in synthetic.MODELS:
         discs = batches if model in DISC_MODELS else (synthetic.MODELS[model][1],)
         for batch in discs:
-            own = {"batch": str(batch)}
             for threads in (1, 2, 8):
-                yield {**synthetic.cpu_configuration(model, threads), **own}
+                yield synthetic.cpu_configuration(model, threads, batch)
             for precision in ("f32", "tf32"):
                 for execution, data in GPU_MODES:
-                    mode = {"precision": precision, "execution": execution, "data": data}
-                    yield {**synthetic.gpu_configuration(model), **own, **mode}
+                    own = synthetic.gpu_configuration(model, execution, data, batch)
+                    yield {**own, "precision": precision}
 
 
 def _operations(generator: np.random.Generator) -> Iterator[dict[str, Any]]:

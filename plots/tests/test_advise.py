@@ -202,7 +202,7 @@ def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
     series = fitted(load(noise=0.0, threads=(1,), modes=(("eager", "resident"),)), cost)
     sentence = meeting(series, cost, lambda factor: scaled_cost(path, start * factor))
     cpu = synthetic.cpu_configuration("heart", 1)
-    gpu = synthetic_machine.gpu_configuration("heart", "eager", "resident")
+    gpu = synthetic.gpu_configuration("heart", "eager", "resident")
     ahead = [
         scaled_work(factor)["params"]
         for factor in np.geomspace(1 / 32, 32, 2000)

@@ -59,7 +59,7 @@ def gpu_file(write, card: str, parameters: np.ndarray, name: str = "gpu.json") -
     for model in MODELS:
         entries += synthetic_machine.epoch(model, synthetic.cpu_configuration(model, 1))
         for way in WAYS:
-            configuration = synthetic_machine.gpu_configuration(model, *way)
+            configuration = synthetic.gpu_configuration(model, *way)
             seconds = epoch_seconds(model, card, Way(*way), parameters)
             entries += synthetic.samples(configuration, [seconds] * 3)
     document = synthetic.document(entries, gpu=CARDS[card].name)

@@ -124,9 +124,7 @@ def _training(
 
 def _plainest(found: Sequence[Comparison]) -> list[Comparison]:
     """Those of `found` in the plainest precision: others double the table."""
-    return [
-        one for one in found if one.common.get("precision") == one.gpu.axes["precision"].plainest
-    ]
+    return [one for one in found if one.precision == one.gpu.axes["precision"].plainest]
 
 
 def _fold(

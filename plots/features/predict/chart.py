@@ -121,8 +121,8 @@ def _title(file: File, what: str) -> str:
 
 
 def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
-    threads = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
-    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": max(threads, key=_number)})
+    threads = max(row.threads or 0 for row in file.rows)
+    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
     (line,) = axes.plot(
         cpu.sizes,
         times,
@@ -133,10 +133,6 @@ def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
         **{**look.line, "linestyle": "-"},
     )
     return line
-
-
-def _number(text: str) -> tuple[int, str]:
-    return len(text), text
 
 
 def _draw_band(axes: Axes, one: _Series, place: int) -> Artist:

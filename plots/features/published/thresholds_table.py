@@ -67,7 +67,7 @@ def _nearest(threshold: Threshold, compared: Iterable[Comparison]) -> list[Compa
         return []
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
-        is_plain = one.common.get("precision", _PLAIN) == _PLAIN and one.cpu.candidates
+        is_plain = one.precision in ("", _PLAIN) and one.cpu.candidates
         if one.family == near.family and is_plain:
             groups.setdefault(what(one.common, one.gpu.axes), []).append(one)
     earliest = [min(group, key=_start) for group in groups.values()]
