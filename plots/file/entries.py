@@ -104,14 +104,12 @@ def _row(
         failure=failure,
         workload=fields.get("workload"),
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
-        minimum_work=None if least is None else _minimum_work(least),
+        minimum_work=None
+        if least is None
+        else MinimumWork(**{field: least[field] for field in _LEAST if field in least}),
         chosen=fields.get("chosen"),
         **of_file,
     )
-
-
-def _minimum_work(stated: dict[str, Any]) -> MinimumWork:
-    return MinimumWork(**{field: stated[field] for field in _LEAST if field in stated})
 
 
 def _bound(stated: dict[str, Any] | None) -> Bound | None:

@@ -86,7 +86,9 @@ def load_file(path: Path) -> File:
         date=_date(path, context["date"]),
         complete=crossover["complete"],
         machine=_machine(crossover["machine"]),
-        software=_software(crossover["software"]),
+        software=Software(
+            **{name: crossover["software"][name] for name in Software.__dataclass_fields__}
+        ),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=tuple(row for row in rows if row.program == OWN),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
@@ -294,10 +296,6 @@ def _machine(fields: dict[str, Any]) -> Machine:
         os=fields["os"],
         kernel=fields["kernel"],
     )
-
-
-def _software(fields: dict[str, Any]) -> Software:
-    return Software(**{name: fields[name] for name in Software.__dataclass_fields__})
 
 
 def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:

@@ -67,13 +67,13 @@ def test_what_drifts_by_little_is_no_win(ahead: float, kind: str) -> None:
 
 @pytest.fixture
 def read(read) -> Callable[..., Any]:
-    def read(entries: list[dict[str, Any]], *refinements: dict[str, Any], **options: Any) -> Any:
+    def of(entries: list[dict[str, Any]], *refinements: dict[str, Any], **options: Any) -> Any:
         document = synthetic.document(entries, **options)
         if refinements:
             document["context"]["crossover"]["refinements"] = list(refinements)
         return read(document)
 
-    return read
+    return of
 
 
 def test_networks_in_between_are_discs():

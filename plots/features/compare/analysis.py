@@ -113,7 +113,11 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
             unmatched.append(obstacle or Unmatched(row, "only in the baseline"))
         else:
             pairs.append(_measured(row, match))
-    unmatched += (Unmatched(row, _alone(row)) for row in theirs.values())
+    alone = "only in the other file"
+    unmatched += (
+        Unmatched(row, f"{alone}, {_failure(row)}" if row.failure else alone)
+        for row in theirs.values()
+    )
     return Comparison(
         baseline,
         other,
@@ -151,10 +155,6 @@ def _across(pairs: Sequence[Pair]) -> list[str]:
         f"{count} rows of the CPU are {first} in the baseline and {second} in the other file."
         for (first, second), count in changes.items()
     ]
-
-
-def _alone(row: Row) -> str:
-    return f"only in the other file{', ' + _failure(row) if row.failure else ''}"
 
 
 def _failure(row: Row) -> str:

@@ -84,7 +84,8 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     )
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
-    notes = (*flags, *_left_out(file for file, own in found if _trains(own)))
+    trained = (file for file, own in found if any(one.family in TRAINING for one in own))
+    notes = (*flags, *_left_out(trained))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
 
 
@@ -150,10 +151,6 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
     notes = (*flags, *_left_out(file for file, _ in found))
     return Table(title, columns, tuple(lines), notes)
-
-
-def _trains(compared: Sequence[Comparison]) -> bool:
-    return any(one.family in TRAINING for one in compared)
 
 
 def _left_out(files: Iterable[File]) -> list[str]:

@@ -29,7 +29,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             _others(context.experiments),
             *(_hard_coded(file, context) for file in _beside(files[: context.detailed], context)),
         ),
-        links=tuple(_link(experiment) for experiment in shown),
+        links=tuple(Link(one.citation.text, one.citation.url) for one in shown),
     )
 
 
@@ -78,7 +78,3 @@ def _hard_coded(file: File, context: Context) -> Block:
         return Block(folds=(Fold(title, (table,)),))
     folds = (Fold(f"{title}, beside what was measured here", (table,)),)
     return Block(machine=file.machine.id, folds=folds)
-
-
-def _link(experiment: Experiment) -> Link:
-    return Link(experiment.citation.text, experiment.citation.url)

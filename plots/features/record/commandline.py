@@ -22,7 +22,8 @@ _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
 def command(run: Run) -> str:
     """What was typed, for a shell: environment, program, arguments but for the results' place."""
-    return " ".join([*_environment(run), BENCH, *_arguments(run)])
+    words = (_quoted(word) for word in run.command[1:] if not _LEFT_OUT.match(word))
+    return " ".join([*_environment(run), BENCH, *words])
 
 
 def again(run: Run, row: Row) -> str:
@@ -46,10 +47,6 @@ def template(run: Run) -> str:
 
 def _environment(run: Run) -> list[str]:
     return [f"{_quoted(name)}={_quoted(value)}" for name, value in run.environment.items()]
-
-
-def _arguments(run: Run) -> list[str]:
-    return [_quoted(word) for word in run.command[1:] if not _LEFT_OUT.match(word)]
 
 
 def _quoted(word: str) -> str:
