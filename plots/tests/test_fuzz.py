@@ -260,17 +260,6 @@ def check_file(file: File) -> None:
         check_row(row)
 
 
-def read_or_refuse(content: bytes) -> None:
-    """load_file() on a file with that content."""
-    with held(content) as path:
-        try:
-            file = loading.load_file(path)
-        except loading.BadFileError as error:
-            check_sentence(path, str(error))
-            return
-        check_file(file)
-
-
 def check_cost(cost: Cost) -> None:
     """`cost` has finite counts for each configuration that it tells of."""
     assert cost.accumulate >= 1 and cost.batch > 0 and cost.params > 0
@@ -283,15 +272,22 @@ def check_cost(cost: Cost) -> None:
                     assert math.isfinite(value) and value >= 0, field.name
 
 
+def read_or_refuse(content: bytes) -> None:
+    """load_file() on a file with that content."""
+    with held(content) as path:
+        try:
+            check_file(loading.load_file(path))
+        except loading.BadFileError as error:
+            check_sentence(path, str(error))
+
+
 def read_or_refuse_cost(content: bytes) -> None:
     """load_cost() on a file with that content."""
     with held(content) as path:
         try:
-            cost = load_cost(path)
+            check_cost(load_cost(path))
         except CostError as error:
             check_sentence(path, str(error))
-            return
-        check_cost(cost)
 
 
 def read_or_refuse_either(content: bytes) -> None:

@@ -65,7 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the advice from each file; returns the exit code."""
     try:
         cost = _cost(options)
         cards = chosen_cards(options.gpu) if options.gpu is not None else ()

@@ -30,7 +30,6 @@ _STEPS = (
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    """The section on `files`, one or more."""
     answers = [
         sentences(file, context.comparisons(file), context.predicted(file)) for file in files
     ]

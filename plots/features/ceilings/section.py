@@ -25,7 +25,6 @@ _QUANTITIES = {
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    """The section on `files`, one or more."""
     return Section(
         title="Ceilings",
         anchor="ceilings",

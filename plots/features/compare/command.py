@@ -106,7 +106,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the comparison; returns the exit code."""
     fault = _wrong_usage(options)
     if fault:
         return complain([fault])

@@ -10,7 +10,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
 from plots.file.row_names import short_names
 from plots.file.rows import File
-from plots.text import sentence
+from plots.text import counted, sentence
 
 _VERDICTS = ("faster", "slower", "same", "ambiguous")
 _CHANGED = ("faster", "slower")
@@ -123,8 +123,7 @@ def _log(ratio: float) -> float:
 def headline(comparison: Comparison) -> str:
     """How many rows have which verdict: "24 rows compared: 3 faster, 2 slower, …"."""
     counts = [f"{comparison.count(verdict)} {verdict}" for verdict in _VERDICTS]
-    total = len(comparison.pairs)
-    return f"{total} {_rows(total)} compared: {', '.join(counts)}"
+    return f"{counted(len(comparison.pairs), 'row')} compared: {', '.join(counts)}"
 
 
 def described(file: File) -> str:
@@ -132,10 +131,6 @@ def described(file: File) -> str:
     commit = file.software.commit[:7] or "unknown"
     changed = ", uncommitted changes" if file.software.dirty else ""
     return f"{file.machine.id}, commit {commit}{changed}, {file.date:%Y-%m-%d}"
-
-
-def _rows(count: int) -> str:
-    return "row" if count == 1 else "rows"
 
 
 def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:
@@ -156,21 +151,21 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     if comparison.misnamed:
         count = comparison.misnamed
         notes.append(
-            f"{count} {_rows(count)} {'has' if count == 1 else 'have'} the same name but "
+            f"{counted(count, 'row')} {'has' if count == 1 else 'have'} the same name but "
             f"{'trains' if count == 1 else 'train'} differently (optimizer, data or size), and "
             f"{'is' if count == 1 else 'are'} not compared."
         )
     few = sum(pair.repetitions < FEWEST_REPETITIONS for pair in comparison.pairs)
     if few:
         notes.append(
-            f"{few} {_rows(few)} of fewer than {FEWEST_REPETITIONS} repetitions: ambiguous, "
+            f"{counted(few, 'row')} of fewer than {FEWEST_REPETITIONS} repetitions: ambiguous, "
             "whatever they show."
         )
     notes += map(sentence, comparison.remarks)
     changed = [pair for pair in comparison.pairs if pair.verdict in _CHANGED]
     rest = [pair for pair in comparison.pairs if pair.verdict not in _CHANGED]
     if rest and not everything:
-        notes.append(f"{len(rest)} {_rows(len(rest))} the same or ambiguous: --all lists them.")
+        notes.append(f"{counted(len(rest), 'row')} the same or ambiguous: --all lists them.")
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
     lines = tuple(_line(pair, names, notes) for pair in listed)
     what = "Times of the same rows in two files" if everything else "Rows that changed"

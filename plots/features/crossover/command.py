@@ -75,7 +75,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tables and draws the charts; returns the exit code."""
     files, problems = loading.load_files(options.paths)
     if options.summary:
         return _summarize(files, problems, options)

@@ -12,7 +12,6 @@ _FEW = 12  # lines of a table that is not folded
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    """The section on `files`, one or more."""
     return Section(
         title="What is missing or in doubt",
         anchor="doubts",

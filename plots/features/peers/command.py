@@ -28,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tables; returns the exit code."""
     files, problems = loading.load_files(options.paths)
     with_peers = [file for file in files if file.peers]
     if files and not with_peers:

@@ -79,7 +79,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the predictions and draws the charts; returns the exit code."""
     from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
     from plots.features.predict.fit import fit  # noqa: PLC0415
 

@@ -51,7 +51,6 @@ _METHOD = (
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    """The section on `files`, one or more."""
     blocks = [_block(file) for file in files[: context.detailed]]
     blocks.append(
         Block(

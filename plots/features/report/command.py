@@ -55,7 +55,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the report; returns the exit code."""
     # Imported here because matplotlib takes longer to load than `validate` takes to run; and
     # before the pool starts, whose processes share what is loaded.
     from plots.features.predict.files import predictions  # noqa: PLC0415

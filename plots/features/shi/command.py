@@ -34,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table; returns the exit code."""
     files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()

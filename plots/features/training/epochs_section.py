@@ -30,7 +30,6 @@ _TITLE = "Epochs: the fastest way of each device"
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    """The section on `files`, one or more."""
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
     drawn = context.map(partial(draw, experiments=context.experiments), with_rows)

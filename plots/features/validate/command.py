@@ -27,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks every file; returns the exit code."""
     paths, problems = loading.find_files(options.paths)
     for path in paths:
         try:

@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tables and draws the charts; returns the exit code."""
     from plots.core.crossover import comparisons  # noqa: PLC0415
     from plots.features.why.summary import why_text  # noqa: PLC0415
     from plots.features.why.table import why_tables  # noqa: PLC0415
