@@ -32,7 +32,7 @@ PACKED = PREFIX / "bin" / "bench"
 
 # Expected on a machine of 16 cores. The build leaves the ladder of the sweep its time.
 _ALL = MINUTES * 60
-BUILT = Stage("build", _ALL - 200, 150)
+BUILT = Stage("build", _ALL - 200, 100)
 CHECK = Stage("check", 80, 60)
 _FEW = "--family=Epoch --precision=f32 --placement=resident --execution=graph"
 _FEW += " --model=disc-2,disc-5,disc-7,disc-8,disc-9,disc-10"
