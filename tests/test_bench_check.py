@@ -82,7 +82,7 @@ def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
     document, printed = checked(tmp_path, "--cuda=off", "--budget=1s")
     open_ = verdicts(document)["not reached"]
     assert open_ > 0
-    assert f"{open_} were not reached in " in printed
+    assert f"{open_} not reached in " in printed
 
 
 def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
 
 FAULTS = {
     "cuda triad probe": ("illegal", "crashed", "illegal"),
-    "cuda Linear f32 eager": ("endless kernel", "hung", "while checking Linear_"),
-    "cuda Gemm f32 eager": ("abort", "crashed", "signal (Aborted)"),
-    "cuda Add f32 eager": ("segmentation", "crashed", "signal (Segmentation fault)"),
+    "cuda Activate f32 eager": ("endless kernel", "hung", "while checking Activate_"),
+    "cuda ActivateGrad f32 eager": ("abort", "crashed", "signal (Aborted)"),
+    "cuda AdamW f32 eager": ("segmentation", "crashed", "signal (Segmentation fault)"),
 }
 
 
@@ -180,5 +180,5 @@ def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path: Path) -> None:
     document, _ = checked(tmp_path, "--budget=30s", program=EMULATED, EMULATED_FAULTS=str(faults))
     assert verdicts(document, "cuda")["crashed"] == 1
     assert verdicts(document, "cuda")["not reached"] > 100
-    assert set(verdicts(document, "cuda")) == {"ok", "crashed", "not reached"}
+    assert set(verdicts(document, "cuda")) <= {"ok", "refused", "crashed", "not reached"}
     assert verdicts(document, "cpu")["ok"] > 0

@@ -116,9 +116,8 @@ std::string conclusion(const std::vector<Line>& lines, double seconds) {
     return "All " + all + " checks passed" + time;
   }
   std::vector<std::string> parts{std::to_string(counts["ok"]) + " passed"};
-  for (const auto& [verdict, how] : {std::pair{"failed", " failed"},
-                                     {"refused", " were refused"},
-                                     {not_reached, " were not reached"}}) {
+  for (const auto& [verdict, how] :
+       {std::pair{"failed", " failed"}, {"refused", " refused"}, {not_reached, " not reached"}}) {
     if (counts[verdict] > 0) {
       parts.push_back(std::to_string(counts[verdict]) + how);
     }
@@ -322,7 +321,9 @@ void check_machine(const Arguments& arguments, const std::vector<std::string>& w
       print(line, widths);
     }
   }
-  std::cout << "\n" << conclusion(lines, seconds_since(start)) << std::endl;
+  const double all = seconds_since(start);
+  file.write(lines, all);
+  std::cout << "\n" << conclusion(lines, all) << std::endl;
 }
 
 }  // namespace crossover::bench
