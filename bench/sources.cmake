@@ -42,6 +42,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_program.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run/ladder.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/order.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/passes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/peer.cpp

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "rows/families.h"
+#include "run/ladder.h"
 
 namespace crossover::bench {
 namespace {
@@ -18,15 +18,12 @@ namespace {
 /// How large the work is, which an overview need not vary.
 const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
 
-bool on_gpu(const Row& row) { return !row.device->is_host; }
-
-const BenchmarkFamily& family(const Row& row) { return find_family(family_of(row)); }
-
-/// The row by which a network is represented: one of the fastest.
+/// The row by which a network is represented.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
   return value_or_unsaid(row.configuration, "precision") == "f32" &&
-         (on_gpu(row) ? value_or_unsaid(row.configuration, "execution") ==
-                            (family(row).trains == Trains::steps ? "graph" : "graph-epoch")
+         (on_gpu(row) ? value_or_unsaid(row.configuration, "data") == "resident" &&
+                            value_of(row.configuration, "execution") ==
+                                (family_in(row).trains == Trains::steps ? "graph" : "eager")
                       : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
 }
 
@@ -41,7 +38,7 @@ std::string missing_for(const Row& row, const std::string& precision) {
 
 /// Of other precisions than f32 those that the device has, on the CPU on all threads.
 bool is_wanted(const Row& row, const std::string& most_threads) {
-  const BenchmarkFamily& its = family(row);
+  const BenchmarkFamily& its = family_in(row);
   if (its.is_worth_minutes != nullptr && !its.is_worth_minutes(row, most_threads)) {
     return false;
   }
@@ -50,22 +47,17 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
           (on_gpu(row) || value_or_unsaid(row.configuration, "cpu_threads") == most_threads));
 }
 
-std::string most_threads_of(Rows& rows, const std::vector<std::string>& names) {
-  int most = 0;
-  for (const std::string& name : names) {
-    const std::string threads = value_or_unsaid(rows[name].configuration, "cpu_threads");
-    most = std::max(most, threads.empty() ? 0 : std::stoi(threads));
-  }
-  return std::to_string(most);
-}
-
 /// One row at least for each value of each axis of each family on each device; of networks, one for
-/// each. The largest come first, and are what such a row is of: registration goes from small to
-/// large.
+/// each. Those that come `first` anyway are taken into account. The largest of the others are
+/// preferred: registration goes from small to large.
 std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names,
+                               const std::set<std::string>& first,
                                const std::string& most_threads) {
   std::vector<std::string> candidates(names.rbegin(), names.rend());
-  std::stable_partition(candidates.begin(), candidates.end(), [&](const std::string& name) {
+  const auto others =
+      std::stable_partition(candidates.begin(), candidates.end(),
+                            [&](const std::string& name) { return first.contains(name); });
+  std::stable_partition(others, candidates.end(), [&](const std::string& name) {
     return stands_for_its_network(rows[name], most_threads);
   });
   std::set<std::string> chosen;
@@ -74,12 +66,12 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
     const Row& row = rows[name];
     bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
-      const bool is_network = family(row).trains == Trains::epochs && key == "model";
+      const bool is_network = family_in(row).trains == Trains::epochs && key == "model";
       if (!size_axes.contains(key) || is_network) {
-        is_new |=
-            shown
-                .emplace(family(row).name, value_or_unsaid(row.configuration, "device"), key, value)
-                .second;
+        is_new |= shown
+                      .emplace(family_in(row).name, value_or_unsaid(row.configuration, "device"),
+                               key, value)
+                      .second;
       }
     }
     if (is_new) {
@@ -92,6 +84,7 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
 /// Where a row comes: in which pass, and where in it. Rows of the same rank stay as registered.
 struct Rank {
   std::size_t pass = 0;
+  std::size_t step = 0;  ///< see step_of()
   std::size_t within = 0;
   bool on_cpu = false;
 
@@ -105,119 +98,107 @@ struct RankedRow {
   PlannedRow row;
 };
 
-constexpr std::size_t first_pass_of_families = 2;
+/// Before the families: the first of the ladder where there is a GPU, ceilings, and what else a
+/// sweep puts there.
+constexpr std::size_t first_pass_of_families = 3;
+
+/// What an order is made of.
+struct Sweeping {
+  Rows& rows;
+  const std::vector<std::string>& names;
+  LeastAndMost threads = threads_of(rows, names);
+  std::set<std::string> first = first_of_the_ladder(rows, names, threads);
+
+  /// Without a GPU there is no risk.
+  [[nodiscard]] std::size_t step(const Row& row) const {
+    return first.empty() ? 0 : step_of(row, threads);
+  }
+};
 
 /// Family by family, in the order of registration.
-std::vector<RankedRow> as_registered(Rows& rows, const std::vector<std::string>& names) {
+std::vector<RankedRow> as_registered(const Sweeping& sweep) {
   std::vector<RankedRow> ranked;
-  ranked.reserve(names.size());
-  for (const std::string& name : names) {
-    ranked.push_back({.rank = {}, .row = {.name = name, .pass = family_of(rows[name])}});
+  ranked.reserve(sweep.names.size());
+  std::map<std::string, std::size_t> met;
+  for (const std::string& name : sweep.names) {
+    const Row& row = sweep.rows[name];
+    const std::string family = family_of(row);
+    ranked.push_back(
+        {.rank = {.pass = first_pass_of_families + met.emplace(family, met.size()).first->second,
+                  .step = sweep.step(row)},
+         .row = {.name = name, .pass = family}});
   }
   return ranked;
 }
 
-std::vector<RankedRow> by_worth(Rows& rows, const std::vector<std::string>& names) {
-  const std::string most_threads = most_threads_of(rows, names);
-  std::vector<std::string> wanted;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(wanted),
-               [&](const std::string& name) { return is_wanted(rows[name], most_threads); });
-  const std::set<std::string> first = overview(rows, wanted, most_threads);
+/// Ceilings, an overview, then what is worth most. The GPU's rows come before the CPU's.
+std::vector<RankedRow> by_worth(const Sweeping& sweep) {
+  const std::string most_threads = std::to_string(sweep.threads.most);
+  const std::set<std::string> shown = overview(sweep.rows, sweep.names, sweep.first, most_threads);
   std::vector<RankedRow> ranked;
-  for (const std::string& name : wanted) {
-    const BenchmarkFamily& its = family(rows[name]);
-    const bool on_cpu = !on_gpu(rows[name]);
+  for (const std::string& name : sweep.names) {
+    const Row& row = sweep.rows[name];
+    const BenchmarkFamily& its = family_in(row);
+    const bool on_cpu = !on_gpu(row);
     RankedRow& one = ranked.emplace_back();
     one.row = {.name = name, .pass = its.name};
-    one.rank = {.pass = first_pass_of_families + its.worth, .within = its.worth, .on_cpu = on_cpu};
+    one.rank = {.pass = first_pass_of_families + its.worth,
+                .step = on_cpu ? step_of_the_others + 1 : sweep.step(row),
+                .within = its.worth,
+                .on_cpu = on_cpu};
     if (its.bounds_others) {
       one.row.pass = pass_of_ceilings;
-      one.rank.pass = 0;
-    } else if (first.contains(name)) {
-      one.row.pass = "overview";
       one.rank.pass = 1;
-      one.rank.within += on_cpu ? families().size() : 0;
+    } else if (shown.contains(name)) {
+      one.row.pass = "overview";
+      one.rank.pass = 2;
     }
   }
   return ranked;
-}
-
-/// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
-/// all of them, on a GPU with the data there.
-bool is_of_the_ladder(const Row& row, const std::set<int>& threads) {
-  if (family(row).trains != Trains::epochs ||
-      value_or_unsaid(row.configuration, "precision") != "f32") {
-    return false;
-  }
-  if (!row.device->is_host) {
-    return value_or_unsaid(row.configuration, "data") == "resident";
-  }
-  const int own = std::stoi(value_or_unsaid(row.configuration, "cpu_threads"));
-  return own == *threads.begin() || own == *threads.rbegin();
-}
-
-/// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early
-/// has its ends and even rungs.
-std::vector<std::size_t> halving(std::size_t count) {
-  std::vector<std::size_t> order;
-  if (count > 0) {
-    order.push_back(0);
-  }
-  if (count > 1) {
-    order.push_back(count - 1);
-  }
-  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count > 0 ? count - 1 : 0}};
-  for (; !gaps.empty(); gaps.pop_front()) {
-    const auto [low, high] = gaps.front();
-    const std::size_t middle = (low + high) / 2;
-    if (middle > low) {
-      order.push_back(middle);
-      gaps.emplace_back(low, middle);
-      gaps.emplace_back(middle, high);
-    }
-  }
-  return order;
 }
 
 /// Ceilings, then the networks of the ladder, each step halving the widest gap between them, then
 /// what is worth most.
-std::vector<RankedRow> by_question(Rows& rows, const std::vector<std::string>& names) {
-  std::set<int> threads;
-  for (const std::string& name : names) {
-    const std::string own = value_or_unsaid(rows[name].configuration, "cpu_threads");
-    if (!own.empty()) {
-      threads.insert(std::stoi(own));
-    }
-  }
+std::vector<RankedRow> by_question(const Sweeping& sweep) {
+  std::vector<std::string> of_the_ladder;
+  std::copy_if(
+      sweep.names.begin(), sweep.names.end(), std::back_inserter(of_the_ladder),
+      [&](const std::string& name) { return is_of_the_ladder(sweep.rows[name], sweep.threads); });
+  const std::map<std::string, std::size_t> turns = turns_of(sweep.rows, of_the_ladder);
   std::vector<RankedRow> ranked;
-  std::map<std::string, std::size_t> rungs;  // by network and batch, in the order of registration
-  for (const std::string& name : names) {
-    const Row& row = rows[name];
-    const BenchmarkFamily& its = family(row);
+  for (const std::string& name : sweep.names) {
+    const Row& row = sweep.rows[name];
+    const BenchmarkFamily& its = family_in(row);
     RankedRow& one = ranked.emplace_back();
     one.row = {.name = name, .pass = its.name};
     if (its.bounds_others) {
       one.row.pass = pass_of_ceilings;
-    } else if (is_of_the_ladder(row, threads)) {
-      const std::string work = value_or_unsaid(row.configuration, "model") + "/" +
-                               value_or_unsaid(row.configuration, "batch");
+      one.rank = {.pass = 1};
+    } else if (is_of_the_ladder(row, sweep.threads)) {
       one.row.pass = pass_of_networks;
-      one.rank = {.pass = 1, .within = rungs.emplace(work, rungs.size()).first->second};
+      one.rank = {.pass = 2, .step = sweep.step(row), .within = turns.at(network_of(row))};
     } else {
       one.rank.pass = first_pass_of_families + its.worth;
     }
   }
-  std::vector<std::size_t> turn_of(rungs.size());
-  const std::vector<std::size_t> turns = halving(rungs.size());
-  for (std::size_t turn = 0; turn < turns.size(); ++turn) {
-    turn_of[turns[turn]] = turn;
-  }
-  for (RankedRow& one : ranked) {
-    if (one.row.pass == pass_of_networks) {
-      one.rank.within = turn_of[one.rank.within];
+  return ranked;
+}
+
+/// Puts these before all others, spread over the sizes of their networks.
+void put_first(const std::set<std::string>& first, Rows& rows, std::vector<RankedRow>& ranked) {
+  std::vector<std::string> names;  // in the order of registration
+  for (const RankedRow& one : ranked) {
+    if (first.contains(one.row.name)) {
+      names.push_back(one.row.name);
     }
   }
-  return ranked;
+  const std::map<std::string, std::size_t> turns = turns_of(rows, names);
+  for (RankedRow& one : ranked) {
+    if (const Row& row = rows[one.row.name]; first.contains(one.row.name)) {
+      one.row.pass = pass_of_ladder;
+      one.rank = {.pass = 0, .within = turns.at(network_of(row)), .on_cpu = !on_gpu(row)};
+    }
+  }
 }
 
 /// Sets what each row is expected to take: the first of those that share a reference computes it.
@@ -236,9 +217,17 @@ void expect(std::vector<PlannedRow>& plan, Rows& rows) {
 
 std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& names,
                                 const Sweep& sweep, bool within_budget) {
-  std::vector<RankedRow> ranked = sweep.by_worth  ? by_worth(rows, names)
-                                  : within_budget ? by_question(rows, names)
-                                                  : as_registered(rows, names);
+  std::vector<std::string> wanted = names;
+  if (sweep.by_worth) {
+    const std::string most_threads = std::to_string(threads_of(rows, names).most);
+    std::erase_if(wanted,
+                  [&](const std::string& name) { return !is_wanted(rows[name], most_threads); });
+  }
+  const Sweeping sweeping{.rows = rows, .names = wanted};
+  std::vector<RankedRow> ranked = sweep.by_worth  ? by_worth(sweeping)
+                                  : within_budget ? by_question(sweeping)
+                                                  : as_registered(sweeping);
+  put_first(sweeping.first, rows, ranked);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const RankedRow& one, const RankedRow& two) { return one.rank < two.rank; });
   std::vector<PlannedRow> plan;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which rows are measured, and how long they will take: each row has a rank. Most
-// sweeps go family by family. Within a budget the ceilings come first and then the networks, spread
-// over their sizes. On a GPU that is lent for minutes (--sweep=gpu) the ceilings are followed by
-// one row for each value of each axis. In both, what is worth less comes behind.
+// The order in which rows are measured, and how long they will take: each row has a rank. Where
+// there is a GPU, the ladder goes by risk: each network's eager row with the CPU's beside it comes
+// before all else, then graphs, graphs of whole epochs, and last one kernel for the epoch. Most
+// sweeps go on family by family. Within a budget the ceilings come first and then the networks,
+// spread over their sizes. On a GPU that is lent for minutes (--sweep=gpu) the ceilings are
+// followed by one row for each value of each axis. In both, what is worth less comes behind.
 #pragma once
 
 #include <ostream>
@@ -16,10 +18,12 @@ namespace crossover::bench {
 
 struct PlannedRow {
   std::string name;
-  std::string pass;    ///< "ceilings", "overview", "Epoch" ...
+  std::string pass;    ///< "ladder", "ceilings", "overview", "Epoch" ...
   double seconds = 0;  ///< expected, with what it is the first to need
 };
 
+/// Where there is a GPU, before all else: a row of each network there, and the CPU's beside it.
+inline constexpr const char* pass_of_ladder = "ladder";
 /// The passes that answer the question within a budget, before all others.
 inline constexpr const char* pass_of_ceilings = "ceilings";
 inline constexpr const char* pass_of_networks = "networks";

@@ -156,7 +156,8 @@ void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
   for (const PlannedRow& planned : plan) {
     planned_[planned.name] = planned.seconds;
     sum += planned.seconds;
-    of_networks += planned.pass == pass_of_networks ? planned.seconds : 0;
+    of_networks +=
+        planned.pass == pass_of_ladder || planned.pass == pass_of_networks ? planned.seconds : 0;
   }
   constexpr double generous = 0.8;
   constexpr double ample = 0.5;
@@ -170,11 +171,13 @@ void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
 void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
                      const std::function<void(double seconds)>& look_closer) {
   choose_repetitions(plan);
+  std::vector<PlannedRow> ladder;
   std::vector<PlannedRow> ceilings;
   std::vector<PlannedRow> networks;
   std::vector<PlannedRow> others;
   for (const PlannedRow& row : plan) {
-    (row.pass == pass_of_ceilings   ? ceilings
+    (row.pass == pass_of_ladder     ? ladder
+     : row.pass == pass_of_ceilings ? ceilings
      : row.pass == pass_of_networks ? networks
                                     : others)
         .push_back(row);
@@ -191,6 +194,7 @@ void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
       look_closer(left() / 2);
     }
   };
+  measure_or_leave(ladder, all);
   measure_or_leave(ceilings, of_ceilings);
   measure_or_leave(networks, all);
   if (has_networks) {

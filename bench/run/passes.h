@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sweep as a list of passes over its rows: who has the next turn, and when it ends. Without a
-// budget it is one pass. Within one what the question needs comes first (ceilings, then every
-// network, with few repetitions), then a closer look, then the other rows, then more repetitions of
-// the noisiest.
+// budget it is one pass, after the ladder's first rows where there is a GPU. Within one what the
+// question needs comes first (that, ceilings, then every network, with few repetitions), then a
+// closer look, then the other rows, then more repetitions of the noisiest.
 #pragma once
 
 #include <functional>
