@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Execution::automatic on ways to run that take as long as they are told to.
-#include "../src/cpu/automatic.h"
+#include "../src/automatic/automatic.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -15,9 +17,6 @@
 namespace crossover::test {
 namespace {
 
-using cpu::AutomaticPlan;
-using cpu::Way;
-
 /// The time here: only programs that run set it forward.
 double now = 0;
 double told_time() { return now; }
@@ -26,12 +25,28 @@ double told_time() { return now; }
 struct Seen {
   int planned = 0, made = 0;
   std::vector<std::int64_t> runs;  ///< of each program that was made, in positions of the order
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();  ///< positions at once
+};
+
+enum class Trouble {
+  none,
+  unsupported,
+  does_not_fit,
+  memory_is_taken,
+  refused_when_run,
+  device_fails_when_planned,
+  device_fails_when_made,
+  device_fails_when_run,
 };
 
 class SlowProgram : public Program {
  public:
-  SlowProgram(double seconds, double hindered_until, Seen& seen, int& alive)
-      : seconds_(seconds), hindered_until_(hindered_until), seen_(seen), alive_(alive) {
+  SlowProgram(double seconds, double hindered_until, Trouble trouble, Seen& seen, int& alive)
+      : seconds_(seconds),
+        hindered_until_(hindered_until),
+        trouble_(trouble),
+        seen_(seen),
+        alive_(alive) {
     number_ = static_cast<std::size_t>(seen_.made++);
     seen_.runs.push_back(0);
     ++alive_;
@@ -41,6 +56,13 @@ class SlowProgram : public Program {
   void download(Id /*id*/, std::span<std::byte> /*to*/) override {}
   void enqueue(std::int64_t /*first*/, std::int64_t count) override {
     seen_.runs[number_] += count;
+    seen_.least = std::min(seen_.least, count);
+    if (trouble_ == Trouble::refused_when_run) {
+      throw Unsupported("it does not run after all");
+    }
+    if (trouble_ == Trouble::device_fails_when_run) {
+      throw DeviceFailed("the device is lost");
+    }
     constexpr double hindered = 5;
     now += seconds_ * static_cast<double>(count) * (now < hindered_until_ ? hindered : 1);
   }
@@ -49,12 +71,11 @@ class SlowProgram : public Program {
 
  private:
   double seconds_, hindered_until_;
+  Trouble trouble_;
   Seen& seen_;
   int& alive_;
   std::size_t number_ = 0;
 };
-
-enum class Trouble { none, unsupported, does_not_fit, memory_is_taken };
 
 /// Programs that take that long for each position of the order.
 class Ways {
@@ -91,6 +112,9 @@ class Ways {
       if (trouble == Trouble::does_not_fit) {
         throw OutOfMemory("far too large");
       }
+      if (trouble == Trouble::device_fails_when_planned) {
+        throw DeviceFailed("the device is lost");
+      }
     }
     [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
     [[nodiscard]] std::int64_t bytes_keeping_activations() const override { return 2 * bytes_; }
@@ -99,8 +123,11 @@ class Ways {
       if (trouble_ == Trouble::memory_is_taken) {
         throw OutOfMemory("taken by another");
       }
-      auto made = std::make_unique<SlowProgram>(seconds_, shares_ ? all_.hindered_until : 0, seen_,
-                                                all_.alive);
+      if (trouble_ == Trouble::device_fails_when_made) {
+        throw DeviceFailed("the device is lost");
+      }
+      auto made = std::make_unique<SlowProgram>(seconds_, shares_ ? all_.hindered_until : 0,
+                                                trouble_, seen_, all_.alive);
       all_.most_alive = std::max(all_.most_alive, all_.alive);
       return made;
     }
@@ -130,7 +157,7 @@ TEST(Automatic, KeepsTheFastestAndClearsIt) {
     }
     const Program* cleared = nullptr;
     AutomaticPlan plan(
-        all.ways, 10, [&](Program& program) { cleared = &program; }, told_time);
+        all.ways, {.runs = 10}, [&](Program& program) { cleared = &program; }, told_time);
     EXPECT_EQ(plan.bytes(), 400) << "until it is known, the most that it may be";
     EXPECT_EQ(plan.bytes_keeping_activations(), 800);
     const std::unique_ptr<Program> program = plan.instantiate();
@@ -154,8 +181,9 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(eager_1, fast, 100);
     all.add(fused_1, lost_by * fast, 100);
     all.add(fused_2, lost_by * fast, 100);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
-              eager_1);
+    EXPECT_EQ(
+        AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
+        eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
   }
 }
@@ -166,7 +194,7 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
     Ways all;
     all.add(eager_1, of_one, 100);
     all.add(eager_2, of_two, 100);
-    AutomaticPlan plan(all.ways, 10, left_alone, told_time);
+    AutomaticPlan plan(all.ways, {.runs = 10}, left_alone, told_time);
     all.hindered_until = now + 0.2;  // as long as the first trial
     EXPECT_EQ(plan.instantiate()->facts().chosen, of_two < of_one ? eager_2 : eager_1);
     EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
@@ -174,14 +202,66 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
 }
 
 TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
-  for (const Trouble trouble :
-       {Trouble::unsupported, Trouble::does_not_fit, Trouble::memory_is_taken}) {
+  for (const Trouble trouble : {Trouble::unsupported, Trouble::does_not_fit,
+                                Trouble::memory_is_taken, Trouble::refused_when_run}) {
     Ways all;
     all.add(fused_1, fast, 100, trouble);
     all.add(eager_1, slow, 100);
     all.add(fused_2, fast, 100, trouble);
-    EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
-              eager_1);
+    EXPECT_EQ(
+        AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
+        eager_1);
+  }
+}
+
+TEST(Automatic, AFailedDeviceIsNoReasonToChooseAnotherWay) {
+  for (const Trouble trouble : {Trouble::device_fails_when_planned, Trouble::device_fails_when_made,
+                                Trouble::device_fails_when_run}) {
+    Ways all;
+    all.add(eager_1, fast, 100);
+    all.add(fused_1, slow, 100, trouble);
+    const auto compile = [&] {
+      static_cast<void>(AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate());
+    };
+    EXPECT_THROW(compile(), DeviceFailed);
+    EXPECT_EQ(all.alive, 0);
+  }
+}
+
+TEST(Automatic, PassesOverTheWholeOrderWhereItMust) {
+  Ways all;
+  all.add(eager_1, fast, 100);
+  all.add(fused_1, slow, 100);
+  const auto program =
+      AutomaticPlan(all.ways, {.runs = 1000, .least = 1000}, left_alone, told_time).instantiate();
+  for (const auto& seen : all.seen) {
+    EXPECT_EQ(seen->least, 1000);
+  }
+}
+
+TEST(Automatic, TriesNoFurtherWayOnceItsTimeIsUp) {
+  for (const double most_seconds : {1.0, 1e9}) {
+    Ways all;
+    all.add(eager_1, 2.0, 100);
+    all.add(fused_1, 1.0, 100);
+    const auto program =
+        AutomaticPlan(all.ways, {.runs = 10, .most_seconds = most_seconds}, left_alone, told_time)
+            .instantiate();
+    EXPECT_EQ(program->facts().chosen, most_seconds < 2 ? eager_1 : fused_1);
+    EXPECT_EQ(all.seen.back()->made, most_seconds < 2 ? 0 : 1);
+  }
+}
+
+TEST(Automatic, TriesOtherAlgorithmsOfWhatComesNearTheWinner) {
+  const Choice graph{.execution = Execution::graph};
+  const Choice timed{.execution = Execution::eager, .products = ProductChoice::autotuned};
+  for (const double of_eager : {1.2, 3.0}) {
+    Ways all;
+    all.add({.execution = Execution::eager}, of_eager * fast, 100);
+    all.add(graph, fast, 100);
+    all.add(timed, 0.5 * fast, 100);
+    const auto program = AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate();
+    EXPECT_EQ(program->facts().chosen, of_eager < 1.5 ? timed : graph);
   }
 }
 
@@ -189,11 +269,11 @@ TEST(Automatic, SaysWhatIsWrongWithTheFirstWhereNoneIsToBeHad) {
   Ways none;
   none.add(eager_1, fast, 100, Trouble::does_not_fit);
   none.add(fused_1, fast, 100, Trouble::unsupported);
-  EXPECT_THROW(AutomaticPlan(none.ways, 10, left_alone, told_time), OutOfMemory);
+  EXPECT_THROW(AutomaticPlan(none.ways, {.runs = 10}, left_alone, told_time), OutOfMemory);
   Ways taken;
   taken.add(eager_1, fast, 100, Trouble::memory_is_taken);
   taken.add(fused_1, fast, 100, Trouble::memory_is_taken);
-  AutomaticPlan plan(taken.ways, 10, left_alone, told_time);
+  AutomaticPlan plan(taken.ways, {.runs = 10}, left_alone, told_time);
   EXPECT_THROW(static_cast<void>(plan.instantiate()), OutOfMemory);
 }
 
@@ -201,7 +281,7 @@ TEST(Automatic, TriesNothingWhereThereIsNoChoice) {
   Ways all;
   all.add(eager_1, slow, 100);
   all.add(fused_1, fast, 100, Trouble::unsupported);
-  const auto program = AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate();
+  const auto program = AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate();
   EXPECT_EQ(all.seen.front()->made, 1);
   EXPECT_EQ(all.seen.front()->runs, std::vector<std::int64_t>{0});
 }
@@ -210,14 +290,16 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   Ways all;
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
-  EXPECT_EQ(AutomaticPlan(all.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
-            eager_1);
+  EXPECT_EQ(
+      AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
+      eager_1);
   EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
   Ways longer;
   longer.add(eager_1, 0.06, 100);
   longer.add(fused_1, 0.12, 100);
-  EXPECT_EQ(AutomaticPlan(longer.ways, 10, left_alone, told_time).instantiate()->facts().chosen,
-            eager_1);
+  EXPECT_EQ(
+      AutomaticPlan(longer.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
+      eager_1);
   EXPECT_EQ(longer.seen.front()->runs.front(), 1);
   EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }

@@ -129,9 +129,19 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
 
   const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
   EXPECT_EQ(quick.gpu_modes.of_training.size(), 4U * 2);
-  EXPECT_EQ(parse({"--sweep=full"}).gpu_modes.of_training.size(), 2U * 4 + 2)
-      << "one graph of an epoch, and one kernel";
-  EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).gpu_modes.of_training.size(), 2U * 4);
+  EXPECT_EQ(parse({"--sweep=full"}).gpu_modes.of_training.size(), 2U * 4 + 4)
+      << "one graph of an epoch, one kernel, autotuned products, and auto";
+  EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).gpu_modes.of_training.size(), 2U * 4 + 2);
+  const auto products = [](const std::string& flag) {
+    std::set<std::string> found;
+    for (const Configuration& mode : parse({"--sweep=full", flag}).gpu_modes.of_training) {
+      found.insert(value_of(mode, "products"));
+    }
+    return found;
+  };
+  EXPECT_EQ(products("--batch=100"), (std::set<std::string>{"autotuned", "heuristic"}));
+  EXPECT_EQ(products("--products=heuristic"), std::set<std::string>{"heuristic"});
+  EXPECT_EQ(products("--products=autotuned"), std::set<std::string>{"autotuned"});
   EXPECT_EQ(parse({"--execution=graph-epoch"}).gpu_modes.of_training.size(), 1U)
       << "with resident data";
 }
@@ -149,7 +159,7 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   const Axis& axis = find_axis("execution");
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, true), (Values{"eager", "winograd", "fused", "auto"}));
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
-            (Values{"eager", "graph", "graph-epoch", "persistent"}));
+            (Values{"eager", "auto", "graph", "graph-epoch", "persistent"}));
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, false), (Values{"eager", "graph", "graph-epoch"}));
 
@@ -162,7 +172,7 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   const Arguments plain = parse({});
   const Arguments of_cpu = parse({"--execution=eager,auto,fused"});
   EXPECT_EQ(executions(of_cpu.cpu_modes.of_training), (Values{"eager", "auto", "fused"}));
-  EXPECT_EQ(executions(of_cpu.gpu_modes.of_training), Values{"eager"});
+  EXPECT_EQ(executions(of_cpu.gpu_modes.of_training), (Values{"eager", "auto"}));
   const Arguments only_cpu = parse({"--execution=fused"});
   EXPECT_EQ(only_cpu.gpu_modes, plain.gpu_modes) << "where it has none of them: the sweep's";
   const Arguments only_gpu = parse({"--execution=graph-epoch"});

@@ -119,9 +119,9 @@ TEST(Backend, SaysHowItCanExecuteANetwork) {
   EXPECT_EQ(on(*cpu, "disc-4", 2), Executions{eager});
   EXPECT_EQ(on(*cpu, "resnet-56"), (Executions{eager, Execution::winograd, Execution::automatic}));
   EXPECT_EQ(on(*cpu, "lstm"), Executions{eager});
-  const Executions graphs{eager, Execution::graph, Execution::graph_epoch};
-  Executions all = graphs;
-  all.push_back(Execution::persistent);
+  const Executions graphs{eager, Execution::graph, Execution::graph_epoch, Execution::automatic};
+  const Executions all{eager, Execution::graph, Execution::graph_epoch, Execution::persistent,
+                       Execution::automatic};
   EXPECT_EQ(on(*gpu, "disc-4"), all);
   EXPECT_EQ(on(*gpu, "disc-4", 2), graphs);
   EXPECT_EQ(on(*gpu, "resnet-56"), graphs);

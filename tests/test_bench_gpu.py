@@ -74,7 +74,12 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
     }
     placements = {"resident", "pageable", "pinned", "pinned-async"}
     launched = {(e, p) for e in ("eager", "graph") for p in placements} - {("graph", "pinned")}
-    assert ways == launched | {("graph-epoch", "resident"), ("persistent", "resident")}
+    assert ways == launched | {(e, "resident") for e in ("graph-epoch", "persistent", "auto")}
+    chosen = [row["chosen"] for row in on("cuda", epochs) if "chosen" in row]
+    assert {row["configuration"]["execution"] for row in on("cuda", epochs) if "chosen" in row} == {
+        "auto"
+    }
+    assert all(one["execution"] != "auto" and "cpu_threads" not in one for one in chosen)
     gpu = epochs["context"]["crossover"]["machine"]["gpu"]
     assert gpu.pop("start_seconds") > 0
     assert gpu == {
@@ -99,7 +104,8 @@ def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
     whole = strict(bench("--cost", "--model=disc-2").stdout)
     cost = whole["epoch"]
     for row in on("cuda", epochs):
-        execution, data = (row["configuration"][key] for key in ("execution", "data"))
+        data = row["configuration"]["data"]
+        execution = row.get("chosen", row["configuration"])["execution"]
         # An unrolled graph of an epoch finds its rows in place; which is faster is measured.
         gathers = 0 if row.get("graph_loops", 1) else whole["steps"]
         expected = cost["device_launches"]["cuda"][execution][data]

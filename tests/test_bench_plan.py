@@ -72,9 +72,9 @@ def test_what_is_worth_most_comes_first(program: Path) -> None:
     rows = plan(program, *SWEEP)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
-    assert phases == ["ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
+    assert phases == ["ladder", "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
     assert {row.family for row in rows if row.phase == "ceilings"} == {"Peak"}
-    for phase in phases:
+    for phase in phases[1:]:
         devices = [row.axes["device"] for row in rows if row.phase == phase]
         assert devices == sorted(devices, key=["cuda", "cpu"].index), "the GPU's rows come first"
     assert len({row.name for row in rows}) == len(rows)
@@ -85,10 +85,10 @@ def test_what_is_worth_most_comes_first(program: Path) -> None:
 @each_gpu
 def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
     rows = plan(program, *SWEEP)
-    first = [row for row in rows if row.phase in ("ceilings", "overview")]
+    first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
-    ways = {"eager", "graph", "graph-epoch", "persistent"}
+    ways = {"eager", "graph", "graph-epoch", "persistent", "auto"}
     assert {value for f, _, axis, value in shown if (f, axis) == ("Epoch", "execution")} == ways
     for family in ("Epoch", "Gemm", "Layer"):
         precisions = {value for f, _, axis, value in shown if (f, axis) == (family, "precision")}
@@ -110,7 +110,9 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> N
             if row["model"] == network and row["device"] == "cuda" and row["precision"] == "f32"
         }
         assert ("graph", "pinned") not in on_gpu
-        assert len(on_gpu) == (8 if network == "disc-12" else 9), "no cache holds disc-12"
+        assert len(on_gpu) == (9 if network == "disc-12" else 10), "no cache holds disc-12"
+        choices = [row for row in axes if row["model"] == network and "products" in row]
+        assert [(row["execution"], row["products"]) for row in choices] == [("graph", "autotuned")]
         threads = {
             row["cpu_threads"] for row in axes if row["model"] == network and row["device"] == "cpu"
         }
@@ -148,8 +150,62 @@ def test_what_rows_share_is_counted_once() -> None:
     assert alone.seconds - with_other.seconds == pytest.approx(1, abs=0.11)  # of the reference
 
 
+LADDER = {f"disc-{depth}" for depth in range(2, 13)}
+
+
+def is_of_the_ladder(row: Planned) -> bool:
+    return row.family == "Epoch" and row.axes["precision"] == "f32" and row.axes["model"] in LADDER
+
+
+@pytest.mark.parametrize("sweep", ["default", "gpu"])
+@pytest.mark.parametrize("budget", [(), ("--budget=10m",)])
+@pytest.mark.parametrize("threads", ["--threads=1,16", "--threads=1,2"])
+def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: str) -> None:
+    """What libraries do for everyone comes first, and a crossover within two minutes."""
+    rows = plan(BENCH, f"--sweep={sweep}", threads, *budget)
+    epochs = [row for row in rows if row.family == "Epoch"]
+    for network in {row.axes["model"] for row in epochs}:
+        on_gpu = [r.axes for r in epochs if r.axes["model"] == network and "data" in r.axes]
+        assert (on_gpu[0]["execution"], on_gpu[0]["data"]) == ("eager", "resident")
+        assert "products" not in on_gpu[0]
+    first = [row for row in rows if row.phase == "ladder"]
+    assert list(rows[: len(first)]) == first
+    pairs = [(one.axes, other.axes) for one, other in zip(first[::2], first[1::2], strict=True)]
+    assert {gpu["model"] for gpu, _ in pairs} == LADDER
+    for on_gpu, cpu in pairs:
+        assert on_gpu["model"] == cpu["model"], "the CPU's row beside the GPU's"
+        assert on_gpu["execution"] == "eager" and on_gpu["data"] == "resident"
+        assert cpu["execution"] == "auto" and f",{cpu['cpu_threads']}" in threads
+    assert first[-1].until <= 120
+    assert [gpu["model"] for gpu, _ in pairs[:2]] == ["disc-2", "disc-12"], "the ends"
+
+    risks = ["eager", "graph", "graph-epoch", "persistent", "auto"]
+    steps = [
+        risks.index(row.axes["execution"])
+        for row in rows
+        if is_of_the_ladder(row) and row.axes.get("data") == "resident" and row.phase != "overview"
+    ]
+    assert steps == sorted(steps) and set(steps) == set(range(5))
+
+
+def test_without_a_gpu_there_is_no_risk() -> None:
+    rows = plan(BENCH, "--sweep=default", "--cuda=off")
+    assert "ladder" not in {row.phase for row in rows}
+
+
+def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others() -> None:
+    rows = plan(BENCH, "--model=heart", "--threads=1,2", "--family=Epoch")
+    assert [(row.phase, row.axes["device"]) for row in rows[:3]] == [
+        ("ladder", "cuda"),
+        ("ladder", "cpu"),
+        ("Epoch", "cpu"),
+    ]
+    rows = plan(BENCH, "--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
+    assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
+
+
 def test_other_sweeps_go_family_by_family() -> None:
-    rows = plan(BENCH, "--sweep=quick", "--threads=1")
+    rows = [row for row in plan(BENCH, "--sweep=quick", "--threads=1") if row.phase != "ladder"]
     assert [row.phase for row in rows] == [row.family for row in rows]
     assert list(dict.fromkeys(row.family for row in rows)) == [
         "Peak",

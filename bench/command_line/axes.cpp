@@ -130,19 +130,20 @@ std::vector<Axis> device_axes() {
           {.key = "execution",
            .role = AxisRole::how,
            .description = "operation by operation (eager); on the CPU with Winograd's products in "
-                          "convolutions of 3x3 (winograd), a step without calls between (fused), "
-                          "or the fastest of these (auto); on a GPU one CUDA graph per step, one "
-                          "per epoch, or one kernel for the epoch (persistent)",
+                          "convolutions of 3x3 (winograd), or a step without calls between "
+                          "(fused); on a GPU one CUDA graph per step, one per epoch, or one kernel "
+                          "for the epoch (persistent); or the fastest of the device's (auto)",
            .flag = {"--execution", "NAME,...",
-                    "eager; on the CPU also winograd (networks with convolutions of 3x3), fused "
-                    "(of linear layers) or auto, the fastest of these on at most the threads of "
-                    "the row; on a GPU also graph (one per step), graph-epoch or persistent. Each "
+                    "eager; on the CPU also winograd (networks with convolutions of 3x3) or fused "
+                    "(of linear layers); on a GPU also graph (one per step), graph-epoch or "
+                    "persistent; or auto, the fastest of the device's, on the CPU with at most the "
+                    "threads of the row, on a GPU with the fastest choices of algorithms. Each "
                     "device measures those that it has (default, also where it has none of them: "
                     "the sweep's)"},
            .devices = AxisDevices::both,
            .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
                       {"fused", {AxisDevices::cpu, /*training_only=*/true}},
-                      {"auto", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"auto", {AxisDevices::both, /*training_only=*/true}},
                       {"graph", {AxisDevices::gpu}},
                       {"graph-epoch", {AxisDevices::gpu}},
                       {"persistent", {AxisDevices::gpu, /*training_only=*/true}}}},
@@ -326,13 +327,18 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
 }
 
-Configuration configuration_of(const Choice& choice) {
-  const std::vector<std::string>& executions = find_axis("execution").values;
-  const auto at =
-      std::find_if(executions.begin(), executions.end(), [&](const std::string& execution) {
-        return options_of({{"execution", execution}}).execution == choice.execution;
-      });
-  return {{"execution", *at}, {"cpu_threads", std::to_string(choice.threads)}};
+Configuration configuration_of(const Choice& choice, AxisDevices device) {
+  const auto said = [](const std::string& key, auto member, auto value) {
+    const std::vector<std::string>& names = find_axis(key).values;
+    return std::pair(key, *std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+                       return options_of({{key, name}}).*member == value;
+                     }));
+  };
+  const auto execution = said("execution", &CompileOptions::execution, choice.execution);
+  return device == AxisDevices::cpu
+             ? Configuration{execution, {"cpu_threads", std::to_string(choice.threads)}}
+             : in_order({execution, said("products", &CompileOptions::products, choice.products),
+                         said("cudnn", &CompileOptions::convolutions, choice.convolutions)});
 }
 
 CompileOptions options_of(const Configuration& configuration) {

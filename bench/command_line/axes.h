@@ -91,7 +91,8 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
 /// What the values say of how to compile; the rest is as CompileOptions are.
 CompileOptions options_of(const Configuration& configuration);
 
-/// {{"execution", "fused"}, {"cpu_threads", "1"}}.
-Configuration configuration_of(const Choice& choice);
+/// {{"execution", "fused"}, {"cpu_threads", "1"}}; on a GPU {{"execution", "graph"}} and the
+/// choices of algorithms that names say.
+Configuration configuration_of(const Choice& choice, AxisDevices device);
 
 }  // namespace crossover::bench

@@ -34,10 +34,17 @@ bool is_of_modes(const Axis& axis, AxisDevices device) {
 std::vector<Configuration> completed(std::vector<Configuration> modes, AxisDevices device,
                                      const Choices& choices, bool training) {
   for (const Axis& axis : axes()) {
-    if (is_of_modes(axis, device) && (training || !axis.training_only) &&
-        !has_key(modes.front(), axis.key)) {
-      modes = combined(modes, axis.key, choices.on(axis, device, training));
+    if (!is_of_modes(axis, device) || (!training && axis.training_only)) {
+      continue;
     }
+    std::vector<Configuration> with_it;
+    for (const Configuration& mode : modes) {
+      const std::vector<Configuration> own =
+          has_key(mode, axis.key) ? std::vector<Configuration>{mode}
+                                  : combined({mode}, axis.key, choices.on(axis, device, training));
+      with_it.insert(with_it.end(), own.begin(), own.end());
+    }
+    modes = std::move(with_it);
   }
   return modes;
 }
@@ -48,8 +55,13 @@ std::vector<Configuration> training_modes(AxisDevices device, const Choices& cho
   const bool chosen = std::any_of(
       axes_of_sweep.begin(), axes_of_sweep.end(),
       [&](const auto& pair) { return choices.has_on(find_axis(pair.first), device, true); });
-  std::vector<Configuration> modes =
-      completed(chosen ? std::vector<Configuration>(1) : swept, device, choices, true);
+  std::vector<Configuration> modes = chosen ? std::vector<Configuration>(1) : swept;
+  std::erase_if(modes, [&](const Configuration& mode) {  // what a flag decides no mode does
+    return std::any_of(mode.begin(), mode.end(), [&](const auto& pair) {
+      return choices.has_on(find_axis(pair.first), device, true);
+    });
+  });
+  modes = completed(std::move(modes), device, choices, true);
   if (device == AxisDevices::cpu) {
     return modes;
   }

@@ -35,7 +35,7 @@ struct Sweep {
   // Networks
   std::vector<std::string> models;
   std::vector<Configuration> cpu_modes;  ///< of training, each with the same axes
-  std::vector<Configuration> gpu_modes;  ///< the same
+  std::vector<Configuration> gpu_modes;  ///< the same, and some of them further ones
 
   // Single steps of large networks, the family Minibatch
   std::vector<std::string> minibatch_models;

@@ -123,9 +123,14 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
       line << "  " << rate / 1e9 << " GFLOP/s";
     }
     if (const Configuration chosen = record.chosen(); !chosen.empty()) {
-      const std::string& threads = value_of(chosen, "cpu_threads");
-      line << "  " << value_of(chosen, "execution") << " on " << threads
-           << (threads == "1" ? " thread" : " threads");
+      line << "  " << value_of(chosen, "execution");
+      for (const auto& [key, value] : chosen) {
+        if (key == "cpu_threads") {
+          line << " on " << value << (value == "1" ? " thread" : " threads");
+        } else if (key != "execution") {
+          line << ", " << key << ":" << value;
+        }
+      }
     }
   }
   std::cout << line.str() << time_left() << std::endl;

@@ -54,10 +54,11 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
   const auto gpu = make_planned_gpu();
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
-    if (!makes_sense(mode, arguments.loss_every_step)) {
+    CompileOptions options = options_of(mode);
+    if (!makes_sense(mode, arguments.loss_every_step) ||
+        options.execution == Execution::automatic) {  // which comes to one of the others
       continue;
     }
-    CompileOptions options = options_of(mode);
     options.precision = arguments.precisions.front();
     options.loss_every_step = arguments.loss_every_step;
     try {

@@ -16,8 +16,9 @@ void derive_epoch(benchmark::UserCounters& counters, double seconds) {
 /// Other precisions are shown in the way that is fast.
 bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
   return is_in_f32(row) || row.device->is_host ||
-         (value_or_unsaid(row.configuration, "execution") == "graph" &&
-          value_or_unsaid(row.configuration, "data") == "resident");
+         (value_of(row.configuration, "execution") == "graph" &&
+          value_of(row.configuration, "data") == "resident" &&
+          value_or_unsaid(row.configuration, "products") == "heuristic");
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {

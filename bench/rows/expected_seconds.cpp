@@ -65,7 +65,8 @@ ExpectedSeconds expected_seconds(const Device& device, int threads, int repetiti
                                work.bytes_checked / bytes_checked_per_second;
   const double once = compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
                       expected_reference_seconds(work.flops_of_reference) +
-                      work.bytes_prepared / bytes_prepared_per_second +
+                      work.bytes_prepared / bytes_prepared_per_second + work.seconds_of_choice +
+                      work.iterations_of_choice * iteration +
                       (tried > 0 ? of_trials * profiled * loop : 0) + tried * around_a_loop;
   const double repetition = profiled * loop + around_a_loop;
   return {.all = once + repetitions * repetition, .repetition = repetition};

@@ -24,6 +24,8 @@ struct ExpectedWork {
   // Once:
   double bytes_prepared = 0;
   double flops_of_reference = 0;
+  double seconds_of_choice = 0;     ///< of execution:auto
+  double iterations_of_choice = 0;  ///< the same, beyond these
 };
 
 /// Of the interpreter in float64, on networks that it takes seconds for.

@@ -30,8 +30,10 @@ bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads)
   if (row.device->is_host) {
     return is_in_f32(row) && value_of(row.configuration, "cpu_threads") == most_threads;
   }
-  return value_of(row.configuration, "execution") == "graph" &&
-         value_of(row.configuration, "data") == "resident";
+  const std::string& execution = value_of(row.configuration, "execution");
+  return (execution == "graph" || (execution == "auto" && is_in_f32(row))) &&
+         value_of(row.configuration, "data") == "resident" &&
+         value_or_unsaid(row.configuration, "products") == "heuristic";
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {

@@ -12,8 +12,19 @@
 namespace crossover::bench {
 namespace {
 
-/// About what choosing an execution costs a row, and some steps.
-constexpr double choice_seconds = 0.2;
+/// What choosing an execution takes: on the CPU about this, and some steps; on a GPU some of both
+/// for each of seven ways.
+void add_choice(const TrainingPlan& plan, bool on_gpu, ExpectedWork& work) {
+  constexpr double of_cpu = 0.2;
+  constexpr double steps = 4;
+  constexpr double ways = 7;
+  constexpr double of_way = 0.1;
+  constexpr double passes_of_way = 6;
+  work.seconds_of_choice =
+      on_gpu ? ways * of_way
+             : of_cpu + steps * flops_of_step(plan) / expected_flops_of_a_thread_per_second;
+  work.iterations_of_choice = on_gpu ? ways * passes_of_way : 0;
+}
 
 /// How the device can execute the network. The list of all steps may be too long to make: two
 /// batches show whether their gradients are added up.
@@ -185,15 +196,13 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   const Effort& effort = arguments_.sweep.effort;
   const VerificationPlan verification = verification_plan(plan);
   work.flops_of_reference = verification.flops_of_operations;
+  if (target.options.execution == Execution::automatic) {
+    add_choice(plan, !target.device->is_host, work);
+  }
   row.expected = expected_seconds(
       *row.device, target.options.threads,
       row.repetitions > 0 ? row.repetitions : effort.repetitions,
       row.min_time_seconds > 0 ? row.min_time_seconds : effort.min_time_seconds, work);
-  if (target.options.execution == Execution::automatic) {
-    constexpr double steps = 4;
-    row.expected.all +=
-        choice_seconds + steps * flops_of_step(plan) / expected_flops_of_a_thread_per_second;
-  }
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);

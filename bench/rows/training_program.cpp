@@ -46,6 +46,8 @@ Target as_chosen(Target target, const Result& result) {
     const CompileOptions options = options_of(result.chosen);
     target.options.execution = options.execution;
     target.options.threads = options.threads;
+    target.options.products = options.products;
+    target.options.convolutions = options.convolutions;
   }
   target.options.graph_form = result.graph_form;
   return target;
@@ -122,6 +124,11 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const auto start = std::chrono::steady_clock::now();
   made.program = planned->instantiate();
   made.bytes = made.program->facts().bytes;
+  if (const auto choice = made.program->facts().chosen) {
+    result.chosen =
+        configuration_of(*choice, target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
+    made.workload = backend.optimize(subject.workload, as_chosen(target, result).options);
+  }
   set_data(*made.program, made.workload, subject.data.rows);
   restart(*made.program, made.workload);
   made.program->enqueue(0, made.steps());
@@ -131,9 +138,6 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       planning_seconds + seconds_since(start) + backend.describe().start_seconds;
   made.first_loss = mean_loss(*made.program, made.workload);
   const Instant verifying = std::chrono::steady_clock::now();
-  if (const auto choice = made.program->facts().chosen) {
-    result.chosen = configuration_of(*choice);
-  }
   result.graph_form = made.program->facts().graph_form;
   verify_or_note(result,
                  [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
@@ -144,8 +148,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Cost counted = cost(subject.workload);
   result.workload = hexadecimal(subject.fingerprint);
   result.label = optimizer_label(plan.options.optimizer);
-  const MinimumWork least =
-      minimum_work_of(made.workload, counted, *made.program, target.options, *target.device);
+  const MinimumWork least = minimum_work_of(made.workload, counted, *made.program,
+                                            as_chosen(target, result).options, *target.device);
   result.minimum_work = least;
   result.counters = target.counters;
   result.counters.merge(std::map<std::string, double>{

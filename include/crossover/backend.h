@@ -40,20 +40,13 @@ enum class Execution {
   eager,        ///< operation by operation, as frameworks do
   winograd,     ///< CPU: eager, but convolutions of 3x3 by Winograd's products, which are fewer
   fused,        ///< CPU: each step of a network of linear layers without a call per operation
-  automatic,    ///< CPU: the fastest of these, as measured before the Program is made; networks of
-                ///< linear layers also on one thread
+  automatic,    ///< the fastest of the device's, as measured before the Program is made: on the
+                ///< CPU, networks of linear layers also on one thread; on a GPU with the choices of
+                ///< products and convolutions that are asked for, or those that are timed
   graph,        ///< GPU: each step as one CUDA graph
   graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
                 ///< gets a part of the order, data is not resident, or the host waits for each loss
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
-};
-
-/// What Execution::automatic came to: compiled with these, a Workload runs in the same way.
-struct Choice {
-  Execution execution = Execution::eager;
-  int threads = 1;
-
-  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
@@ -76,6 +69,16 @@ enum class ConvolutionChoice {
   heuristic,  ///< the first choice of cuDNN's heuristic that runs
   benchmark,  ///< the fastest of the heuristic's proposals, timed in compile(): what frameworks
               ///< call cudnn.benchmark
+};
+
+/// What Execution::automatic came to: compiled with these, a Workload runs in the same way.
+struct Choice {
+  Execution execution = Execution::eager;
+  int threads = 1;
+  ProductChoice products = ProductChoice::heuristic;
+  ConvolutionChoice convolutions = ConvolutionChoice::heuristic;
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// How a GPU's graphs are made, where there is more than one way. It decides nothing but speed.

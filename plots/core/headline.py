@@ -14,6 +14,7 @@ import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, intervals_overlap
 from plots.core.crossover_words import crossover_words
+from plots.core.curves import AUTO
 from plots.core.replicates import log_medians
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.file.families import EPOCH, MINIBATCH
@@ -175,16 +176,19 @@ def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
-    """Of those with the most sizes, which are the same for all, the earliest win."""
+    """Of those with the most sizes, the same for all, the GPU's auto, which is what anyone
+    would run; if it is not among them, the earliest win."""
     if not curves:
         return None
     fullest = max(curves, key=lambda one: len(one.ladder)).ladder
+    full = [one for one in curves if np.array_equal(one.ladder, fullest)]
+    automatic = [one for one in full if one.gpu.configuration.get("execution") == AUTO]
 
     def start(one: Comparison) -> tuple[int, float]:
         size = one.crossover.size
         return _ORDER.index(one.crossover.kind), math.inf if size is None else size
 
-    return min((one for one in curves if np.array_equal(one.ladder, fullest)), key=start)
+    return min(automatic or full, key=start)
 
 
 def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:

@@ -76,12 +76,13 @@ def device_name(row: Row, without: Collection[str] = ()) -> str:
 
 def chosen_words(row: Row) -> str:
     """What execution auto came to: "auto: fused", "auto: fused on 1 thread" where the row may use
-    more; empty for a row of any other."""
+    more, "auto: graph, autotuned products"; empty for a row of any other."""
     if not row.chosen:
         return ""
-    own, threads = row.configuration, row.chosen["cpu_threads"]
-    words = f"{own['execution']}: {row.axes['execution'].word(row.chosen['execution'])}"
-    if threads != own.get("cpu_threads"):
+    own, choice = row.configuration, dict(row.chosen)
+    threads = choice.pop("cpu_threads", None)
+    words = f"{own['execution']}: {', '.join(row.axes.words(choice))}"
+    if threads and threads != own.get("cpu_threads"):
         words += f" on {row.axes['cpu_threads'].word(threads)}"
     return printable(words, _LONGEST)
 

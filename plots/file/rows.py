@@ -148,8 +148,9 @@ class Row:
     `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
     optimizer, rows and data, None in older files; those may have a `bound` in place of a
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
-    not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`. `axes`
-    and `ladders` are the file's.
+    not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`, on a GPU
+    execution and the choices of algorithms that are not the plainest. `axes` and `ladders` are the
+    file's.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CPU's executions: the best row whatever its execution, and what rows of auto chose."""
+"""Executions: the best row of a CPU whatever its execution, and what rows of auto chose."""
 
 from typing import Any
 
@@ -67,6 +67,25 @@ def test_a_label_says_what_auto_chose(load, threads, chosen, words):
     assert line["cpu_on"] == f"{device} ({words})"
 
 
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"execution": "persistent"}, "auto: persistent"),
+        ({"execution": "graph", "products": "autotuned"}, "auto: graph, autotuned products"),
+        (
+            {"execution": "graph-epoch", "products": "autotuned", "cudnn": "benchmark"},
+            "auto: graph-epoch, autotuned products, cudnn.benchmark",
+        ),
+    ],
+)
+def test_a_label_says_what_auto_chose_on_a_gpu(load, chosen, words):
+    own = {**synthetic.gpu_configuration("disc-4"), "execution": "auto", "data": "resident"}
+    entries = synthetic.samples(own, [1e-3] * 9, chosen=chosen)
+    (row,) = load(synthetic.document(entries, gpu="synthetic GPU")).rows
+    assert chosen_words(row) == words
+    assert str(device_label(row)) == device_name(row) == f"GPU, resident ({words})"
+
+
 def test_other_rows_chose_nothing(load):
     (row,) = load(synthetic.document(entries("disc-4", "fused", 2, 1e-3))).rows
     assert row.chosen is None and chosen_words(row) == ""
@@ -76,7 +95,9 @@ def test_other_rows_chose_nothing(load):
 @pytest.mark.parametrize(
     ("chosen", "place"),
     [
-        ({"execution": "graph", "cpu_threads": "1"}, "chosen.execution"),
+        ({"execution": "auto", "cpu_threads": "1"}, "chosen.execution"),
+        ({"cpu_threads": "1"}, "chosen"),
+        ({"execution": "graph", "products": "guessed"}, "chosen.products"),
         ({"execution": "fused", "cpu_threads": 1}, "chosen.cpu_threads"),
         ({"execution": "fused", "cpu_threads": "0"}, "chosen.cpu_threads"),
     ],

@@ -82,6 +82,27 @@ def test_of_ways_with_the_same_sizes_the_earliest_win(answered):
     assert found.first.gpu.configuration["execution"] == "graph"
 
 
+AUTO = ("auto", "resident")
+
+
+def test_auto_answers_for_the_gpu_as_it_does_for_the_cpu(answered):
+    def seconds(way: dict[str, str], params: float) -> float:
+        slow = 1.2 if way["execution"] == "auto" and way["device"] == "cuda" else 1.0
+        return slow * crossing(5e4)(way, params)
+
+    found = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), seconds)
+    assert [answer.data for answer in found.answers] == ["resident", "copied"]
+    assert found.first.gpu.configuration["execution"] == "auto", "not what chance made earliest"
+    assert found.answers[1].comparison.gpu.configuration["execution"] == "graph"
+
+
+def test_auto_with_fewer_sizes_does_not_answer(answered):
+    configurations = [*ways(100, EAGER, RESIDENT), *ways(100, AUTO, models=ALL[1:])]
+    found = answered(configurations, crossing(5e4))
+    assert found.first.gpu.configuration["execution"] != "auto"
+    assert len(found.first.sizes) == 11
+
+
 def test_a_way_that_wins_small_sizes_only_is_not_the_earliest(answered):
     def seconds(way: dict[str, str], params: float) -> float:
         if way["device"] == "cpu":

@@ -46,8 +46,7 @@ double steady_seconds() {
 
 double seconds_of_least(Program& program, const Trials& trials, const Stopwatch& now) {
   const double first = seconds_of(program, trials.least, 1, now);
-  return first >= long_seconds ? first
-                               : std::max(seconds_of(program, trials.least, 1, now), 1e-9);
+  return first >= long_seconds ? first : std::max(seconds_of(program, trials.least, 1, now), 1e-9);
 }
 
 double ratio_of_seconds(const Contender& first, const Contender& second, const Trials& trials,

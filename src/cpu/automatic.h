@@ -1,60 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution::automatic: the fastest of several ways to run a Workload, by trial.
+// Which executions a network has on the CPU, and Execution::automatic there.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "crossover/backend.h"
-#include "trial.h"
 
 namespace crossover::cpu {
-
-/// A way to run it.
-struct Way {
-  Choice choice;
-  std::function<std::unique_ptr<Plan>()> plan;
-};
-
-/// Sets to zero what a Program has trained.
-using Clear = std::function<void(Program&)>;
-
-/// Each way trains a few steps on zeros; two of them are in memory at a time. What is Unsupported
-/// or does not fit is left out. What is left is the winner, as it was made.
-class AutomaticPlan : public Plan {
- public:
-  /// `runs`: positions of the order. Throws Unsupported or OutOfMemory, as the first of the ways
-  /// did, where none can be planned.
-  AutomaticPlan(const std::vector<Way>& ways, std::int64_t runs, Clear clear,
-                Stopwatch now = steady_seconds);
-
-  [[nodiscard]] std::int64_t bytes() const override;
-  [[nodiscard]] std::int64_t bytes_keeping_activations() const override;
-  [[nodiscard]] std::int64_t launches() const override;
-  [[nodiscard]] std::unique_ptr<Program> instantiate() override;
-
- private:
-  struct Planned {
-    Choice choice;
-    std::unique_ptr<Plan> plan;
-  };
-  struct Winner {
-    std::size_t place = 0;  ///< in planned_
-    std::unique_ptr<Program> program;
-  };
-
-  Winner fastest();
-  template <class Bytes>
-  [[nodiscard]] std::int64_t most(const Bytes& bytes) const;
-
-  std::vector<Planned> planned_;  ///< those that are left
-  bool instantiated_ = false;
-  const std::int64_t runs_;
-  const Clear clear_;
-  const Stopwatch now_;
-};
 
 /// How a Workload that was optimize()d can be executed. Beside eager it is winograd where there are
 /// convolutions that its products may compute, or fused where all layers are Linear; auto where

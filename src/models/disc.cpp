@@ -14,18 +14,18 @@ namespace {
 
 constexpr int fewest_layers = 2;
 constexpr int most_layers = 12;
-constexpr std::int64_t one = 10000;  ///< factors are counted in ten-thousandths
-constexpr std::int64_t end_of_factors = 4 * one;
+constexpr std::int64_t unit = 10000;  ///< factors are counted in ten-thousandths
+constexpr std::int64_t end_of_factors = 4 * unit;
 
 struct Disc {
   int layers = 0;
-  std::int64_t factor = one;
+  std::int64_t factor = unit;
 };
 
 std::vector<std::int64_t> widths(const Disc& disc) {
   std::vector<std::int64_t> all{2};
   for (int i = 2; i <= disc.layers; ++i) {
-    all.push_back(((disc.factor << i) + one / 2) / one);
+    all.push_back(((disc.factor << i) + unit / 2) / unit);
   }
   all.push_back(2);
   return all;
@@ -42,14 +42,14 @@ std::int64_t parameters(const Disc& disc) {
 
 /// 15000 -> "1.5".
 std::string factor_text(std::int64_t factor) {
-  std::string digits = std::to_string(factor % one + one).substr(1);
+  std::string digits = std::to_string(factor % unit + unit).substr(1);
   digits.erase(digits.find_last_not_of('0') + 1);
-  return std::to_string(factor / one) + (digits.empty() ? "" : "." + digits);
+  return std::to_string(factor / unit) + (digits.empty() ? "" : "." + digits);
 }
 
 std::string name_of(const Disc& disc) {
   return "disc-" + std::to_string(disc.layers) +
-         (disc.factor == one ? "" : "x" + factor_text(disc.factor));
+         (disc.factor == unit ? "" : "x" + factor_text(disc.factor));
 }
 
 /// A whole number of digits alone; -1 where the text is none.
@@ -71,7 +71,7 @@ std::int64_t factor_of(const std::string& text) {
   decimals.resize(most_decimals, '0');
   const std::int64_t units = whole(text.substr(0, point));
   const std::int64_t parts = whole(decimals);
-  return units < 0 || units > end_of_factors || parts < 0 ? -1 : units * one + parts;
+  return units < 0 || units > end_of_factors || parts < 0 ? -1 : units * unit + parts;
 }
 
 bool is_between(const std::string& name) {
@@ -88,7 +88,7 @@ Disc disc_of(const std::string& name) {
     disc.factor = factor_of(name.substr(times + 1));
   }
   const bool is_there = disc.layers >= fewest_layers && disc.layers <= most_layers &&
-                        disc.factor >= one && disc.factor < end_of_factors;
+                        disc.factor >= unit && disc.factor < end_of_factors;
   if (!is_there || name_of(disc) != name) {
     throw std::invalid_argument(
         "there is no network '" + name +
@@ -99,7 +99,7 @@ Disc disc_of(const std::string& name) {
 }
 
 std::vector<LadderSize> all_sizes() {
-  constexpr std::int64_t step = one / 16;
+  constexpr std::int64_t step = unit / 16;
   constexpr double nearly = 0.95;  // of the next: disc-8x2 lacks 28 parameters of disc-9
   std::vector<LadderSize> sizes;
   for (int layers = fewest_layers; layers <= most_layers; ++layers) {
@@ -107,7 +107,7 @@ std::vector<LadderSize> all_sizes() {
     const auto end = static_cast<double>(parameters({.layers = is_last ? layers : layers + 1}));
     for (Disc disc{.layers = layers}; disc.factor < end_of_factors; disc.factor += step) {
       const std::int64_t own = parameters(disc);
-      if (disc.factor > one && static_cast<double>(own) > nearly * end) {
+      if (disc.factor > unit && static_cast<double>(own) > nearly * end) {
         break;
       }
       if (sizes.empty() || own > sizes.back().parameters) {

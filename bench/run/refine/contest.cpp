@@ -170,6 +170,20 @@ std::size_t start_of_second(const std::vector<Rung>& rungs) {
   return start;
 }
 
+/// What anyone would run stands for the others where it has all their sizes.
+void keep_automatic(std::vector<const MeasuredWay*>& gpus) {
+  std::size_t most = 0;
+  for (const MeasuredWay* way : gpus) {
+    most = std::max(most, way->curve.size());
+  }
+  const auto is_automatic = [&](const MeasuredWay* way) {
+    return value_or_unsaid(way->configuration, "execution") == "auto" && way->curve.size() == most;
+  };
+  if (std::any_of(gpus.begin(), gpus.end(), is_automatic)) {
+    std::erase_if(gpus, [&](const MeasuredWay* way) { return !is_automatic(way); });
+  }
+}
+
 std::optional<Contest> of_devices(const Work& work) {
   const std::map<std::size_t, const MeasuredWay*> cpu = best(ways_on(work, true));
   Curve cpu_curve;
@@ -183,6 +197,7 @@ std::optional<Contest> of_devices(const Work& work) {
   if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
     std::erase_if(gpus, is_copied);
   }
+  keep_automatic(gpus);
   const MeasuredWay* chosen = nullptr;
   std::pair<std::size_t, double> earliest;
   for (const MeasuredWay* gpu : gpus) {

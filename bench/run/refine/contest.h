@@ -42,7 +42,8 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///   threads    the fewest CPU threads against the most that are not more than `cores`, of one
 ///              execution: of auto where that has as many sizes as the others
 ///   device     the CPU against the GPU's way that wins earliest, of those whose data lies on the
-///              GPU where there are any; on the thread count that is fastest where it wins last
+///              GPU where there are any, and of auto where it has as many sizes as these; on the
+///              thread count that is fastest where it wins last
 ///   execution  a GPU's eager execution against one graph per step, in the same placement
 ///   automatic  device; without a GPU threads
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,

@@ -22,10 +22,24 @@ GPU_COLOURS = {
     "pinned": "#EB5497",
     "pinned-async": "#97A400",
 }
-DASHES: tuple[Dash, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+DASHES: tuple[Dash, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1, 1.5)),
+    (0, (5, 2, 1, 2)),
+    (0, (9, 2)),
+)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 # Places in DASHES:
-_EXECUTIONS = {"graph": 0, "eager": 1, "persistent": 2, "graph-epoch": 3, "async": 0, "sync": 1}
+_EXECUTIONS = {
+    "graph": 0,
+    "eager": 1,
+    "persistent": 2,
+    "graph-epoch": 3,
+    "auto": 4,
+    "async": 0,
+    "sync": 1,
+}
 _OWN = {"device", "cpu_threads", "data", "memory", "execution", "mode"}  # said by colour and dash
 
 

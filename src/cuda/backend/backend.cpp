@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "../../automatic/automatic.h"
 #include "../probes/probes.h"
 #include "backend.h"
 #include "crossover/backend.h"
+#include "crossover/training.h"
 #include "nvml.h"
 #include "planned.h"
 #include "runtime.h"
@@ -18,7 +21,20 @@ namespace crossover {
 namespace cuda {
 namespace {
 
+/// Of all ways to run a Workload: an epoch may take as long as this by itself.
+constexpr double most_seconds_of_trials = 10;
+
 std::string text(const char* characters) { return characters; }
+
+/// What trials have trained. Gradients, which not all ways keep, every step computes anew.
+void clear_trained(Program& program, const Workload& workload) {
+  for (const Role role : {Role::parameter, Role::state, Role::loss}) {
+    for (const Id id : tensors_of(workload, role)) {
+      program.upload(
+          id, std::vector<std::byte>(static_cast<std::size_t>(crossover::bytes(workload[id]))));
+    }
+  }
+}
 
 /// "0000:c1:00.0": NVML counts GPUs in another order than CUDA.
 std::string pci_bus_id(const cudaDeviceProp& device) {
@@ -75,8 +91,9 @@ class GpuBackend : public PlannedGpu {
       throw Unsupported(missing);
     }
     device_.use();
-    return make_gpu_plan(workload, options, device_, make_products_(options.precision),
-                         make_convolutions_(options.precision));
+    return options.execution == Execution::automatic
+               ? plan_automatic(workload, options)
+               : make_gpu_plan(workload, options, device_, algorithms(options.precision));
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
@@ -85,6 +102,37 @@ class GpuBackend : public PlannedGpu {
   }
 
  private:
+  [[nodiscard]] SharedAlgorithms algorithms(Precision precision) const {
+    return {.products = std::make_shared<Products>(make_products_(precision)),
+            .convolutions = std::make_shared<Convolutions>(make_convolutions_(precision))};
+  }
+
+  /// A trial passes over the whole order where a way runs that as a whole.
+  [[nodiscard]] std::unique_ptr<Plan> plan_automatic(const Workload& workload,
+                                                     const CompileOptions& options) const {
+    std::map<std::pair<ProductChoice, ConvolutionChoice>, SharedAlgorithms> shared;
+    Trials trials{.runs = std::ssize(workload.order), .most_seconds = most_seconds_of_trials};
+    std::vector<Way> ways;
+    for (const Choice& choice : choices(workload, options)) {
+      CompileOptions own = options;
+      own.execution = choice.execution;
+      own.products = choice.products;
+      own.convolutions = choice.convolutions;
+      const auto [at, is_new] = shared.try_emplace({choice.products, choice.convolutions});
+      if (is_new) {
+        at->second = algorithms(options.precision);
+      }
+      ways.push_back({choice, [&, own, its = at->second] {
+                        return make_gpu_plan(optimize(workload, own), own, device_, its);
+                      }});
+      const bool is_whole =
+          choice.execution == Execution::graph_epoch || choice.execution == Execution::persistent;
+      trials.least = is_whole ? trials.runs : trials.least;
+    }
+    return std::make_unique<AutomaticPlan>(
+        ways, trials, [workload](Program& program) { clear_trained(program, workload); });
+  }
+
   Device device_;
   MakeProductLibrary make_products_;
   MakeConvolutionLibrary make_convolutions_;

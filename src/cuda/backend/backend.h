@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "../libraries/library.h"
+#include "../libraries/algorithms.h"
 #include "crossover/backend.h"
 #include "runtime.h"
 
@@ -14,10 +14,15 @@ std::unique_ptr<Backend> make_backend(
     const Device& device, MakeProductLibrary make_products,
     MakeConvolutionLibrary make_convolutions = make_cudnn_library);
 
+/// Plans that choose their algorithms alike may share what the libraries told and timed.
+struct SharedAlgorithms {
+  std::shared_ptr<Products> products;
+  std::shared_ptr<Convolutions> convolutions;
+};
+
 /// A Workload planned for a GPU: a LaunchPlan, and the choice between the forms its graphs may
 /// have. Throws as make_plan() does. The thread must use the device.
 std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
-                                    const Device& device, std::unique_ptr<ProductLibrary> products,
-                                    std::unique_ptr<ConvolutionLibrary> convolutions);
+                                    const Device& device, SharedAlgorithms algorithms);
 
 }  // namespace crossover::cuda

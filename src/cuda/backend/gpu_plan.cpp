@@ -36,13 +36,12 @@ class GpuPlan : public Plan {
   /// algorithms and forms of graphs. Only where none of those algorithms runs that they promised,
   /// or the driver refuses the loops that its version has, is the plan another.
   GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
-          std::unique_ptr<ProductLibrary> products,
-          std::unique_ptr<ConvolutionLibrary> convolutions)
+          SharedAlgorithms algorithms)
       : workload_(std::move(workload)),
         options_(options),
         device_(device),
-        products_(std::make_shared<Products>(std::move(products))),
-        convolutions_(std::make_shared<Convolutions>(std::move(convolutions))) {
+        products_(std::move(algorithms.products)),
+        convolutions_(std::move(algorithms.convolutions)) {
     make(options_.graph_form.value_or(largest_form));
   }
 
@@ -132,10 +131,8 @@ class GpuPlan : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
-                                    const Device& device, std::unique_ptr<ProductLibrary> products,
-                                    std::unique_ptr<ConvolutionLibrary> convolutions) {
-  return std::make_unique<GpuPlan>(workload, options, device, std::move(products),
-                                   std::move(convolutions));
+                                    const Device& device, SharedAlgorithms algorithms) {
+  return std::make_unique<GpuPlan>(workload, options, device, std::move(algorithms));
 }
 
 }  // namespace crossover::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planned.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
@@ -19,6 +20,13 @@ constexpr std::int64_t least_weights = std::int64_t{1} << 20;
 
 constexpr const char* not_here = "this GPU is planned, not here";
 
+bool has_convolutions(const Workload& workload) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(),
+                       [](const Op& op) { return category(op) == OpCategory::convolution; });
+  });
+}
+
 }  // namespace
 
 Description PlannedGpu::describe() const {
@@ -34,8 +42,9 @@ Workload PlannedGpu::optimize(Workload workload, const CompileOptions& options) 
   workload = fuse(std::move(workload));
   // In 16 bits the optimizer also writes what products read; and one kernel for the whole order
   // takes all layers alike.
-  const bool in_products =
-      stored_precision(workload) == Precision::f32 && options.execution != Execution::persistent;
+  const bool in_products = stored_precision(workload) == Precision::f32 &&
+                           options.execution != Execution::persistent &&
+                           options.execution != Execution::automatic;  // each way has its own
   return in_products ? fuse_update(std::move(workload), least_weights) : workload;
 }
 
@@ -49,10 +58,45 @@ std::vector<Execution> PlannedGpu::executions(const Workload& workload, Precisio
   } catch (const Unsupported&) {
   } catch (const std::overflow_error&) {  // no memory holds it
   }
+  all.push_back(Execution::automatic);
+  return all;
+}
+
+std::vector<Choice> PlannedGpu::choices(const Workload& workload,
+                                        const CompileOptions& options) const {
+  const bool as_a_whole = options.placement == Placement::resident && !options.loss_every_step &&
+                          workload.order.size() > 1;
+  std::vector<Choice> plain;
+  for (const Execution execution : executions(workload, options.precision)) {
+    if (execution == Execution::automatic ||
+        (!as_a_whole &&
+         (execution == Execution::graph_epoch || execution == Execution::persistent))) {
+      continue;
+    }
+    plain.push_back({.execution = execution,
+                     .products = options.products,
+                     .convolutions = options.convolutions});
+  }
+  std::vector<Choice> all = plain;
+  for (auto choice = plain.rbegin(); choice != plain.rend(); ++choice) {
+    Choice timed = *choice;
+    timed.products = ProductChoice::autotuned;
+    if (has_convolutions(workload)) {
+      timed.convolutions = ConvolutionChoice::benchmark;
+    }
+    if (choice->execution != Execution::persistent && timed != *choice) {  // which calls no library
+      all.push_back(timed);
+    }
+  }
   return all;
 }
 
 Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& options) const {
+  if (options.execution == Execution::automatic) {  // what is likely to win has as many
+    CompileOptions likely = options;
+    likely.execution = Execution::graph;
+    return estimate(optimize(workload, likely), likely);
+  }
   const LaunchPlan plan =
       make_plan(workload, options, [](const ProductForm& /*form*/) { return true; });
   const bool on_chip = plan.persistent && plan.persistent->is_on_chip();

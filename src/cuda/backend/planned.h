@@ -24,6 +24,14 @@ class PlannedGpu : public Backend {
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
                                            const CompileOptions& options) const override;
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override;
+
+ protected:
+  /// What Execution::automatic tries: each execution with the choices of algorithms that the
+  /// options have, the plainest first, and then, from the other end, with algorithms that are
+  /// timed. An order of one step, and one that copies or reports between its steps, is not run as
+  /// a whole. Never empty.
+  [[nodiscard]] std::vector<Choice> choices(const Workload& workload,
+                                            const CompileOptions& options) const;
 };
 
 }  // namespace crossover::cuda

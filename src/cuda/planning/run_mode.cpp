@@ -13,8 +13,8 @@ void require_of_gpu(Execution execution) {
                     Execution::persistent};
   if (std::find(all.begin(), all.end(), execution) == all.end()) {
     throw Unsupported(
-        "winograd, fused and auto are the CPU's; a GPU has eager, graph, graph-epoch and "
-        "persistent");
+        "winograd and fused are the CPU's; a GPU has eager, graph, graph-epoch, persistent and "
+        "auto, the fastest of these");
   }
 }
 

@@ -34,7 +34,8 @@ struct RunMode {
   [[nodiscard]] bool gathers() const { return is_resident() && buffers > 0; }
 };
 
-/// Throws Unsupported for an execution that is not a GPU's.
+/// Throws Unsupported for an execution that is not a GPU's, and for automatic, which runs as one of
+/// the others.
 RunMode choose_run_mode(const CompileOptions& options);
 
 }  // namespace crossover::cuda
