@@ -246,8 +246,10 @@ Checks network_checks(const std::shared_ptr<Rows>& rows) {
 /// Epochs in every execution and precision.
 std::shared_ptr<Rows> network_rows(const Arguments& arguments, Devices& devices) {
   const std::string threads = usable_cores() > 1 ? "1," + std::to_string(usable_cores()) : "1";
-  Arguments epochs = parse({"--sweep=full", "--family=Epoch", "--placement=resident",
-                            "--threads=" + threads, "--model=disc-2,heart"});
+  Arguments epochs =
+      parse({"--sweep=full", "--family=Epoch", "--threads=" + threads, "--model=disc-2,heart"});
+  std::erase_if(epochs.gpu_modes.of_training,
+                [](const Configuration& mode) { return value_of(mode, "data") != "resident"; });
   epochs.memory_limit_bytes = arguments.memory_limit_bytes;
   epochs.tasks.push_back(
       tiny("tiny-cnn", alexnet(AlexNetR{.image = 12, .channels = {4, 8, 8}, .classes = 3}), 0.1));
