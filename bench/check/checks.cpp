@@ -310,6 +310,7 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
     }
     add_networks(gpu, "graph-epoch");
     add_networks(gpu, "persistent");
+    add_networks(gpu, "auto");
   }
   Device& cpu = devices.cpu();
   add_missing(cpu, all);
