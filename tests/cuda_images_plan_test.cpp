@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../src/cuda/planning/plan.h"
+#include "crossover/backend.h"
 #include "crossover/networks.h"
 #include "support.h"
 
@@ -110,11 +111,50 @@ TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
   EXPECT_EQ(cuda::count_launches(workload, separate), cuda::count_launches(workload, fused) + 3);
 }
 
-TEST(CudaConvolutionPlan, KeepsGradientsOfWeightsInF32) {
-  for (const ConvolutionLaunch& launch :
-       cuda::launches_of<ConvolutionLaunch>(plan_of(small_alexnet(Precision::bf16)))) {
-    EXPECT_EQ(launch.form.type, Type::bf16);
-    EXPECT_EQ(launch.form.result, launch.form.pass == ConvolutionPass::dw ? Type::f32 : Type::bf16);
+/// As the real cuDNN, which has none of the plans that the other types would need.
+TEST(CudaConvolutionPlan, WritesInTheTypeInWhichItReads) {
+  for (const std::int64_t accumulate : {1, 2}) {
+    const Workload workload = make_planned_gpu()->optimize(
+        training_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
+                       {.rows = 8,
+                        .batch = 4,
+                        .optimizer = AdamWOptions{},
+                        .accumulate = accumulate,
+                        .precision = Precision::bf16}));
+    check(workload, Precision::bf16);
+    const LaunchPlan plan = plan_of(workload);
+    for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(plan)) {
+      EXPECT_EQ(launch.form.type, Type::bf16);
+      EXPECT_EQ(launch.form.result, Type::bf16);
+      EXPECT_EQ(launch.form.bias, launch.form.pass == ConvolutionPass::forward);
+    }
+    std::vector<Type> gradients;
+    for (const auto& launch : cuda::launches_of<cuda::AdamWLaunch>(plan)) {
+      for (const auto& span : launch.spans) {
+        gradients.push_back(span.g.type);
+      }
+    }
+    // Weights of convolutions lie together, so they are one span; sums are f32.
+    EXPECT_EQ(std::count(gradients.begin(), gradients.end(), Type::bf16), accumulate == 1 ? 1 : 0);
+    EXPECT_GT(std::count(gradients.begin(), gradients.end(), Type::f32), 0);
+  }
+}
+
+TEST(CudaConvolutionPlan, FusesNothingOnOddAddresses) {
+  for (const std::int64_t channels : {3, 8}) {
+    OneOp one;
+    const Id data = one.tensor("data", {4, channels, 3, 3}, Role::data);
+    const Id x = one.tensor("x", {1, channels, 3, 3}, Role::input);
+    one.workload.tensors[static_cast<std::size_t>(x)].source = data;
+    one.operation(Convolution{.x = x,
+                              .w = one.tensor("w", {2, channels, 1, 1}),
+                              .bias = one.tensor("bias", {2}),
+                              .y = one.tensor("y", {1, 2, 3, 3}),
+                              .window = {.size = 1}});
+    one.workload.order = {{.step = 0, .first_row = 1}};
+    const auto launches = cuda::launches_of<ConvolutionLaunch>(plan_of(one.workload));
+    ASSERT_EQ(launches.size(), 1);
+    EXPECT_EQ(launches[0].form.is_fused(), channels == 8) << launches[0].form.alignment;
   }
 }
 
@@ -124,7 +164,9 @@ TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
 }
 
 TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
-  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::workspace_for_convolutions);
+  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::most_workspace_for_convolutions);
+  EXPECT_EQ(cuda::workspace_for_convolutions(std::int64_t{80} << 30), 256 << 20);
+  EXPECT_EQ(cuda::workspace_for_convolutions(std::int64_t{4} << 30), 128 << 20);
   EXPECT_EQ(plan_of(images_epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
             cuda::workspace_for_products);
 }
@@ -138,14 +180,16 @@ TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
                                           [](const auto& reshape) { return reshape.moves(); }));
 }
 
-TEST(CudaBatchNormPlan, TakesTwoLaunchesEachWay) {
+TEST(CudaBatchNormPlan, TakesThreeLaunchesEachWay) {
   const Workload workload =
       images_epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
   const LaunchPlan plan = plan_of(workload);
   const std::int64_t layers = count_of<cuda::BatchNormLaunch>(plan);
   EXPECT_GT(layers, 0);
   EXPECT_EQ(count_of<cuda::BatchNormStatisticsLaunch>(plan), layers);
+  EXPECT_EQ(count_of<cuda::BatchNormMomentsLaunch>(plan), layers);
   EXPECT_EQ(count_of<cuda::BatchNormGradSumsLaunch>(plan), layers);
+  EXPECT_EQ(count_of<cuda::BatchNormGradTotalsLaunch>(plan), layers);
   EXPECT_EQ(count_of<cuda::BatchNormGradLaunch>(plan), layers);
 }
 

@@ -62,9 +62,7 @@ std::string described(const Gpu& gpu) {
 }
 /// What a form is asked for, without its extents.
 std::string kind(const ConvolutionForm& form) {
-  std::string text = form.pass == ConvolutionPass::forward ? "forward"
-                     : form.pass == ConvolutionPass::dx    ? "dx"
-                                                           : "dw";
+  std::string text = short_name(form.pass);
   text += form.bias ? " + bias" : "";
   text += form.relu ? " + relu" : "";
   return text + (form.type == form.result ? "" : " in " + to_string(form.result));
@@ -140,7 +138,8 @@ void print_network(const std::string& name, Precision precision, ConvolutionLibr
 
 void print_gpu(const Gpu& gpu) {
   constexpr int tens = 10;
-  std::cout << "sm_" << gpu.generation << ", " << gpu.name << '\n';
+  std::cout << "sm_" << gpu.generation << ", " << gpu.name << ", cuDNN " << cudnn_version() << '\n'
+            << std::fixed << std::setprecision(1);
   cudaDeviceProp properties{};
   properties.major = gpu.generation / tens;
   for (const Precision precision :
@@ -148,7 +147,8 @@ void print_gpu(const Gpu& gpu) {
     if (!missing_for_products(properties, precision).empty()) {
       continue;
     }
-    const auto library = make_cudnn_library_for(described(gpu), precision);
+    const auto library = make_cudnn_library_for(described(gpu), precision,
+                                                workspace_for_convolutions(gpu.memory_bytes));
     for (const Family& family : catalogue()) {
       for (const std::string& name : family.names) {
         print_network(name, precision, *library);
@@ -160,22 +160,18 @@ void print_gpu(const Gpu& gpu) {
 }  // namespace
 }  // namespace crossover::cuda
 
-/// Of the generations that are named ("90"), or of all.
+/// Of the generation that is named ("90"): cuDNN keeps what it learns of the first GPU, so each has
+/// a process of its own.
 int main(int count, char** words) {
   using namespace crossover::cuda;
-  const std::vector<std::string> asked(words + 1, words + count);
-  std::cout
-      << std::fixed << std::setprecision(1)
-      << "# Which plans of cuDNN the networks' convolutions get: how many forms which engine, "
-         "and\n# the largest workspace. Written by:\n"
-         "#   build/tests/cudnn_plans > tests/fixtures/cudnn_plans.txt\n"
-         "cuDNN "
-      << cudnn_version() << '\n';
-  for (const Gpu& gpu : gpus) {
-    if (asked.empty() ||
-        std::find(asked.begin(), asked.end(), std::to_string(gpu.generation)) != asked.end()) {
-      print_gpu(gpu);
-    }
+  const std::string asked = count > 1 ? words[1] : "";
+  const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& one) {
+    return std::to_string(one.generation) == asked;
+  });
+  if (gpu == gpus.end()) {
+    std::cerr << "which generation of GPUs? 75, 86, 89, 90, 100 or 120\n";
+    return 2;
   }
+  print_gpu(*gpu);
   return 0;
 }

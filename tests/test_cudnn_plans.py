@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the real cuDNN plans for each generation of GPUs, none of which has to be here."""
+"""What the real cuDNN plans for each generation of GPUs, none of which has to be here.
+
+python tests/test_cudnn_plans.py      ask again, and write the table
+"""
 
 import re
 import subprocess
@@ -10,22 +13,33 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "tests" / "cudnn_plans"
 TABLE = ROOT / "tests" / "fixtures" / "cudnn_plans.txt"
+GENERATIONS = ("75", "86", "89", "90", "100", "120")
+HEAD = """\
+# Which plans of cuDNN the networks' convolutions get: how many forms which engine, and the largest
+# workspace. Written by .venv/bin/python tests/test_cudnn_plans.py
+"""
 
 
-def parts(text: str) -> dict[str, str]:
-    """By generation, and what stands before the first one."""
-    head, *gpus = re.split(r"^sm_", text, flags=re.MULTILINE)
-    return {"": head} | {gpu.partition(",")[0]: gpu for gpu in gpus}
+def ask(generation: str) -> str:
+    done = subprocess.run([PROGRAM, generation], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generation", ["75", "86", "89", "90", "100", "120"])
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_plans_are_those_of_the_table(generation: str) -> None:
     if not PROGRAM.exists():
         pytest.skip("this build has no cuDNN: ./test installs it where there is a CUDA 13 compiler")
-    done = subprocess.run([PROGRAM, generation], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    told, table = parts(done.stdout), parts(TABLE.read_text(encoding="utf-8"))
-    if told[""] != table[""]:
-        pytest.skip(f"the table is of {table[''].splitlines()[-1]}, not {told[''].split()[-1]}")
-    assert told[generation] == table[generation]
+    text = TABLE.read_text(encoding="utf-8")
+    table = re.search(rf"^sm_{generation},.*\n(?: .*\n)+", text, re.MULTILINE)
+    assert table is not None
+    told = ask(generation)
+    of, here = (found.partition("\n")[0].rpartition(", ")[2] for found in (table[0], told))
+    if of != here:
+        pytest.skip(f"the table is of {of}, the build of {here}")
+    assert told == table[0]
+
+
+if __name__ == "__main__":
+    TABLE.write_text(HEAD + "".join(map(ask, GENERATIONS)), encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel whose sums must stay in registers, as the assembler says for each GPU of the build."""
+"""Kernels whose sums must stay in registers, as the assembler says for each GPU of the build."""
 
 import re
 import shutil
@@ -11,13 +11,18 @@ import pytest
 from tools.passed import weekly
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNEL = ROOT / "src" / "cuda" / "kernels" / "persistent.cu"
+KERNELS = ROOT / "src" / "cuda" / "kernels"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
 # The oldest, the newest, and the first with clusters; each takes 15 seconds.
 ALWAYS = ("75", "90", "120")
 INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'kernels' / 'device'}"]
-KERNELS = 6  # one block, a cluster or all; the timed one, and the one that keeps activations
+# By source, how many kernels it has.
+SOURCES = {
+    "persistent": 6,  # one block, a cluster or all; timed, or keeping activations
+    "batch_norm": 13,  # two for each type, by vectors or not; and one that joins
+    "batch_norm_grad": 13,
+}
 
 
 def compiler() -> str | None:
@@ -30,7 +35,8 @@ def compiler() -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generation: str) -> None:
+@pytest.mark.parametrize("source", SOURCES)
+def test_kernels_keep_their_sums_in_registers(tmp_path: Path, source: str, generation: str) -> None:
     if generation not in ALWAYS and not weekly():
         pytest.skip("runs with ./test --all")
     nvcc = compiler()
@@ -43,7 +49,7 @@ def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generat
         [
             *(nvcc, "-std=c++20", "-O3", f"-arch=sm_{generation}", "-Xptxas=-v", "--cubin"),
             *INCLUDE,
-            *("-o", tmp_path / "persistent.cubin", KERNEL),
+            *("-o", tmp_path / f"{source}.cubin", KERNELS / f"{source}.cu"),
         ],
         capture_output=True,
         text=True,
@@ -53,4 +59,4 @@ def test_the_training_kernel_keeps_its_sums_in_registers(tmp_path: Path, generat
     used = re.findall(
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
     )
-    assert used == [("0", "0", "0")] * KERNELS, done.stderr
+    assert used == [("0", "0", "0")] * SOURCES[source], done.stderr

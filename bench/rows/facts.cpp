@@ -78,6 +78,9 @@ nlohmann::ordered_json facts_json(const Result& result) {
   if (!result.chosen.empty()) {
     json["chosen"] = configuration_json(result.chosen);
   }
+  if (!result.convolutions.empty()) {
+    json["convolutions"] = result.convolutions;
+  }
   if (result.minimum_work) {
     json["minimum_work"] = minimum_work_json(*result.minimum_work);
   }

@@ -8,8 +8,8 @@
 
 namespace crossover::bench {
 
-/// verification, label, workload, chosen, minimum_work, and the counters that are facts; all but
-/// the last are left out where there is nothing to tell.
+/// verification, label, workload, chosen, convolutions, minimum_work, and the counters that are
+/// facts; all but the last are left out where there is nothing to tell.
 nlohmann::ordered_json facts_json(const Result& result);
 
 /// {"execution": "fused", "cpu_threads": "1"}, and back.

@@ -65,6 +65,7 @@ struct Result {
   std::map<std::string, double> counters;
   Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
+  std::map<std::string, std::int64_t> convolutions;  ///< see ProgramFacts
   RowVerification verification;
   std::optional<NotVerified> not_verified;               ///< none: the results are right
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted

@@ -139,6 +139,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   made.first_loss = mean_loss(*made.program, made.workload);
   const Instant verifying = std::chrono::steady_clock::now();
   result.graph_form = made.program->facts().graph_form;
+  result.convolutions = made.program->facts().convolutions;
   verify_or_note(result,
                  [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
   const double verification_seconds = seconds_since(verifying);

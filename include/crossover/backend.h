@@ -126,6 +126,9 @@ struct ProgramFacts {
   /// there is no such graph.
   std::optional<std::int64_t> graph_loops;
   std::optional<GraphForm> graph_form;  ///< of a GPU's graphs; none where there are none
+  /// How many convolutions of the order's first step run by which of the library's engines:
+  /// "forward eng41 fused" -> 20. Empty where there are none, or the library does not tell.
+  std::map<std::string, std::int64_t> convolutions;
 };
 
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.

@@ -108,6 +108,7 @@ def _row(
         if least is None
         else MinimumWork(**{field: least[field] for field in _LEAST if field in least}),
         chosen=fields.get("chosen"),
+        convolutions=fields.get("convolutions", {}),
         **of_file,
     )
 

@@ -6,7 +6,7 @@ The names of the JSON fields are known there and in plots/file/entries.py alone.
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -149,8 +149,8 @@ class Row:
     optimizer, rows and data, None in older files; those may have a `bound` in place of a
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
     not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`, on a GPU
-    execution and the choices of algorithms that are not the plainest. `axes` and `ladders` are the
-    file's.
+    execution and the choices of algorithms that are not the plainest. `convolutions` are how many
+    of a step run by which engine of a GPU's library. `axes` and `ladders` are the file's.
     """
 
     name: str
@@ -166,6 +166,7 @@ class Row:
     optimizer: str = ""
     minimum_work: MinimumWork | None = None
     chosen: Mapping[str, str] | None = None
+    convolutions: Mapping[str, int] = field(default_factory=dict)
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
 

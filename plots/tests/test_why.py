@@ -292,3 +292,15 @@ def test_a_file_without_epochs_is_told(write, shell):
     document = synthetic.document(synthetic_machine.peaks((1,), gpu=False))
     path = write(document)
     assert f"{path}: no Epoch or Minibatch row has a result" in shell("why", path, code=2).err
+
+
+# --- engines
+
+
+def test_the_engines_of_convolutions_are_told(write, shell):
+    taken = {"dw eng65": 1, "forward eng41 fused": 2}
+    entries = synthetic.samples(synthetic.gpu_configuration("disc-3"), [0.01], convolutions=taken)
+    path = write(synthetic.document(entries, gpu="synthetic GPU"))
+    table = why_tables(loading.load_file(path), [])[-1]
+    assert {line["engine"]: line["convolutions"] for line in table.records()} == taken
+    assert "eng41 fused" in shell("why", path).out

@@ -60,7 +60,7 @@ std::vector<Id> numbers_of(const Op& op) {
                         },
                         [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
                         [](const Convolution& o) {
-                          return std::vector{o.x, o.w, o.y};
+                          return std::vector{o.x, o.w, o.bias, o.y};
                         },
                         [](const ConvolutionGrad& o) {
                           return std::vector{o.x, o.w, o.dy, o.dx};

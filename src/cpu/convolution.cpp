@@ -32,8 +32,8 @@ Description any_layout(const Tensor& tensor) {
   return {tensor.shape, onednn_type(tensor.type), dnnl::memory::format_tag::any};
 }
 
-Description vector_of(const Tensor& weights) {
-  return {{weights.shape[0]}, onednn_type(Type::f32), dnnl::memory::format_tag::a};
+Description vector(const Tensor& bias) {
+  return {bias.shape, onednn_type(bias.type), dnnl::memory::format_tag::a};
 }
 
 bool is_slow(const dnnl::primitive_desc_base& description) {
@@ -81,7 +81,7 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& op, const L
   const Geometry geometry(op.window);
   return fastest({op.x, op.w, op.y}, w_layout, to,
                  [&](const Description& x, const Description& w, const Description& y) {
-                   const auto bias = op.bias == none ? Description() : vector_of(to[op.w]);
+                   const auto bias = op.bias == none ? Description() : vector(to[op.bias]);
                    return dnnl::convolution_forward::primitive_desc(
                        to.engine(), dnnl::prop_kind::forward_training,
                        dnnl::algorithm::convolution_direct, x, w, bias, y, geometry.strides,
@@ -111,7 +111,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Convol
   const Geometry geometry(op.window);
   return fastest({op.x, op.dw, op.dy}, dw_layout, to,
                  [&](const Description& x, const Description& dw, const Description& y) {
-                   const auto bias = op.dbias == none ? Description() : vector_of(to[op.w]);
+                   const auto bias = op.dbias == none ? Description() : vector(to[op.dbias]);
                    return dnnl::convolution_backward_weights::primitive_desc(
                        to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
                        geometry.strides, geometry.padding, geometry.padding, hint(op, to, x, y),

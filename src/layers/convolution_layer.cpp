@@ -20,7 +20,7 @@ Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
   const Start start{.bound = 1 / std::sqrt(fan_in)};
   shapes.parameter("weight", weights, start);
   if (has_bias) {
-    shapes.parameter("bias", {out_channels}, start, ReadAs::f32);
+    shapes.parameter("bias", {out_channels}, start);
   }
   return shapes.image_behind(window, out_channels);
 }

@@ -10,7 +10,7 @@
 namespace crossover {
 
 void AdamW::check(const Fit& fit) const {
-  check_update(fit, parameters, gradients);
+  check_update(fit, parameters, gradients, true);
   check_update(fit, parameters, m);
   check_update(fit, parameters, v);
   fit.require(weight_decay.size() == parameters.size(), "lists of different lengths");

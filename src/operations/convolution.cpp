@@ -141,7 +141,7 @@ void Convolution::check(const Fit& fit) const {
   fit.expect(y, result(fit, x, w, window), type);
   fit.expect(w, fit.at(w).shape, type);
   if (bias != none) {
-    fit.expect(bias, {fit.at(w).shape[0]});
+    fit.expect(bias, {fit.at(w).shape[0]}, type);
   }
 }
 
@@ -200,7 +200,7 @@ void ConvolutionGrad::check(const Fit& fit) const {
   const Type type = fit.number(x);
   fit.expect(dy, result(fit, x, w, window), type);
   fit.expect(w, fit.at(w).shape, type);
-  fit.expect(dw, fit.at(w).shape);
+  fit.expect(dw, fit.at(w).shape, fit.number_or_f32(dw, type));
   if (dbias != none) {
     fit.expect(dbias, {fit.at(w).shape[0]});
   }

@@ -9,7 +9,7 @@
 
 namespace crossover {
 
-void Sgd::check(const Fit& fit) const { check_update(fit, parameters, gradients); }
+void Sgd::check(const Fit& fit) const { check_update(fit, parameters, gradients, true); }
 
 Cost Sgd::cost(const Workload& workload) const {
   return {.flops = 2 * count(workload, parameters),

@@ -26,8 +26,9 @@ class RefusingConvolutions : public cuda::ConvolutionLibrary {
  public:
   using Refuses = std::function<bool(const ConvolutionForm&)>;
 
-  RefusingConvolutions(Precision precision, Refuses refuses)
-      : library_(cuda::make_cudnn_library(precision)), refuses_(std::move(refuses)) {}
+  RefusingConvolutions(Precision precision, std::int64_t workspace_bytes, Refuses refuses)
+      : library_(cuda::make_cudnn_library(precision, workspace_bytes)),
+        refuses_(std::move(refuses)) {}
 
   [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
     return refuses_(form) ? 0 : library_->algorithms(form);
@@ -44,8 +45,9 @@ class RefusingConvolutions : public cuda::ConvolutionLibrary {
 
 std::unique_ptr<Backend> gpu_without(const RefusingConvolutions::Refuses& refuses) {
   return cuda::make_backend(cuda::discover(0).device, cuda::make_cublaslt_library,
-                            [refuses](Precision precision) {
-                              return std::make_unique<RefusingConvolutions>(precision, refuses);
+                            [refuses](Precision precision, std::int64_t workspace_bytes) {
+                              return std::make_unique<RefusingConvolutions>(
+                                  precision, workspace_bytes, refuses);
                             });
 }
 
@@ -80,19 +82,40 @@ TEST(EmulatedConvolution, WithoutFusedPlansIsRight) {
   expect_right(*gpu_without([](const ConvolutionForm& form) { return form.relu; }), {});
 }
 
-TEST(EmulatedConvolution, WidensGradientsThatTheLibraryRounds) {
-  const auto widens = [](const ConvolutionForm& form) { return form.type != form.result; };
-  const Training training = small(Precision::bf16);
-  const auto program = started(*gpu_without(widens), training, {.precision = Precision::bf16});
-  program->enqueue(0, 2);
-  EXPECT_NO_THROW(verify(*program, training.workload,
-                         reference_trajectory(training.workload, training.data, 2),
-                         Precision::bf16));
-  const auto exact =
-      started(*make_cuda_backend().backend, training, {.precision = Precision::bf16});
-  constexpr std::int64_t steps = 2;
-  constexpr std::int64_t convolutions = 3;
-  EXPECT_EQ(program->facts().launches, exact->facts().launches + steps * convolutions);  // casts
+/// What the real cuDNN has: forms of one type, operation by operation right.
+TEST(EmulatedConvolution, OfOneTypeIsEnough) {
+  const auto gpu =
+      gpu_without([](const ConvolutionForm& form) { return form.type != form.result; });
+  const Model model = alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3});
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    for (const std::int64_t accumulate : {1, 2}) {
+      const Training training{
+          gpu->optimize(training_epoch(model, {.rows = 6,
+                                               .batch = 3,
+                                               .optimizer = AdamWOptions{.learning_rate = 0.01},
+                                               .accumulate = accumulate,
+                                               .precision = precision})),
+          uniform_data(model, 6)};
+      const auto program = started(*gpu, training, {.precision = precision});
+      program->enqueue(0, 2);
+      EXPECT_NO_THROW(verify(*program, training.workload,
+                             reference_trajectory(training.workload, training.data, 2), precision));
+      const auto kept = started(*gpu, training, {.precision = precision, .keep_activations = true});
+      Reference reference(training.workload);
+      set_data(reference, training.data);
+      EXPECT_NO_THROW(verify_operations(*kept, reference, 2, precision));
+    }
+  }
+}
+
+TEST(EmulatedConvolution, SaysWhichEngineItTook) {
+  using Engines = std::map<std::string, std::int64_t>;
+  cuda_host::device().failing_plans = 1;
+  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().convolutions,
+            (Engines{{"dw eng1", 3}, {"dx eng1", 2}, {"forward eng1 fused", 3}}));
+  cuda_host::device().refuses_fused_convolutions = true;
+  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().convolutions,
+            (Engines{{"dw eng1", 3}, {"dx eng1", 2}, {"forward eng1", 3}}));
 }
 
 TEST(EmulatedConvolution, SaysWhichFormIsMissing) {

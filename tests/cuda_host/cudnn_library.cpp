@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -127,10 +128,10 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       });
       break;
   }
-  const auto* bias = static_cast<const float*>(of.bias);
+  const Numbers bias(of.bias, data_type(f.type));
   const Numbers to(result, data_type(f.result));
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    double value = sums[i] + (f.bias ? bias[i % static_cast<std::size_t>(f.out)] : 0.0);
+    double value = sums[i] + (f.bias ? bias.get(static_cast<std::int64_t>(i) % f.out) : 0.0);
     value = f.relu && value < 0 ? 0 : value;
     to.set(static_cast<std::int64_t>(i), value);
   }
@@ -140,6 +141,8 @@ class HostPlan : public crossover::cuda::PreparedConvolution {
  public:
   HostPlan(const ConvolutionForm& form, std::size_t number, bool tf32)
       : form_(form), number_(number), tf32_(tf32) {}
+
+  [[nodiscard]] std::string name() const override { return "eng" + std::to_string(number_); }
 
   void execute(cudaStream_t handle, const CalledConvolution& of,
                const Workspace& workspace) const override {
@@ -198,8 +201,8 @@ class HostPlan : public crossover::cuda::PreparedConvolution {
                               range("w", of.w, extents.w, ConvolutionPass::dw),
                               range("y", of.y, extents.y, ConvolutionPass::forward)};
     if (form_.bias) {
-      ranges.push_back(
-          {"the bias", of.bias, static_cast<std::size_t>(form_.out) * sizeof(float), false});
+      ranges.push_back({"the bias", of.bias,
+                        static_cast<std::size_t>(form_.out * crossover::bytes(form_.type)), false});
     }
     if (workspace > 0) {
       ranges.push_back({"the workspace", at, workspace, true});
@@ -246,7 +249,8 @@ namespace crossover::cuda {
 
 std::string cudnn_version() { return "emulated"; }
 
-std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision) {
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
+                                                       std::int64_t /*workspace_bytes*/) {
   return std::make_unique<cuda_host::HostCudnn>(precision);
 }
 

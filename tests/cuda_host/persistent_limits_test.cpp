@@ -71,6 +71,27 @@ TEST(EmulatedPersistentLimit, OfALaunchThatIsRefusedIsTold) {
   }
 }
 
+/// Both launch the same kernel, whose limit the later one sets.
+TEST(EmulatedPersistentLimit, OfALaterProgramLeavesAnEarlierOneItsMemory) {
+  const auto trained_by = [](const std::string& name, Program* beside) {
+    const Task task = find_model(name);
+    const Training training{
+        fuse(training_epoch(task.model, {.rows = 50, .batch = 50, .optimizer = task.optimizer})),
+        task.generate(50)};
+    cuda_host::device().cluster_blocks = 1;
+    auto program = started(*gpu(), training, persistent);
+    for (Program* each : {beside, program.get()}) {
+      if (each != nullptr) {
+        each->enqueue(0, 1);
+        each->wait();
+      }
+    }
+    return program;
+  };
+  const auto larger = trained_by("disc-6", nullptr);
+  EXPECT_NO_THROW(trained_by("disc-2", larger.get()));
+}
+
 /// With less shared memory the phases of a step overlap less, and then it does not fit.
 TEST(EmulatedPersistentLimit, TakesTheOtherOrderOfPhasesBeforeItRefuses) {
   const Training odd = odd_training(SgdOptions{});

@@ -119,7 +119,7 @@ TYPED_TEST(EmulatedVectors, OfBiases) {
            {});
       y.expect([&](std::int64_t i) { return std::max(0.0F, x[i] + bias[i % columns]); });
 
-      const Within<float> of_channels(offset, columns, 4);
+      const Within<T> of_channels(offset, columns, 4);
       const Within<T> image(0, rows * columns, 5);  // in place
       call(crossover::cuda::ChannelBiasArguments<Called>{image.at(), of_channels.at(), rows,
                                                          columns},

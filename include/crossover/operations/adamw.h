@@ -11,8 +11,9 @@ namespace crossover {
 /// AdamW (Loshchilov & Hutter 2019) as PyTorch computes it, decay decoupled:
 /// w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
 /// w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon).
-/// g stands for gradient_factor * gradient, as in Sgd. All f32, but for `step`, which is t: one i32
-/// that the operation increments before use.
+/// g stands for gradient_factor * gradient, as in Sgd. All f32, but for
+/// gradients, which may be of 16 bits, and `step`, which is t: one i32 that the operation
+/// increments before use.
 struct AdamW {
   std::vector<Id> parameters, gradients, m, v;
   std::vector<double> weight_decay;  ///< one for each parameter

@@ -18,7 +18,7 @@ bool has_winograd(const Tensor& x, const Window& window);
 
 /// y = activation(x * w + bias): a cross-correlation over the positions of the window (PyTorch's
 /// Conv2d). x [batch, in, height, width], w [out, in, size, size], bias [out] or none, y [batch,
-/// out, positions, positions]. The window has no ceil. x, w and y are T, bias f32.
+/// out, positions, positions]. The window has no ceil. All are T.
 struct Convolution {
   Id x = none, w = none, bias = none, y = none;
   Window window;
@@ -43,7 +43,7 @@ struct Convolution {
 
 /// Gradients of a Convolution with identity activation, from dy, which has the shape of its y:
 /// dx [batch, in, height, width] or none, dw [out, in, size, size], dbias [out] or none.
-/// x, w, dy and dx are T; dw and dbias are f32.
+/// x, w, dy and dx are T, dw T or f32, dbias f32.
 struct ConvolutionGrad {
   Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;
   Window window;

@@ -8,7 +8,8 @@
 
 namespace crossover {
 
-/// w -= learning_rate * (gradient_factor * g) for each parameter. All f32.
+/// w -= learning_rate * (gradient_factor * g) for each parameter. All are f32;
+/// gradients may be of 16 bits.
 struct Sgd {
   std::vector<Id> parameters, gradients;
   double learning_rate = 0;

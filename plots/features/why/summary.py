@@ -24,6 +24,7 @@ from plots.features.why.analysis import (
     threads,
 )
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
+from plots.features.why.table import engine_table
 from plots.file.axes import BUILT_IN
 from plots.file.families import FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import Bound, File, Row
@@ -72,6 +73,7 @@ def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> 
         _changes(counterfactuals(file, compared, family), FAMILIES[family].over),
         _block(_thread_table(threads(rows), family)),
         _block(_repayment_table(own, FAMILIES[family].one)),
+        _block(engine_table(file, _fastest(rows))),
     ]
 
 

@@ -43,6 +43,7 @@ def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
             thread_table(file, rows),
             counterfactual_table(file, compared, family),
             repayment_table(file, rows),
+            engine_table(file, rows),
         ]
     return [table for table in tables if table.lines]
 
@@ -188,6 +189,32 @@ def repayment_table(file: File, rows: Sequence[Row]) -> Table:
     )
     return Table(
         title=f"When the GPU's start-up is repaid{words.beside('in')}, on {file.machine.id}",
+        columns=columns,
+        lines=lines,
+    )
+
+
+def engine_table(file: File, rows: Sequence[Row]) -> Table:
+    """Which engines of a GPU's library compute the convolutions of a step."""
+    labels = series_labels(rows)
+    columns = (
+        *_NETWORK,
+        Column("on", "on"),
+        Column("engine", "pass and engine"),
+        Column("convolutions", "a step", numeric=True),
+    )
+    lines = tuple(
+        (
+            *network_cells(row),
+            text_cell(labels[series_key(row)]),
+            text_cell(name),
+            count_cell(count),
+        )
+        for row in rows
+        for name, count in row.convolutions.items()
+    )
+    return Table(
+        title=f"What computes the convolutions{FAMILIES[_family(rows)].beside('in')}, on {file.machine.id}",
         columns=columns,
         lines=lines,
     )

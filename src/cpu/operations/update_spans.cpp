@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "crossover/backend.h"
 #include "crossover/memory.h"
 
 namespace crossover::cpu {
@@ -37,6 +38,10 @@ std::vector<UpdateSpan> update_spans(Lowering& to,
     ids.reserve(arrays.size());
     for (const std::vector<Id>* array : arrays) {
       ids.push_back((*array)[p]);
+      if (to[ids.back()].type != Type::f32) {
+        throw Unsupported("the CPU backend's optimizers read f32, not '" + to[ids.back()].name +
+                          "' in " + to_string(to[ids.back()].type));
+      }
     }
     const Layout layout = to.settle(ids[0], {});
     const double decay = weight_decay.empty() ? 0 : weight_decay[p];

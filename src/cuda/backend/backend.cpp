@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../../automatic/automatic.h"
+#include "../planning/plan.h"
 #include "../probes/probes.h"
 #include "backend.h"
 #include "crossover/backend.h"
@@ -104,7 +105,9 @@ class GpuBackend : public PlannedGpu {
  private:
   [[nodiscard]] SharedAlgorithms algorithms(Precision precision) const {
     return {.products = std::make_shared<Products>(make_products_(precision)),
-            .convolutions = std::make_shared<Convolutions>(make_convolutions_(precision))};
+            .convolutions = std::make_shared<Convolutions>(make_convolutions_(
+                precision, workspace_for_convolutions(
+                               static_cast<std::int64_t>(device_.properties.totalGlobalMem))))};
   }
 
   /// A trial passes over the whole order where a way runs that as a whole.

@@ -77,7 +77,8 @@ class GpuPlan : public Plan {
         [&](const ProductForm& product) { return products_->supports(product); },
         [&](const ConvolutionForm& convolution) { return convolutions_->supports(convolution); },
         options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_);
+        loops_,
+        workspace_for_convolutions(static_cast<std::int64_t>(device_.properties.totalGlobalMem)));
   }
 
   void make(const GraphForm& form) {

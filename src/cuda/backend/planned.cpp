@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "../planning/narrow_gradients.h"
 #include "../planning/plan.h"
 #include "crossover/training.h"
 
@@ -39,7 +40,7 @@ Description PlannedGpu::describe() const {
 std::string PlannedGpu::missing_for(Precision /*precision*/) const { return ""; }
 
 Workload PlannedGpu::optimize(Workload workload, const CompileOptions& options) const {
-  workload = fuse(std::move(workload));
+  workload = narrow_gradients(fuse(std::move(workload)));
   // In 16 bits the optimizer also writes what products read; and one kernel for the whole order
   // takes all layers alike.
   const bool in_products = stored_precision(workload) == Precision::f32 &&

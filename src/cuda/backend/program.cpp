@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <variant>
 
 namespace crossover::cuda {
 
@@ -72,6 +74,17 @@ ProgramFacts CudaProgram::count_facts() const {
   }
   if (plan_.mode.is_graph()) {
     facts.graph_form = GraphForm{.loops = !plan_.loops.empty(), .streams = plan_.forks() ? 2 : 1};
+  }
+  const StepPlan& step = plan_.steps.at(
+      static_cast<std::size_t>(workload_.order.empty() ? 0 : workload_.order[0].step));
+  for (const Launch& launch : step.launches) {
+    if (const auto* convolution = std::get_if<ConvolutionLaunch>(&launch)) {
+      const ConvolutionForm& form = convolution->form;
+      if (const std::string engine = convolutions_->name(form); !engine.empty()) {
+        ++facts.convolutions[short_name(form.pass) + " " + engine +
+                             (form.is_fused() ? " fused" : "")];
+      }
+    }
   }
   return facts;
 }

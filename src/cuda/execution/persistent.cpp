@@ -113,7 +113,7 @@ class Persistent : public Executor {
                .shared_bytes =
                    running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
                .keep = running.plan.mode.activations == Activations::kept} {
-    prepare_training(shape_);
+    prepare_training(shape_, running.plan.persistent->most_shared_bytes);
     running.upload_order();
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalization of images that lie channels-last, as matrices [rows, channels]. Each way
-// takes two launches: sums of parts of the rows, then these sums' sums and all that follows from
-// them, in one pass. Arrays of parameters and statistics are f32 [channels].
+// takes three launches: sums of parts of the rows, a small one that joins these, and a pass that
+// writes. Arrays of parameters and statistics are f32 [channels].
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct ChannelSums {
   At<float> partial;  // [chunks, 2, channels]
 };
 
-/// By the method of Welford (1962), which no mean that is large against the deviation harms.
+/// Of each part by sums of what its numbers are apart from the first, so that no mean that is large
+/// against the deviation harms.
 template <template <class> class At>
 struct BatchNormStatisticsArguments {
   At<const void> x;
@@ -33,16 +34,25 @@ struct BatchNormStatisticsArguments {
 using BatchNormStatisticsLaunch = BatchNormStatisticsArguments<Planned>;
 void call(const BatchNormStatisticsArguments<Called>& of, const Site& site);
 
-/// Joins them (Chan, Golub, LeVeque 1979); writes mean, inverse_deviation and y.
+/// Joins them (Chan, Golub, LeVeque 1979).
+template <template <class> class At>
+struct BatchNormMomentsArguments {
+  ChannelSums<At> sums;
+  At<float> mean, inverse_deviation;
+  float epsilon = 0;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormMomentsLaunch = BatchNormMomentsArguments<Planned>;
+void call(const BatchNormMomentsArguments<Called>& of, const Site& site);
+
 template <template <class> class At>
 struct BatchNormArguments {
   At<const void> x;
   At<const float> scale, shift;
   At<const void> addend;  // or none
   At<void> y;
-  At<float> mean, inverse_deviation;
-  ChannelSums<At> sums;
-  float epsilon = 0;
+  At<const float> mean, inverse_deviation;
+  std::int64_t rows = 0, channels = 0;
   Activation activation = Activation::identity;
   static constexpr OpCategory category = OpCategory::normalization;
 };
@@ -64,11 +74,19 @@ using BatchNormGradSumsLaunch = BatchNormGradSumsArguments<Planned>;
 void call(const BatchNormGradSumsArguments<Called>& of, const Site& site);
 
 template <template <class> class At>
+struct BatchNormGradTotalsArguments {
+  ChannelSums<At> sums;
+  At<float> dscale, dshift;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using BatchNormGradTotalsLaunch = BatchNormGradTotalsArguments<Planned>;
+void call(const BatchNormGradTotalsArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
 struct BatchNormGradArguments {
   BatchNormGradSumsArguments<At> of;
-  At<const float> scale;
+  At<const float> scale, dscale, dshift;
   At<void> dx;
-  At<float> dscale, dshift;
   At<void> daddend;  // or none
   static constexpr OpCategory category = OpCategory::normalization;
 };

@@ -183,7 +183,7 @@ void call(const BiasActivateArguments<Called>& of, const Site& site) {
 void call(const ChannelBiasArguments<Called>& of, const Site& site) {
   with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias<T, T, float>(of.activation, of.y, of.bias, of.y, of.rows, of.channels, site.stream);
+    launch_bias<T, T, T>(of.activation, of.y, of.bias, of.y, of.rows, of.channels, site.stream);
   });
 }
 

@@ -63,12 +63,12 @@ struct BiasActivateArguments {
 using BiasActivateLaunch = BiasActivateArguments<Planned>;
 void call(const BiasActivateArguments<Called>& of, const Site& site);
 
-/// y [rows, channels] = activation(y + bias [channels]), bias f32 whatever y is: what the library
-/// did not fuse to a convolution.
+/// y [rows, channels] = activation(y + bias [channels]), of one type: what the library did not fuse
+/// to a convolution.
 template <template <class> class At>
 struct ChannelBiasArguments {
   At<void> y;
-  At<const float> bias;
+  At<const void> bias;
   std::int64_t rows = 0, channels = 0;
   Activation activation = Activation::identity;
   static constexpr OpCategory category = OpCategory::elementwise;

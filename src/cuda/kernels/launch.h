@@ -21,8 +21,8 @@ using Launch =
     std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch,
                  AddLaunch, ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
                  AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch,
-                 BatchNormStatisticsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch,
-                 BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch,
+                 BatchNormStatisticsLaunch, BatchNormMomentsLaunch, BatchNormLaunch,
+                 BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch, BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch,
                  AveragePoolGradLaunch, GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch,
                  ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch, EmbeddingGradLaunch,
                  ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;

@@ -14,29 +14,39 @@ using CalledUpdates = CalledSpans<Span>;
 
 constexpr int at_once = neighbours<float>;
 
-/// Copy: a type of 16 bits; float where no span has a copy.
-template <class Copy, int n>
+/// Short: the type of 16 bits in which gradients and copies may be; float where none is.
+template <class Short, int n>
+__device__ Neighbours<float, n> load_gradient(const Span& span, std::int64_t i) {
+  if constexpr (!std::is_same_v<Short, float>) {
+    if (span.g.type != Type::f32) {
+      return load<n>(static_cast<const Short*>(span.g.at) + i);
+    }
+  }
+  return load<n>(static_cast<const float*>(span.g.at) + i);
+}
+
+template <class Short, int n>
 __device__ void store_copy(const Neighbours<float, n>& w, const Span& span, std::int64_t i) {
-  if constexpr (!std::is_same_v<Copy, float>) {
+  if constexpr (!std::is_same_v<Short, float>) {
     if (span.copy.at != nullptr) {
-      store(w, static_cast<Copy*>(span.copy.at) + i);
+      store(w, static_cast<Short*>(span.copy.at) + i);
     }
   }
 }
 
-template <class Copy>
+template <class Short>
 __global__ void sgd_kernel(CalledUpdates spans, float learning_rate) {
   for (int s = 0; s < spans.count; ++s) {
     const Span span = spans.span[s];
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
       auto w = load<n>(span.w + i);
-      const auto g = load<n>(span.g + i);
+      const auto g = load_gradient<Short, n>(span, i);
       for (int k = 0; k < n; ++k) {
         w.at[k] = crossover::sgd(w.at[k], g.at[k], learning_rate);
       }
       store(w, span.w + i);
-      store_copy<Copy>(w, span, i);
+      store_copy<Short>(w, span, i);
     });
   }
 }
@@ -48,7 +58,7 @@ __global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock
   *factors = f;
 }
 
-template <class Copy>
+template <class Short>
 __global__ void adamw_kernel(CalledUpdates spans, const AdamWFactors<float>* factors) {
   AdamWFactors<float> f = *factors;
   for (int s = 0; s < spans.count; ++s) {
@@ -57,7 +67,7 @@ __global__ void adamw_kernel(CalledUpdates spans, const AdamWFactors<float>* fac
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
       auto w = load<n>(span.w + i);
-      const auto g = load<n>(span.g + i);
+      const auto g = load_gradient<Short, n>(span, i);
       auto m = load<n>(span.m + i);
       auto v = load<n>(span.v + i);
       for (int k = 0; k < n; ++k) {
@@ -66,24 +76,29 @@ __global__ void adamw_kernel(CalledUpdates spans, const AdamWFactors<float>* fac
       store(w, span.w + i);
       store(m, span.m + i);
       store(v, span.v + i);
-      store_copy<Copy>(w, span, i);
+      store_copy<Short>(w, span, i);
     });
   }
 }
 
-/// Of 16 bits where a span has a copy.
-Type type_of_copies(const CalledUpdates& spans) {
-  Type type = Type::f32;
+/// Of 16 bits where a gradient or a copy is.
+Type shortest_type(const CalledUpdates& spans) {
   for (int s = 0; s < spans.count; ++s) {
-    type = spans.span[s].copy.at != nullptr ? spans.span[s].copy.type : type;
+    const Span& span = spans.span[s];
+    if (span.g.type != Type::f32) {
+      return span.g.type;
+    }
+    if (span.copy.at != nullptr) {
+      return span.copy.type;
+    }
   }
-  return type;
+  return Type::f32;
 }
 
 }  // namespace
 
 void call(const SgdArguments<Called>& of, const Site& site) {
-  with_float(type_of_copies(of.spans), [&](auto zero) {
+  with_float(shortest_type(of.spans), [&](auto zero) {
     launch(sgd_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
            of.learning_rate);
   });
@@ -99,7 +114,7 @@ void call(const AdamWTimeArguments<Called>& of, const Site& site) {
 }
 
 void call(const AdamWArguments<Called>& of, const Site& site) {
-  with_float(type_of_copies(of.spans), [&](auto zero) {
+  with_float(shortest_type(of.spans), [&](auto zero) {
     launch(adamw_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
            site.factors);
   });

@@ -16,7 +16,7 @@ struct Site;
 template <template <class> class At>
 struct UpdateSpan {
   At<float> w{};
-  At<const float> g{};
+  At<const void> g{};  // f32, or of 16 bits at a multiple of 8 bytes
   At<float> m{}, v{};  // AdamW's
   At<void> copy{};     // of w in 16 bits, at a multiple of 8 bytes; or there is none
   std::int64_t count = 0;

@@ -254,9 +254,9 @@ Grid grid_of(const TrainingShape& shape) {
 }  // namespace
 }  // namespace persistent
 
-void prepare_training(const TrainingShape& shape) {
+void prepare_training(const TrainingShape& shape, std::int64_t most_shared_bytes) {
   persistent::with_kernel(shape, [&](auto* kernel) {
-    allow_shared_bytes(kernel, static_cast<unsigned>(shape.shared_bytes));
+    allow_shared_bytes(kernel, static_cast<unsigned>(most_shared_bytes));
   });
 }
 
@@ -265,7 +265,7 @@ bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes) {
                             .blocks = blocks,
                             .threads = threads,
                             .shared_bytes = shared_bytes};
-  prepare_training(shape);
+  prepare_training(shape, shared_bytes);
   bool fits = false;
   persistent::with_kernel(
       shape, [&](auto* kernel) { fits = fits_cluster(kernel, persistent::grid_of(shape)); });

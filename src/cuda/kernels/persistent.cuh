@@ -69,8 +69,10 @@ struct TrainingShape {
                       ///< PersistentArguments::kept says
 };
 
-/// Must have been called before train() with the same shape.
-void prepare_training(const TrainingShape& shape);
+/// Must have been called before train() with the same shape. Lets blocks have as much shared memory
+/// as the device does, however little the shape needs: the last call counts, and another Program
+/// may launch the same kernel with more.
+void prepare_training(const TrainingShape& shape, std::int64_t most_shared_bytes);
 
 /// Of that size and with that much shared memory in each block, whether the device runs clusters.
 bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes);

@@ -97,6 +97,7 @@ struct PersistentPlan {
   std::vector<OnChipStep> steps;
   OnChipPlaces places;
   std::int64_t bytes = 0;  ///< of all places, in each block's shared memory or the workspace
+  std::int64_t most_shared_bytes = 0;  ///< that a block may have
   TeamKind team = TeamKind::block;
   int blocks = 1;              ///< a power of two
   int threads = 0;             ///< of a block

@@ -85,6 +85,13 @@ class Algorithms {
     return made;
   }
 
+  /// What the library calls the algorithm that was chosen for the form.
+  [[nodiscard]] std::string name(const Form& form) {
+    Arguments of{};
+    of.form = form;
+    return made(of)->name();
+  }
+
  private:
   /// Numbers of those that are left, the best guess first.
   [[nodiscard]] std::vector<int>& candidates(const Form& form) {

@@ -30,6 +30,10 @@ std::string to_string(const ConvolutionForm& form) {
          (form.bias ? ", with bias" : "") + (form.relu ? ", with relu" : "");
 }
 
+std::string short_name(ConvolutionPass pass) {
+  return pass == ConvolutionPass::forward ? "forward" : pass == ConvolutionPass::dx ? "dx" : "dw";
+}
+
 double flops(const ConvolutionForm& form) {
   return 2.0 * static_cast<double>(form.batch * form.positions_down * form.positions_across) *
          static_cast<double>(form.out) * static_cast<double>(form.in * form.size * form.size);

@@ -27,17 +27,22 @@ struct ConvolutionForm {
   std::int64_t batch = 0, in = 0, height = 0, width = 0;
   std::int64_t out = 0, positions_down = 0, positions_across = 0;
   std::int64_t size = 1, stride = 1, padding = 0;
-  bool bias = false;           ///< forward: + bias [out], f32
+  bool bias = false;           ///< forward: + bias [out]
   bool relu = false;           ///< forward: then max(., 0)
   std::int64_t alignment = 0;  ///< bytes, of all addresses
   Type type = Type::f32;       ///< of what is read
   Type result = Type::f32;     ///< of what is written
+
+  [[nodiscard]] bool is_fused() const { return bias || relu; }
 
   // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
   // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
   auto operator<=>(const ConvolutionForm&) const = default;
 };
 std::string to_string(const ConvolutionForm& form);
+
+/// "forward", "dx", "dw".
+std::string short_name(ConvolutionPass pass);
 
 /// 2 for each product of the sum that a value of y, dx or dw is, as if no window stood over an
 /// edge.
@@ -48,7 +53,7 @@ template <template <class> class At>
 struct ConvolutionArguments {
   ConvolutionForm form;
   At<void> x, w, y;
-  At<const float> bias;
+  At<const void> bias;
   static constexpr OpCategory category = OpCategory::convolution;
 };
 using ConvolutionLaunch = ConvolutionArguments<Planned>;

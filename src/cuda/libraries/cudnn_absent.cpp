@@ -22,7 +22,8 @@ class NoCudnn : public ConvolutionLibrary {
 
 std::string cudnn_version() { return ""; }
 
-std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision /*precision*/) {
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision /*precision*/,
+                                                       std::int64_t /*workspace_bytes*/) {
   return std::make_unique<NoCudnn>();
 }
 

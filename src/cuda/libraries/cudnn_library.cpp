@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "../backend/runtime.h"
-#include "../planning/plan.h"
 #include "crossover/backend.h"
 
 namespace crossover::cuda {
@@ -131,8 +130,7 @@ void describe(graph::Graph& to, const ConvolutionForm& form) {
         return graph::Pointwise_attributes().set_mode(mode);
       };
       if (form.bias) {
-        const Tensor bias =
-            to.tensor(tensor(uid_bias, {1, form.out, 1, 1}, Type::f32, bytes(Type::f32)));
+        const Tensor bias = operand(uid_bias, {1, form.out, 1, 1});
         result = to.pointwise(result, bias, pointwise(fe::PointwiseMode_t::ADD));
       }
       if (form.relu) {
@@ -196,8 +194,8 @@ class CudnnPlan : public PreparedConvolution {
     check_cudnn(cudnnSetStream(handle_, stream));
     std::unordered_map<std::int64_t, void*> addresses{
         {uid_x, of.x.at}, {uid_w, of.w.at}, {uid_y, of.y.at}};
-    if (of.bias != nullptr) {
-      addresses.emplace(uid_bias, const_cast<float*>(of.bias));
+    if (of.bias.at != nullptr) {
+      addresses.emplace(uid_bias, of.bias.at);
     }
     check_frontend(graph_->execute_plan_at_index(handle_, addresses, workspace.at, index_));
   }
@@ -210,8 +208,8 @@ class CudnnPlan : public PreparedConvolution {
 
 class CudnnLibrary : public ConvolutionLibrary {
  public:
-  explicit CudnnLibrary(Precision precision, const std::string& device = "")
-      : precision_(precision) {
+  CudnnLibrary(Precision precision, std::int64_t workspace_bytes, const std::string& device = "")
+      : precision_(precision), workspace_bytes_(workspace_bytes) {
     if (!device.empty()) {
       auto properties = std::make_shared<fe::DeviceProperties>();
       check_frontend(properties->deserialize({device.begin(), device.end()}));
@@ -260,7 +258,7 @@ class CudnnLibrary : public ConvolutionLibrary {
     if (is_good(of->validate()) && is_good(of->build_operation_graph(handle())) &&
         is_good(of->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}))) {
       of->deselect_numeric_notes(unwanted(precision_))
-          .deselect_workspace_greater_than(workspace_for_convolutions);
+          .deselect_workspace_greater_than(workspace_bytes_);
       if (is_good(of->check_support())) {
         at->second = std::move(of);
       }
@@ -269,6 +267,7 @@ class CudnnLibrary : public ConvolutionLibrary {
   }
 
   Precision precision_;
+  std::int64_t workspace_bytes_;
   std::shared_ptr<const fe::DeviceProperties> device_;  ///< null: the one that is here
   std::unique_ptr<Handle> handle_;
   std::map<ConvolutionForm, std::shared_ptr<graph::Graph>> graphs_;
@@ -284,13 +283,15 @@ std::string cudnn_version() {
          std::to_string(version % minor);
 }
 
-std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision) {
-  return std::make_unique<CudnnLibrary>(precision);
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
+                                                       std::int64_t workspace_bytes) {
+  return std::make_unique<CudnnLibrary>(precision, workspace_bytes);
 }
 
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
-                                                           Precision precision) {
-  return std::make_unique<CudnnLibrary>(precision, device);
+                                                           Precision precision,
+                                                           std::int64_t workspace_bytes) {
+  return std::make_unique<CudnnLibrary>(precision, workspace_bytes, device);
 }
 
 }  // namespace crossover::cuda

@@ -71,7 +71,8 @@ using MakeProductLibrary = std::function<std::unique_ptr<ProductLibrary>(Precisi
 using CalledConvolution = ConvolutionArguments<Called>;
 using PreparedConvolution = Prepared<CalledConvolution>;
 using ConvolutionLibrary = Library<CalledConvolution>;
-using MakeConvolutionLibrary = std::function<std::unique_ptr<ConvolutionLibrary>(Precision)>;
+using MakeConvolutionLibrary =
+    std::function<std::unique_ptr<ConvolutionLibrary>(Precision, std::int64_t workspace_bytes)>;
 
 /// Matrix products on cuBLASLt, with the workspace that programs have. f32 multiplies in full
 /// single precision; tf32 keeps 10 bits of a factor's mantissa. Sums are f32 in any precision.
@@ -80,13 +81,15 @@ std::unique_ptr<ProductLibrary> make_cublaslt_library(Precision precision);
 /// What the device lacks for products of that precision, in words; empty where it has them.
 std::string missing_for_products(const cudaDeviceProp& device, Precision precision);
 
-/// Convolutions on cuDNN, likewise: tf32 on tensor cores.
-std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision);
+/// Convolutions on cuDNN, within that workspace: tf32 on tensor cores.
+std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
+                                                       std::int64_t workspace_bytes);
 
 /// The same for a GPU that need not be here, as cuDNN describes one in JSON: its algorithms have
 /// names and workspaces, and do not run. Only in a build with cuDNN.
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
-                                                           Precision precision);
+                                                           Precision precision,
+                                                           std::int64_t workspace_bytes);
 
 /// "9.19.0"; empty in a build without cuDNN.
 std::string cudnn_version();

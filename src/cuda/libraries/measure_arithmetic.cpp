@@ -75,7 +75,7 @@ Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
   clear(of.x, form.batch * form.in * form.height * form.width);
   clear(of.w, form.out * form.in * form.size * form.size);
   clear(of.y, form.batch * form.out * form.positions_down * form.positions_across);
-  clear(const_cast<float*>(of.bias), of.bias != nullptr ? form.out : 0);
+  clear(of.bias, form.out);
   // The first elements of x and y meet by this weight, whichever of the three is made of the
   // others.
   auto* weight = static_cast<float*>(of.w) + (form.padding * form.size + form.padding) * form.in;

@@ -7,18 +7,17 @@
 namespace crossover::cuda {
 namespace {
 
-/// As many parts as occupy a GPU, few enough that every block of the second launch sums them all.
+/// As many parts as occupy a GPU, each with some rows for every thread.
 ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
-  constexpr std::int64_t channels_of_a_block = 32;
+  constexpr std::int64_t bytes_of_a_block = 32 * 16;  // across: a vector for each thread of a warp
   constexpr std::int64_t enough_blocks = 512;
-  constexpr std::int64_t most = 128;
   constexpr std::int64_t least_rows = 64;  // of a part
   constexpr std::int64_t kinds = 2;
   const Shape& image = step.shape(x);
   ChannelSums<Planned> sums{.rows = step.image_rows(x), .channels = image[1]};
+  const std::int64_t channels_of_a_block = bytes_of_a_block / bytes(step.type(x));
   const std::int64_t blocks = (sums.channels + channels_of_a_block - 1) / channels_of_a_block;
-  sums.chunks =
-      std::clamp<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1, most);
+  sums.chunks = std::max<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1);
   sums.partial = step.scratch(sums.chunks * kinds * sums.channels * bytes(Type::f32));
   return sums;
 }
@@ -27,16 +26,19 @@ ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
 
 void plan_operation(const BatchNorm& op, StepPlanner& step) {
   const ChannelSums<Planned> sums = sums_of(op.x, step);
+  const Operand mean = step.operand(op.mean);
+  const Operand inverse_deviation = step.operand(op.inverse_deviation);
   step.emit(BatchNormStatisticsLaunch{step.operand(op.x), sums});
+  step.emit(BatchNormMomentsLaunch{sums, mean, inverse_deviation, static_cast<float>(op.epsilon)});
   step.emit(BatchNormLaunch{.x = step.operand(op.x),
                             .scale = step.operand(op.scale),
                             .shift = step.operand(op.shift),
                             .addend = step.operand(op.addend),
                             .y = step.operand(op.y),
-                            .mean = step.operand(op.mean),
-                            .inverse_deviation = step.operand(op.inverse_deviation),
-                            .sums = sums,
-                            .epsilon = static_cast<float>(op.epsilon),
+                            .mean = mean,
+                            .inverse_deviation = inverse_deviation,
+                            .rows = sums.rows,
+                            .channels = sums.channels,
                             .activation = op.activation});
 }
 
@@ -49,12 +51,15 @@ void plan_operation(const BatchNormGrad& op, StepPlanner& step) {
                                    .dy_more = step.operand(op.dy_more),
                                    .sums = sums_of(op.x, step),
                                    .activation = op.activation};
+  const Operand dscale = step.operand(op.dscale);
+  const Operand dshift = step.operand(op.dshift);
   step.emit(of);
+  step.emit(BatchNormGradTotalsLaunch{of.sums, dscale, dshift});
   step.emit(BatchNormGradLaunch{.of = of,
                                 .scale = step.operand(op.scale),
+                                .dscale = dscale,
+                                .dshift = dshift,
                                 .dx = step.operand(op.dx),
-                                .dscale = step.operand(op.dscale),
-                                .dshift = step.operand(op.dshift),
                                 .daddend = step.operand(op.daddend)});
 }
 

@@ -30,32 +30,21 @@ ConvolutionForm form_of(ConvolutionPass pass, const Window& window, Id x, Id w, 
                                                                : w)};
 }
 
-/// In f32. A library that writes only 16 bits where it reads 16 bits rounds the gradient before it
-/// is widened, as it does in frameworks.
-void plan_dw(const ConvolutionGrad& op, StepPlanner& step) {
-  ConvolutionForm form = form_of(ConvolutionPass::dw, op.window, op.x, op.dw, op.dy, step);
-  Operand result = step.operand(op.dw);
-  if (!step.supports(form) && form.type != form.result) {
-    form.result = form.type;
-    result = step.scratch(step.count(op.dw) * bytes(form.type));
-    result.type = form.type;
-  }
-  step.emit(
-      ConvolutionLaunch{step.require(form), step.operand(op.x), result, step.operand(op.dy), {}});
-  if (form.result != Type::f32) {
-    step.emit(CastLaunch{{{result, step.operand(op.dw), step.count(op.dw)}}});
-  }
-}
-
 }  // namespace
 
 void plan_operation(const Convolution& op, StepPlanner& step) {
   ConvolutionForm form = form_of(ConvolutionPass::forward, op.window, op.x, op.w, op.y, step);
   const bool relu = op.activation == Activation::relu;
+  // cuDNN lists the same fused plans for addresses of any alignment. Whether they run there nobody
+  // has seen.
+  constexpr std::int64_t least_alignment_of_fused = 16;
   const auto take = [&](bool with_bias, bool with_relu) {
     form.bias = with_bias;
     form.relu = with_relu;
-    if (!step.supports(form)) {
+    if (with_bias) {
+      form.alignment = std::min(form.alignment, step.alignment(op.bias));
+    }
+    if ((form.is_fused() && form.alignment < least_alignment_of_fused) || !step.supports(form)) {
       return false;
     }
     step.emit(ConvolutionLaunch{form, step.operand(op.x), step.operand(op.w), step.operand(op.y),
@@ -96,7 +85,9 @@ void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
       step.emit_column_sums(step.operand(op.dy), step.operand(op.dbias), step.image_rows(op.dy),
                             step.shape(op.dy)[1]);
     }
-    plan_dw(op, step);
+    const ConvolutionForm form = form_of(ConvolutionPass::dw, op.window, op.x, op.dw, op.dy, step);
+    step.emit(ConvolutionLaunch{
+        step.require(form), step.operand(op.x), step.operand(op.dw), step.operand(op.dy), {}});
   };
   step.emit_side_by_side(dx, of_parameters);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers: one pass over all parameters, as few spans as their places in memory allow.
+#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -14,18 +16,32 @@ using Span = UpdateSpan<Planned>;
 /// Joins `next` to `span` where it begins right after it, but for padding, in every array. The
 /// padding is zero in all of them and stays so. Copies lie as the parameters do.
 bool extend(Span& span, const Span& next, std::int64_t alignment) {
-  constexpr auto size = static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t gap = round_up(span.count * size, alignment);
+  const std::int64_t gap = round_up(span.count * bytes(Type::f32), alignment) / bytes(Type::f32);
   for (const auto array : {&Span::w, &Span::g, &Span::m, &Span::v}) {
-    if ((span.*array).exists() && (span.*array).offset + gap != (next.*array).offset) {
+    const Operand& first = span.*array;
+    const Operand& second = next.*array;
+    if (first.exists() &&
+        (first.type != second.type || first.offset + gap * bytes(first.type) != second.offset)) {
       return false;
     }
   }
   if (span.keep != next.keep || span.copy.exists() != next.copy.exists()) {
     return false;
   }
-  span.count = gap / size + next.count;
+  span.count = gap + next.count;
   return true;
+}
+
+/// Of the parameters, in the order in which they lie.
+template <class Optimizer>
+std::vector<std::size_t> by_place(const Optimizer& optimizer, const StepPlanner& step) {
+  std::vector<std::size_t> all(optimizer.parameters.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::stable_sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
+    return step.operand(optimizer.parameters[a]).offset <
+           step.operand(optimizer.parameters[b]).offset;
+  });
+  return all;
 }
 
 /// In groups of what one launch takes. complete(span, p) sets what the p-th has besides.
@@ -33,7 +49,7 @@ template <class Optimizer, class Complete>
 std::vector<std::vector<Span>> spans_of(const Optimizer& optimizer, const StepPlanner& step,
                                         const Complete& complete) {
   std::vector<std::vector<Span>> groups;
-  for (std::size_t p = 0; p < optimizer.parameters.size(); ++p) {
+  for (const std::size_t p : by_place(optimizer, step)) {
     const Id parameter = optimizer.parameters[p];
     Span span{.w = step.operand(parameter),
               .g = step.operand(optimizer.gradients[p]),

@@ -200,6 +200,7 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
       refuse_size(of_all, least.plan, chip);
     }
   }
+  best.plan.most_shared_bytes = chip.shared_bytes;
   best.plan.dense = std::move(dense);
   return std::move(best.plan);
 }

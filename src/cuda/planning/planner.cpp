@@ -30,9 +30,9 @@ std::int64_t loss_rows(const Workload& workload) {
   return rows;
 }
 
-std::int64_t workspace_for(const LaunchPlan& plan) {
+std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t convolutions) {
   return std::max(launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
-                  launches_of<ConvolutionLaunch>(plan).empty() ? 0 : workspace_for_convolutions);
+                  launches_of<ConvolutionLaunch>(plan).empty() ? 0 : convolutions);
 }
 
 /// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
@@ -99,7 +99,7 @@ std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports, const SupportsConvolution& convolutions,
-                     const OnChip& chip, bool loops) {
+                     const OnChip& chip, bool loops, std::int64_t workspace) {
   if (options.execution == Execution::persistent) {
     return make_persistent_plan(workload, options, chip);
   }
@@ -129,7 +129,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     places.extend(step.scratch_end());
   }
   reserve_order(workload, plan, places);
-  plan.workspace_bytes = workspace_for(plan);
+  plan.workspace_bytes = workspace_for(plan, workspace);
   plan.workspace = places.reserve(plan.workspace_bytes * plan.mode.streams);
   return plan;
 }

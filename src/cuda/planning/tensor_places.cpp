@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <variant>
 
 #include "crossover/memory.h"
+#include "crossover/training.h"
 
 namespace crossover::cuda {
 namespace {
@@ -23,7 +26,9 @@ std::vector<std::int64_t> padded_bytes(const Workload& workload,
   for (const Tensor& tensor : workload.tensors) {
     const bool is_updated = tensor.role == Role::parameter || tensor.role == Role::gradient ||
                             tensor.role == Role::state;
-    sizes.push_back(is_updated ? round_up(bytes(tensor), of_parameters) : bytes(tensor));
+    // Of gradients of 16 bits an element lies half as far from the first as of the parameter.
+    const std::int64_t multiple = of_parameters * bytes(tensor.type) / bytes(Type::f32);
+    sizes.push_back(is_updated ? round_up(bytes(tensor), multiple) : bytes(tensor));
   }
   if (activations != Activations::kept) {
     for (const CopiedParameter& one : copied) {
@@ -31,6 +36,46 @@ std::vector<std::int64_t> padded_bytes(const Workload& workload,
     }
   }
   return sizes;
+}
+
+/// Parameters whose gradients are of 16 bits, and what goes with them.
+std::set<Id> updated_by_16_bits(const Workload& workload) {
+  std::set<Id> all;
+  const auto add = [&](const auto& optimizer, const auto&... arrays) {
+    for (std::size_t p = 0; p < optimizer.parameters.size(); ++p) {
+      if (workload[optimizer.gradients[p]].type != Type::f32) {
+        all.insert({optimizer.parameters[p], optimizer.gradients[p], arrays[p]...});
+      }
+    }
+  };
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      if (const auto* sgd = std::get_if<Sgd>(&op)) {
+        add(*sgd);
+      } else if (const auto* adamw = std::get_if<AdamW>(&op)) {
+        add(*adamw, adamw->m, adamw->v);
+      }
+    }
+  }
+  return all;
+}
+
+/// Moves those of each role to the front of it: so they are one span of an optimizer, and all
+/// others are one.
+void put_first(const std::set<Id>& ids, const Workload& workload,
+               const std::vector<std::int64_t>& sizes, std::vector<std::int64_t>& offset) {
+  for (const Role role : {Role::parameter, Role::gradient, Role::state}) {
+    std::vector<Id> all = tensors_of(workload, role);
+    if (ids.empty() || all.empty()) {
+      continue;
+    }
+    std::int64_t end = offset[static_cast<std::size_t>(all.front())];
+    std::stable_partition(all.begin(), all.end(), [&](Id id) { return ids.contains(id); });
+    for (const Id id : all) {
+      offset[static_cast<std::size_t>(id)] = end;
+      end += MemoryPlan::aligned(sizes[static_cast<std::size_t>(id)]);
+    }
+  }
 }
 
 }  // namespace
@@ -49,8 +94,9 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
       padded_bytes(workload, copied, parameter_alignment_, plan.mode.activations);
   const StreamedMemoryPlan streamed =
       plan_streamed_memory(workload, plan.mode.buffers, plan.mode.activations, sizes);
-  const MemoryPlan memory =
+  MemoryPlan memory =
       resident ? plan_memory(workload, sizes, plan.mode.activations) : streamed.plan;
+  put_first(updated_by_16_bits(workload), workload, sizes, memory.offset);
   plan.bytes = memory.bytes;
   plan.buffer_bytes = streamed.input_bytes;
   // A streamed data set's plan has the staging buffers among the tensors.
