@@ -67,7 +67,7 @@ TEST(Check, HasANameOfItsOwn) {
   }
   EXPECT_EQ(names.size(), checks.size());
   EXPECT_TRUE(names.contains("cuda Convolution bf16 graph"));
-  EXPECT_TRUE(names.contains("cuda disc-2 f16 persistent"));
+  EXPECT_TRUE(names.contains("cuda disc-2 f32 persistent"));
 }
 
 }  // namespace

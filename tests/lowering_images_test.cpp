@@ -112,7 +112,7 @@ TEST(LoweringImages, AddsGradientsOfLaterBatchesToTheFirst) {
   EXPECT_EQ(add.y, first.dw);
 }
 
-TEST(LoweringImages, ReadsScalesAndBiasesAsTheyAre) {
+TEST(LoweringImages, ReadsScalesAsTheyAre) {
   const Workload workload = training_epoch(image_model(), {.rows = 4,
                                                            .batch = 4,
                                                            .optimizer = SgdOptions{},
@@ -125,10 +125,11 @@ TEST(LoweringImages, ReadsScalesAndBiasesAsTheyAre) {
       cast.push_back(workload[found->x].name);
     }
   }
-  EXPECT_EQ(cast, (std::vector<std::string>{"layer 0 weight", "layer 7 weight", "x"}));
+  EXPECT_EQ(cast,
+            (std::vector<std::string>{"layer 0 weight", "layer 0 bias", "layer 7 weight", "x"}));
   const auto& convolution = first_of<Convolution>(workload.steps[0]);
   EXPECT_EQ(workload[convolution.w].type, Type::bf16);
-  EXPECT_EQ(workload[convolution.bias].role, Role::parameter);
+  EXPECT_EQ(workload[convolution.bias].type, Type::bf16);
   const auto& norm = first_of<BatchNorm>(workload.steps[0]);
   EXPECT_EQ(workload[norm.scale].role, Role::parameter);
   EXPECT_EQ(workload[norm.mean].type, Type::f32);

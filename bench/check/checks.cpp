@@ -39,8 +39,11 @@ void run_case(const OperationCase& c, const Backend& backend, const CompileOptio
 
 /// Of a precision those that it makes a difference to.
 bool is_of(const OperationCase& c, Precision precision) {
+  const OpCategory category = crossover::category(c.workload.steps.front().ops.front());
+  const bool rounds_factors =
+      category == OpCategory::product || category == OpCategory::convolution;
   return storage_of(stored_precision(c.workload)) == storage_of(precision) &&
-         (precision != Precision::tf32 || multiplies(c));
+         (precision != Precision::tf32 || rounds_factors);
 }
 
 /// A check for each operation.
@@ -200,13 +203,15 @@ Task tiny(const std::string& name, Model model, double learning_rate) {
           .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
 }
 
-/// How a row runs: "graph", "auto, 2 threads".
+/// How a row runs: "graph", "graph, autotuned", "auto, 2 threads".
 std::string how_of(const Row& row) {
   const Configuration& configuration = row.configuration;
   std::string how = value_of(configuration, "execution");
   if (row.device->is_host) {
     const std::string threads = value_of(configuration, "cpu_threads");
     how += ", " + threads + (threads == "1" ? " thread" : " threads");
+  } else if (value_or_unsaid(configuration, "products") == "autotuned") {
+    how += ", autotuned";
   }
   return how;
 }
@@ -282,7 +287,8 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   Checks all;
   const auto add_networks = [&](const Device& device, const std::string& execution) {
     for (const Check& check : networks) {
-      if (check.device == device.name() && (execution.empty() || check.how == execution)) {
+      if (check.device == device.name() &&
+          (execution.empty() || check.how == execution || check.how.starts_with(execution + ","))) {
         all.push_back(check);
       }
     }
