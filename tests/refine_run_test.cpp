@@ -321,7 +321,7 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
                      R"({"run_type": "iteration", "real_time": 3, "time_unit": "us"})"}});
   }
   run.context["crossover"]["refinements"] = Json::array({{{"complete", false}}});
-  const EarlierSizes sizes = earlier_sizes(run);
+  const EarlierSizes sizes = earlier_sizes(run, is_on_a_ladder);
   EXPECT_EQ(sizes.models, std::vector<std::string>{"disc-6x1.5"});
   EXPECT_EQ(sizes.seconds.at(name + "2"), (std::vector<double>{2e-3, 3e-6}));
   EXPECT_FALSE(sizes.is_refined());
@@ -346,7 +346,7 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
     run.rows.push_back({.name = "Epoch/model:disc-2", .facts = own_facts, .entries = {own_entry}});
     run.context["crossover"]["refinements"] = Json::parse(refinements);
     try {
-      earlier_sizes(run);
+      earlier_sizes(run, is_on_a_ladder);
       return false;
     } catch (const UsageError&) {
       return true;

@@ -24,6 +24,8 @@ from bench_runs import (
     strict,
 )
 
+from tools.passed import weekly
+
 pytestmark = needs_bench
 
 ON_CPU = ("--check", "--cuda=off")
@@ -132,6 +134,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @needs_emulation
+@pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
 def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, "--budget=60m", program=EMULATED, **drivers)
@@ -141,8 +144,9 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
     assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
     ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "disc-2"}
-    executions = ("eager", "graph", "graph-epoch", "persistent")
-    assert ways == {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
+    executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
+    assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
+    assert ("f32", "persistent") in ways
     operations = {check["how"] for check in on_gpu if check["what"] == "Convolution"}
     assert operations == {"eager", "graph"}
 
@@ -160,9 +164,10 @@ FAULTS = {
 def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
-    document, printed = checked(
-        tmp_path, "--budget=2m", program=EMULATED, EMULATED_FAULTS=str(faults)
-    )
+    # What the sanitizer would make of a signal is not what a user's program does.
+    signals = "exitcode=99:handle_segv=0:handle_abort=0"
+    variables = {"EMULATED_FAULTS": str(faults), "ASAN_OPTIONS": signals}
+    document, printed = checked(tmp_path, "--budget=40s", program=EMULATED, **variables)
     found = {check["name"]: check for check in document["checks"]}
     for name, (_, verdict, reason) in FAULTS.items():
         assert found[name]["verdict"] == verdict

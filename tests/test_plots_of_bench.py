@@ -13,10 +13,10 @@ import pytest
 from peers.pytorch.counterparts import AXES
 from plots.cli import main
 from plots.core.cost import BENCH_PATH
-from plots.core.headline import OWN_BATCH
 from plots.features.record.commandline import again, command
 from plots.file import loading, rows
 from plots.file.axes import BUILT_IN
+from plots.file.ladders import DISC
 from plots.tests import synthetic, synthetic_machine
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def test_the_built_in_table_is_that_of_bench(tmp_path):
 
 def test_the_batch_that_answers_is_that_of_the_disc_networks():
     source = (ROOT / "src/models/disc.cpp").read_text(encoding="utf-8")
-    assert re.findall(r"\.batch = (\d+)", source) == [str(OWN_BATCH)]
+    assert re.findall(r"\.batch = (\d+)", source) == [DISC.batch]
 
 
 def listed(command: str) -> list[str]:

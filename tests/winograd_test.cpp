@@ -11,8 +11,8 @@
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "golden.h"
 #include "expect_operation.h"
+#include "golden.h"
 #include "support.h"
 
 namespace crossover::test {

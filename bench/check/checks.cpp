@@ -220,10 +220,8 @@ void run_row(const Row& row) {
   Result result;
   const auto prepared = row.make(result);
   if (const auto& wrong = result.not_verified) {
-    Mismatch mismatch(wrong->what);
-    mismatch.error = wrong->error;
-    mismatch.tolerance = wrong->tolerance;
-    throw mismatch;
+    throw wrong->error && wrong->tolerance ? Mismatch(wrong->what, *wrong->error, *wrong->tolerance)
+                                           : Mismatch(wrong->what);
   }
   prepared->start();
   prepared->run();
@@ -263,7 +261,7 @@ std::shared_ptr<Rows> network_rows(const Arguments& arguments, Devices& devices)
            resnet(ResNetR{.blocks = 1, .image = 8, .channels = {16, 16, 16}, .classes = 3}), 0.01));
   epochs.tasks.push_back(
       tiny("tiny-lstm", language_model({.vocabulary = 11, .hidden = 8, .time = 4}), 1));
-  const auto rows = std::make_shared<Rows>();
+  auto rows = std::make_shared<Rows>();
   for (const Precision precision : checked_precisions) {
     epochs.precisions = {precision};
     register_epochs(epochs, devices, *rows);

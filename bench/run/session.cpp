@@ -156,7 +156,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
       earlier = read_earlier(out, context);
       leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       kept = take_kept(plan, *earlier);
-      sizes = earlier_sizes(*earlier);
+      sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "crossover/arithmetic.h"
@@ -134,7 +135,7 @@ struct ProgramFacts {
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.
 class Program {
  public:
-  explicit Program(const ProgramFacts& facts = {}) : facts_(facts) {}
+  explicit Program(ProgramFacts facts = {}) : facts_(std::move(facts)) {}
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   virtual ~Program() = default;

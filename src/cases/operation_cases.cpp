@@ -228,7 +228,7 @@ std::vector<double> pooled(const Workload& workload, const MaxPoolGrad& op, bool
 
 std::vector<double> values_for(const Case& c, Id id) {
   const Tensor& tensor = c.workload[id];
-  if (const auto* op = std::get_if<MaxPoolGrad>(&c.workload.steps[0].ops[0]);
+  if (const auto* op = std::get_if<MaxPoolGrad>(&c.workload.steps.front().ops.front());
       op != nullptr && (id == op->where || id == op->y)) {
     return pooled(c.workload, *op, id == op->where);
   }

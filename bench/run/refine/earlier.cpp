@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "command_line/flag.h"
-#include "crossover/catalogue.h"
-#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -17,16 +15,6 @@ double unit_seconds(const std::string& unit) {
       {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   const auto at = units.find(unit);
   return at == units.end() ? 0 : at->second;
-}
-
-/// Told from its name, so that other rows need not be read.
-bool is_on_a_ladder(const std::string& row) {
-  return std::any_of(families().begin(), families().end(), [&](const BenchmarkFamily& family) {
-    const std::string before = family.name + "/model:";
-    const std::string model = row.substr(std::min(before.size(), row.size()));
-    return family.trains == Trains::epochs && row.starts_with(before) &&
-           !ladder_of(model.substr(0, model.find('/'))).empty();
-  });
 }
 
 void take_row(const WrittenRow& row, EarlierSizes& found) {
@@ -50,7 +38,8 @@ bool EarlierSizes::is_refined() const {
                      [](const Json& one) { return one.value("complete", false); });
 }
 
-EarlierSizes earlier_sizes(const EarlierRun& run) {
+EarlierSizes earlier_sizes(const EarlierRun& run,
+                           const std::function<bool(const std::string& row)>& counts) {
   EarlierSizes found;
   std::string place = "refinements";
   try {
@@ -59,7 +48,7 @@ EarlierSizes earlier_sizes(const EarlierRun& run) {
       static_cast<void>(found.is_refined());  // they are objects
     }
     for (const WrittenRow& row : run.rows) {
-      if (is_on_a_ladder(row.name)) {
+      if (counts(row.name)) {
         place = row.name;
         take_row(row, found);
       }

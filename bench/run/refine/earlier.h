@@ -2,6 +2,7 @@
 // What the file of an interrupted run says to a refinement.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,7 +21,9 @@ struct EarlierSizes {
   [[nodiscard]] bool is_refined() const;
 };
 
-/// Of the epochs of networks on ladders. UsageError where something there is not as we write it.
-EarlierSizes earlier_sizes(const EarlierRun& run);
+/// Of the rows that `counts` says of by name; others need not be read. UsageError where something
+/// there is not as we write it.
+EarlierSizes earlier_sizes(const EarlierRun& run,
+                           const std::function<bool(const std::string& row)>& counts);
 
 }  // namespace crossover::bench

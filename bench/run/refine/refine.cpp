@@ -64,6 +64,15 @@ Json size_json(const LadderSize& size) {
 
 }  // namespace
 
+bool is_on_a_ladder(const std::string& row) {
+  return std::any_of(families().begin(), families().end(), [&](const BenchmarkFamily& family) {
+    const std::string before = family.name + "/model:";
+    const std::string model = row.substr(std::min(before.size(), row.size()));
+    return family.trains == Trains::epochs && row.starts_with(before) &&
+           !ladder_of(model.substr(0, model.find('/'))).empty();
+  });
+}
+
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows, const std::vector<Family>& networks) {
   // As the command line has changed the family's networks.

@@ -48,6 +48,9 @@ using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows, const std::vector<Family>& networks = catalogue());
 
+/// Whether the row, by its name, is an epoch of a network on a ladder.
+bool is_on_a_ladder(const std::string& row);
+
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
 /// Says why where nothing can be refined and `kind` is not automatic.
 void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,

@@ -213,8 +213,9 @@ def engine_table(file: File, rows: Sequence[Row]) -> Table:
         for row in rows
         for name, count in row.convolutions.items()
     )
+    family = FAMILIES[_family(rows)]
     return Table(
-        title=f"What computes the convolutions{FAMILIES[_family(rows)].beside('in')}, on {file.machine.id}",
+        title=f"What computes the convolutions{family.beside('in')}, on {file.machine.id}",
         columns=columns,
         lines=lines,
     )

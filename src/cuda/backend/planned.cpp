@@ -79,13 +79,14 @@ std::vector<Choice> PlannedGpu::choices(const Workload& workload,
                      .convolutions = options.convolutions});
   }
   std::vector<Choice> all = plain;
-  for (auto choice = plain.rbegin(); choice != plain.rend(); ++choice) {
-    Choice timed = *choice;
+  std::reverse(plain.begin(), plain.end());
+  for (const Choice& choice : plain) {
+    Choice timed = choice;
     timed.products = ProductChoice::autotuned;
     if (has_convolutions(workload)) {
       timed.convolutions = ConvolutionChoice::benchmark;
     }
-    if (choice->execution != Execution::persistent && timed != *choice) {  // which calls no library
+    if (choice.execution != Execution::persistent && timed != choice) {  // which calls no library
       all.push_back(timed);
     }
   }

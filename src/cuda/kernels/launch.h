@@ -17,14 +17,13 @@
 
 namespace crossover::cuda {
 
-using Launch =
-    std::variant<ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch,
-                 AddLaunch, ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
-                 AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch,
-                 BatchNormStatisticsLaunch, BatchNormMomentsLaunch, BatchNormLaunch,
-                 BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch, BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch,
-                 AveragePoolGradLaunch, GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch,
-                 ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch, EmbeddingGradLaunch,
-                 ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
+using Launch = std::variant<
+    ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch, AddLaunch,
+    ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch, AdamWTimeLaunch,
+    AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
+    BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
+    BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
+    GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
+    EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -9,7 +9,8 @@ namespace {
 
 /// As many parts as occupy a GPU, each with some rows for every thread.
 ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
-  constexpr std::int64_t bytes_of_a_block = 32 * 16;  // across: a vector for each thread of a warp
+  constexpr std::int64_t bytes_of_a_block =
+      std::int64_t{32} * 16;  // across: a vector for each thread of a warp
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t least_rows = 64;  // of a part
   constexpr std::int64_t kinds = 2;

@@ -40,8 +40,9 @@ Workload narrow_gradients(Workload workload) {
     std::vector<Op> ops;
     for (Op& op : step.ops) {
       auto* grad = std::get_if<ConvolutionGrad>(&op);
-      const Type type = grad != nullptr ? workload[grad->x].type : Type::f32;
-      const Id dw = grad != nullptr ? grad->dw : none;
+      const bool is_wide = grad != nullptr && workload[grad->dw].type == Type::f32;
+      const Type type = is_wide ? workload[grad->x].type : Type::f32;
+      const Id dw = is_wide ? grad->dw : none;
       if (type != Type::f32 && !needed.contains(dw)) {
         workload.tensors[static_cast<std::size_t>(dw)].type = type;
       } else if (type != Type::f32) {
@@ -52,7 +53,7 @@ Workload narrow_gradients(Workload workload) {
         narrow.role = Role::activation;
         workload.tensors.push_back(std::move(narrow));
       }
-      const Id written = grad != nullptr ? grad->dw : none;
+      const Id written = is_wide ? grad->dw : none;
       ops.push_back(std::move(op));
       if (written != dw) {
         ops.emplace_back(Cast{.x = written, .y = dw});
