@@ -14,6 +14,15 @@
 #include "../../bench/rows/families.h"
 #include "../../bench/run/say.h"
 #include "check.h"
+#include "crossover/training.h"
+
+namespace crossover {
+
+// Of the networks only the names are wanted here, not how many parameters they have.
+Workload training_epoch(const Model&, const TrainingOptions&) { return {}; }
+std::int64_t parameter_count(const Workload&) { return 0; }
+
+}  // namespace crossover
 
 namespace crossover::bench {
 
@@ -24,6 +33,11 @@ void register_gemms(const Arguments&, Devices&, Rows&) {}
 void register_layers(const Arguments&, Devices&, Rows&) {}
 void register_epochs(const Arguments&, Devices&, Rows&) {}
 void register_minibatches(const Arguments&, Devices&, Rows&) {}
+bool is_copy_worth_minutes(const Row&, const std::string&) { return true; }
+bool is_gemm_worth_minutes(const Row&, const std::string&) { return true; }
+bool is_layer_worth_minutes(const Row&, const std::string&) { return true; }
+bool is_epoch_worth_minutes(const Row&, const std::string&) { return true; }
+bool is_minibatch_worth_minutes(const Row&, const std::string&) { return true; }
 
 namespace {
 
