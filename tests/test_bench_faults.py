@@ -21,16 +21,23 @@ from bench_runs import (
 
 pytestmark = [pytest.mark.slow, needs_emulation]
 
-SWEEP = ("--family=Epoch", "--model=disc-2,disc-3,disc-4", "--threads=1,2", *SHORT)
+SWEEP = (
+    "--family=Epoch",
+    "--model=disc-2,disc-3,disc-4",
+    "--execution=eager,graph,graph-epoch",
+    "--placement=resident,pageable,pinned,pinned-async",
+    "--threads=1,2",
+    *SHORT,
+)
 # No row of these takes a second; a sanitizer's build on a busy machine may take a while.
-PATIENCE = "--patience=6s"
+PATIENCE = "--patience=10s"
 # What the sanitizer would make of a signal is not what a user's program does.
 SIGNALS = {"ASAN_OPTIONS": "exitcode=99:handle_segv=0:handle_abort=0", "GOMP_SPINCOUNT": "1000"}
 SEEN = {
     "illegal": "an illegal memory access was encountered",
-    "endless kernel": "did not answer within 6 s while running it",
-    "endless loop": "did not answer within 6 s while running it",
-    "silence": "did not answer within 6 s",
+    "endless kernel": "did not answer within 10 s while running it",
+    "endless loop": "did not answer within 10 s while running it",
+    "silence": "did not answer within 10 s",
     "abort": "was ended by a signal (Aborted)",
     "segmentation": "was ended by a signal (Segmentation fault)",
 }
