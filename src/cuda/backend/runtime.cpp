@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <sstream>
@@ -37,15 +36,8 @@ cudaError_t lasting_error() {
   return of_a_capture ? cudaSuccess : status;
 }
 
-/// Whether a device was lost, and an exception says so.
-std::atomic<bool>& is_lost() {
-  static std::atomic<bool> lost = false;
-  return lost;
-}
-
 [[noreturn]] void fail(const std::string& what, bool out_of_memory) {
   if (const cudaError_t lasting = lasting_error(); lasting != cudaSuccess) {
-    is_lost() = true;
     // A library's status says less than the error behind it.
     throw DeviceFailed(what + "; the GPU can't be used any more: " + cudaGetErrorString(lasting));
   }
@@ -56,9 +48,7 @@ std::atomic<bool>& is_lost() {
 }
 
 void print(const char* status, const char* call, const char* file, int line) noexcept {
-  if (!is_lost() || lasting_error() == cudaSuccess) {  // else nothing can be given back any more
-    std::fprintf(stderr, "CUDA: %s in %s (%s:%d)\n", status, call, file, line);
-  }
+  std::fprintf(stderr, "CUDA: %s in %s (%s:%d)\n", status, call, file, line);
 }
 
 }  // namespace
@@ -209,7 +199,6 @@ std::string reason_for_no_driver() {
 }  // namespace
 
 Discovery discover(int ordinal) {
-  is_lost() = false;
   Discovery found{.device = {.ordinal = ordinal}, .reason = {}};
   const auto start = std::chrono::steady_clock::now();
   cudaDeviceProp& properties = found.device.properties;
