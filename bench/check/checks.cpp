@@ -208,8 +208,7 @@ std::string how_of(const Row& row) {
   const Configuration& configuration = row.configuration;
   std::string how = value_of(configuration, "execution");
   if (row.device->is_host) {
-    const std::string threads = value_of(configuration, "cpu_threads");
-    how += ", " + threads + (threads == "1" ? " thread" : " threads");
+    how += ", " + words_of_threads(value_of(configuration, "cpu_threads"));
   } else if (value_or_unsaid(configuration, "products") == "autotuned") {
     how += ", autotuned";
   }
@@ -219,9 +218,8 @@ std::string how_of(const Row& row) {
 void run_row(const Row& row) {
   Result result;
   const auto prepared = row.make(result);
-  if (const auto& wrong = result.not_verified) {
-    throw wrong->error && wrong->tolerance ? Mismatch(wrong->what, *wrong->error, *wrong->tolerance)
-                                           : Mismatch(wrong->what);
+  if (result.not_verified) {
+    throw Mismatch(*result.not_verified);
   }
   prepared->start();
   prepared->run();
@@ -321,7 +319,7 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   add_probe(cpu, "copy h2h", "", "",
             CopyProbe{.direction = Direction::host_to_host, .bytes = probed_bytes}, all);
   const auto add_threads = [&](int threads) {
-    const std::string how = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    const std::string how = words_of_threads(std::to_string(threads));
     add_cpu_probes(cpu, threads, how, all);
     add_precisions(cpu, [&](Precision precision) {
       add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how, cases,

@@ -327,6 +327,10 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
 }
 
+std::string words_of_threads(const std::string& value) {
+  return value + (value == "1" ? " thread" : " threads");
+}
+
 Configuration configuration_of(const Choice& choice, AxisDevices device) {
   const auto said = [](const std::string& key, auto member, auto value) {
     const std::vector<std::string>& names = find_axis(key).values;

@@ -126,7 +126,7 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
       line << "  " << value_of(chosen, "execution");
       for (const auto& [key, value] : chosen) {
         if (key == "cpu_threads") {
-          line << " on " << value << (value == "1" ? " thread" : " threads");
+          line << " on " << words_of_threads(value);
         } else if (key != "execution") {
           line << ", " << key << ":" << value;
         }

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "crossover/verify.h"
 #include "rows/facts.h"
 
 namespace crossover::bench {
@@ -27,8 +26,7 @@ void verify_or_note(Result& result, const std::function<void()>& verify) {
   try {
     verify();
   } catch (const Mismatch& mismatch) {
-    result.not_verified = {
-        .what = mismatch.what(), .error = mismatch.error, .tolerance = mismatch.tolerance};
+    result.not_verified = mismatch;
   }
 }
 

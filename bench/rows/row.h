@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "command_line/axes.h"
+#include "crossover/verify.h"
 #include "rows/device.h"
 #include "rows/expected_seconds.h"
 #include "rows/minimum_work.h"
@@ -52,12 +53,6 @@ struct RowVerification {
   }
 };
 
-/// What the verification of a row found wrong.
-struct NotVerified {
-  std::string what;                        ///< a sentence
-  std::optional<double> error, tolerance;  ///< relative, where that is what is wrong
-};
-
 /// What the making of a row found out. Google Benchmark has the times.
 struct Result {
   std::string label;     ///< what the name does not say
@@ -67,7 +62,7 @@ struct Result {
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   std::map<std::string, std::int64_t> convolutions;  ///< see ProgramFacts
   RowVerification verification;
-  std::optional<NotVerified> not_verified;               ///< none: the results are right
+  std::optional<Mismatch> not_verified;                  ///< none: the results are right
   std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "file/standard_runs.h"
 #include "rows/counters.h"
 #include "rows/expected_seconds.h"
 #include "rows/facts.h"
@@ -63,11 +64,10 @@ double unverified_seconds(PreparedBenchmark& prepared) {
     prepared.run();
     seconds.push_back(seconds_since(begun));
   } while (seconds.size() < most && seconds_since(start) < enough);
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return median(seconds);
 }
 
-Json not_verified_json(const NotVerified& found, double seconds) {
+Json not_verified_json(const Mismatch& found, double seconds) {
   Json json = {{"seconds", seconds}};
   if (found.error && std::isfinite(*found.error)) {
     json["relative_error"] = *found.error;
@@ -131,7 +131,7 @@ Json RowServer::prepare(const Json& request) {
     if (const auto wrong = std::exchange(held.result.not_verified, std::nullopt)) {
       tell_("timing it, though its results are wrong");
       answer = {{"outcome", to_string(Outcome::failed)},
-                {"error_message", wrong->what},
+                {"error_message", wrong->what()},
                 {"not_verified", not_verified_json(*wrong, unverified_seconds(*held.prepared))}};
       held.prepared.reset();
     }
@@ -227,6 +227,7 @@ Json RowServer::repeat(const Json& request) {
 }
 
 Json RowServer::refused(const std::string& name) {
+  held_[name].prepared.reset();
   const auto ended = [](Outcome outcome, const std::string& why) -> Json {
     return {{"outcome", to_string(outcome)}, {"error_message", why}};
   };
@@ -235,7 +236,6 @@ Json RowServer::refused(const std::string& name) {
     answer["out_of_memory"] = true;
     return answer;
   };
-  held_[name].prepared.reset();
   try {
     throw;
   } catch (const Unsupported& error) {

@@ -2,9 +2,12 @@
 #include "automatic.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
 #include <utility>
+
+#include "crossover/training.h"
 
 namespace crossover {
 namespace {
@@ -53,6 +56,15 @@ double median_of_three(double first, const Again& again) {
 }
 
 }  // namespace
+
+void clear(Program& program, const Workload& workload, std::initializer_list<Role> roles) {
+  for (const Role role : roles) {
+    for (const Id id : tensors_of(workload, role)) {
+      program.upload(
+          id, std::vector<std::byte>(static_cast<std::size_t>(crossover::bytes(workload[id]))));
+    }
+  }
+}
 
 AutomaticPlan::AutomaticPlan(const std::vector<Way>& ways, const Trials& trials, Clear clear,
                              Stopwatch now)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct Way {
 
 /// Sets to zero what a Program has trained.
 using Clear = std::function<void(Program&)>;
+
+/// Sets the tensors of these roles to zero.
+void clear(Program& program, const Workload& workload, std::initializer_list<Role> roles);
 
 /// Each way trains a few steps on zeros; two of them are in memory at a time. What is Unsupported
 /// or does not fit is left out; anything else that a way throws is thrown. What is left is the

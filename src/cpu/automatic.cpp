@@ -11,19 +11,6 @@
 #include "plan.h"
 
 namespace crossover::cpu {
-namespace {
-
-/// What training has changed; activations every step computes anew.
-void clear_training(Program& program, const Workload& workload) {
-  for (const Role role : {Role::parameter, Role::gradient, Role::state, Role::loss}) {
-    for (const Id id : tensors_of(workload, role)) {
-      program.upload(
-          id, std::vector<std::byte>(static_cast<std::size_t>(crossover::bytes(workload[id]))));
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<Execution> executions_of(const Workload& workload) {
   if (cost(workload).avoidable_flops > 0) {
@@ -71,7 +58,9 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
   }
   return std::make_unique<AutomaticPlan>(
       ways, Trials{.runs = std::ssize(workload.order)},
-      [shared](Program& program) { clear_training(program, *shared); });
+      [shared](Program& program) {  // what training has changed; the rest each step computes anew
+        clear(program, *shared, {Role::parameter, Role::gradient, Role::state, Role::loss});
+      });
 }
 
 }  // namespace crossover::cpu

@@ -161,9 +161,6 @@ TEST_P(EmulatedFailure, OfAnyExecutionIsToldAndLeaksNothing) {
   if (!cuda_host::is_sticky(error_of(kind))) {
     GTEST_SKIP() << "the device's own failures all end the context";
   }
-  if (options().execution == Execution::automatic) {
-    GTEST_SKIP() << "how much its trials execute depends on their time";
-  }
   const Training training = tiny_training();
   ASSERT_EQ(end_of_life(training, options()).sentence, "");
   const std::int64_t executed = cuda_host::executed();
@@ -174,6 +171,9 @@ TEST_P(EmulatedFailure, OfAnyExecutionIsToldAndLeaksNothing) {
     testing::internal::CaptureStderr();
     const End end = end_of_life(training, options());
     testing::internal::GetCapturedStderr();
+    if (!cuda_host::has_failed()) {
+      continue;  // trials take as many steps as their time allows
+    }
     EXPECT_EQ(cuda_host::live().text(), "") << end.sentence;
     EXPECT_THAT(cuda_host::take_violations(), testing::IsEmpty());
     EXPECT_EQ(end.kind, "DeviceFailed") << end.sentence;

@@ -255,9 +255,8 @@ std::string Contest::words(const Configuration& side) const {
     return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
            ")";
   }
-  const std::string threads = value_or_unsaid(side, "cpu_threads");
-  return (kind == Refine::threads ? "" : "the CPU on ") + threads +
-         (threads == "1" ? " thread" : " threads");
+  return (kind == Refine::threads ? "" : "the CPU on ") +
+         words_of_threads(value_or_unsaid(side, "cpu_threads"));
 }
 
 bool chose_the_same(const Configuration& one, const Configuration& other) {

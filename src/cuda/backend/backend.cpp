@@ -27,16 +27,6 @@ constexpr double most_seconds_of_trials = 10;
 
 std::string text(const char* characters) { return characters; }
 
-/// What trials have trained. Gradients, which not all ways keep, every step computes anew.
-void clear_trained(Program& program, const Workload& workload) {
-  for (const Role role : {Role::parameter, Role::state, Role::loss}) {
-    for (const Id id : tensors_of(workload, role)) {
-      program.upload(
-          id, std::vector<std::byte>(static_cast<std::size_t>(crossover::bytes(workload[id]))));
-    }
-  }
-}
-
 /// "0000:c1:00.0": NVML counts GPUs in another order than CUDA.
 std::string pci_bus_id(const cudaDeviceProp& device) {
   std::array<char, 32> text{};
@@ -132,8 +122,10 @@ class GpuBackend : public PlannedGpu {
           choice.execution == Execution::graph_epoch || choice.execution == Execution::persistent;
       trials.least = is_whole ? trials.runs : trials.least;
     }
-    return std::make_unique<AutomaticPlan>(
-        ways, trials, [workload](Program& program) { clear_trained(program, workload); });
+    return std::make_unique<AutomaticPlan>(ways, trials, [workload](Program& program) {
+      // Gradients, which not all ways keep, every step computes anew.
+      clear(program, workload, {Role::parameter, Role::state, Role::loss});
+    });
   }
 
   Device device_;
