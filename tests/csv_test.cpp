@@ -20,9 +20,11 @@ class Csv : public testing::Test {
 
   /// Two features and a label of three classes.
   Dataset read(const std::string& text) {
-    std::ofstream(path_, std::ios::binary) << text;
+    write(text);
     return read_csv(path_, 2, 3);
   }
+
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
 
   std::string error(const std::string& text) {
     try {
@@ -75,7 +77,16 @@ TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0.5\n"),
             ": row 1 column 3 is not a label: '0.5'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed only at the end");
-  EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 columns, not 3 (2 features and the label)");
+  EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 column, not 3 (2 features and the label)");
+}
+
+TEST_F(Csv, TellsItsShape) {
+  write("a,b,label\n1,2,0\n3,4,4\n");
+  const CsvShape shape = shape_of_csv(path_);
+  EXPECT_EQ(shape.features, 2);
+  EXPECT_EQ(shape.classes, 5);
+  write("1\n2\n");
+  EXPECT_THROW(static_cast<void>(shape_of_csv(path_)), std::runtime_error);
 }
 
 TEST_F(Csv, TakesAFirstLineWithANumberForData) {

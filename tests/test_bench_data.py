@@ -13,7 +13,7 @@ BAD_DATA = {
     "header only": (b"a,b,label\n", ["no rows of data"]),
     "ragged": (b"1,2,0\n3,1\n", ["row 2", "2 columns, not 3"]),
     "too wide": (b"1,2,3,0\n", ["row 1", "4 columns, not 3"]),
-    "semicolons": (b"1;2;0\n", ["row 1", "1 columns, not 3"]),
+    "semicolons": (b"1;2;0\n", ["row 1", "1 column, not 3", "not semicolons"]),
     "text": (b"a,b,label\n1,2,0\n3,x,1\n", ["row 3", "column 2", "'x'"]),
     "hexadecimal": (b"1,0x10,0\n", ["row 1", "column 2", "'0x10'"]),
     "empty cell": (b"1,2,0\n,2,1\n", ["row 2", "column 1", "empty"]),
@@ -51,8 +51,27 @@ def three(tmp_path: Path) -> Path:
 
 
 def test_refuses_data_of_another_width(tmp_path: Path, three: Path) -> None:
-    words = ("--data", "row 1", "3 columns, not 30", "heart reads 29 features")
+    words = ("--data", "row 1", "3 columns, not 30", "heart reads 29 features", "--mlp=2,32,2")
     refused(tmp_path, words, "--model=heart", f"--data={three}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("widths", ["auto,8,auto", "2,8,auto", "auto,8,2"])
+def test_takes_widths_from_data(tmp_path: Path, three: Path, widths: str) -> None:
+    document = measure(tmp_path, f"--mlp={widths}", *MLP[1:], f"--data={three}")
+    assert {row["name"].split("/")[1] for row in samples(document)} == {"model:mlp-2-8-2"}
+
+
+@pytest.mark.parametrize(
+    ("widths", "words"),
+    [
+        ("auto,8,2", ("--mlp", "add --data")),
+        ("8,auto,2", ("--mlp", "'auto'")),
+        ("auto", ("--mlp", "'auto'")),
+    ],
+)
+def test_refuses_auto(tmp_path: Path, widths: str, words: tuple[str, ...]) -> None:
+    refused(tmp_path, words, f"--mlp={widths}", *MLP[1:])
 
 
 def test_refuses_rows_together_with_data(tmp_path: Path, three: Path) -> None:

@@ -3,13 +3,58 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <variant>
+
+#include "crossover/dataset.h"
 
 namespace crossover::bench {
 namespace {
 
+constexpr std::int64_t of_the_data = 0;  // a width that the rows of --data tell
+
+std::vector<std::int64_t> widths_in(const std::string& text) {
+  constexpr std::string_view first = "auto,";
+  constexpr std::string_view last = ",auto";
+  std::string_view inner = text;
+  const bool reads_features = inner.starts_with(first);
+  inner.remove_prefix(reads_features ? first.size() : 0);
+  const bool reads_classes = inner.ends_with(last);
+  inner.remove_suffix(reads_classes ? last.size() : 0);
+  if (text == "auto,auto") {
+    return {of_the_data, of_the_data};
+  }
+  std::vector<std::int64_t> widths =
+      parse_numbers<std::int64_t>("--mlp", std::string(inner), 1, largest_size);
+  if (reads_features) {
+    widths.insert(widths.begin(), of_the_data);
+  }
+  if (reads_classes) {
+    widths.push_back(of_the_data);
+  }
+  return widths;
+}
+
+std::vector<std::int64_t> widths_of(const NetworkFlags& flags) {
+  std::vector<std::int64_t> widths = *flags.mlp;
+  if (widths.front() != of_the_data && widths.back() != of_the_data) {
+    return widths;
+  }
+  if (!flags.data) {
+    throw UsageError("--mlp: auto is what the rows of --data tell; add --data=FILE.csv");
+  }
+  try {
+    const CsvShape shape = shape_of_csv(*flags.data);
+    widths.front() = widths.front() == of_the_data ? shape.features : widths.front();
+    widths.back() = widths.back() == of_the_data ? shape.classes : widths.back();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--data: ") + error.what());
+  }
+  return widths;
+}
+
 Task custom_mlp(const NetworkFlags& flags) {
-  const std::vector<std::int64_t>& widths = *flags.mlp;
+  const std::vector<std::int64_t> widths = widths_of(flags);
   std::string name = "mlp";
   for (const std::int64_t width : widths) {
     name.append("-").append(std::to_string(width));
@@ -63,10 +108,9 @@ constexpr double largest_rate = 1e30;
 std::vector<Flag> network_flags(NetworkFlags& to) {
   return {
       {"--mlp", "IN,...,CLASSES",
-       "a fully connected network of your own, by layer widths: --mlp=784,512,10",
-       [&to](const std::string& text) {
-         to.mlp = parse_numbers<std::int64_t>("--mlp", text, 1, largest_size);
-       }},
+       "a fully connected network of your own, by layer widths: --mlp=784,512,10; "
+       "auto as the first or the last takes it from --data: --mlp=auto,32,auto",
+       [&to](const std::string& text) { to.mlp = widths_in(text); }},
       {"--activation", "relu|sigmoid", "activation between the layers of --mlp (default: relu)",
        [&to](const std::string& text) { to.activation = text; }},
       {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",

@@ -38,6 +38,17 @@ bool has(const std::vector<Execution>& all, const Configuration& mode) {
   return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
 }
 
+/// "; these rows fit --mlp=5,32,3", or nothing where they fit none.
+std::string network_that_fits(const std::string& data) {
+  try {
+    const CsvShape shape = shape_of_csv(data);
+    return "; these rows fit --mlp=" + std::to_string(shape.features) + ",32," +
+           std::to_string(shape.classes);
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 Training::Training(Arguments arguments, Iteration iteration)
@@ -61,7 +72,8 @@ void Training::read_data() {
     } catch (const std::runtime_error& error) {
       throw UsageError("--data: " + std::string(error.what()) + " (" + task.model.name + " reads " +
                        std::to_string(task.model.sample[0]) + " features and " +
-                       std::to_string(task.model.classes) + " classes)");
+                       std::to_string(task.model.classes) + " classes" +
+                       network_that_fits(*arguments_.data) + ")");
     }
   }
 }

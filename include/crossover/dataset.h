@@ -40,4 +40,12 @@ Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabu
 /// or does not have `features` + 1 columns. `classes` are at most most_classes.
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes);
 
+struct CsvShape {
+  std::int64_t features = 0, classes = 0;
+};
+
+/// What such a file could be read with: its columns but the last, and one more than its largest
+/// label. Throws as read_csv() does.
+CsvShape shape_of_csv(const std::string& path);
+
 }  // namespace crossover

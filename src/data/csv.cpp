@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -74,14 +75,21 @@ std::string quoted(std::string_view cell) {
   return text + (cell.size() > longest ? "…'" : "'");
 }
 
+std::string counted(std::size_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 class CsvReader {
  public:
-  CsvReader(const std::string& path, std::int64_t features, std::int64_t classes)
-      : path_(path), features_(features), classes_(classes) {}
+  CsvReader(const std::string& path, const CsvShape& shape) : path_(path), shape_(shape) {}
+  /// In the shape of its own first row, and with the classes of its labels.
+  explicit CsvReader(const std::string& path) : CsvReader(path, {0, most_classes}) {}
+
+  [[nodiscard]] const CsvShape& shape() const { return shape_; }
 
   Dataset read() {
     const std::string text = contents();
-    Dataset data{.source = path_, .sample = {features_}, .rows = 0, .inputs = {}, .labels = {}};
+    Dataset data{.source = path_, .sample = {}, .rows = 0, .inputs = {}, .labels = {}};
     std::string_view rest = text;
     if (rest.substr(0, 3) == "\xEF\xBB\xBF") {
       rest.remove_prefix(3);
@@ -101,11 +109,12 @@ class CsvReader {
         row_ = blank_line;
         fail("is blank; blank rows are allowed only at the end");
       }
-      take(cells_of(line), data);
+      take(line, data);
     }
     if (data.rows == 0) {
       throw std::runtime_error(path_ + " holds no rows of data");
     }
+    data.sample = {shape_.features};
     return data;
   }
 
@@ -132,14 +141,18 @@ class CsvReader {
     return text.str();
   }
 
-  void take(const std::vector<std::string_view>& cells, Dataset& data) {
-    const auto columns = static_cast<std::size_t>(features_) + 1;
-    const bool first_line = row_ == 1;
-    if (cells.size() != columns) {
-      fail("has " + std::to_string(cells.size()) + " columns, not " + std::to_string(columns) +
-           " (" + std::to_string(features_) + " features and the label)");
+  void take(std::string_view line, Dataset& data) {
+    const std::vector<std::string_view> cells = cells_of(line);
+    if (shape_.features == 0 && cells.size() > 1) {
+      shape_.features = std::ssize(cells) - 1;
     }
-    if (first_line && !has_number(cells)) {
+    const auto columns = static_cast<std::size_t>(shape_.features) + 1;
+    if (cells.size() != columns || cells.size() == 1) {
+      fail("has " + counted(cells.size(), "column") + wanted(columns) +
+           (line.find(';') != std::string_view::npos ? "; commas separate columns, not semicolons"
+                                                     : ""));
+    }
+    if (row_ == 1 && !has_number(cells)) {
       return;  // a header
     }
     for (std::size_t c = 0; c < columns; ++c) {
@@ -157,24 +170,38 @@ class CsvReader {
         data.inputs.push_back(*value);
         continue;
       }
-      if (*value != std::floor(*value) || *value < 0 || *value >= static_cast<double>(classes_)) {
+      if (*value != std::floor(*value) || *value < 0 ||
+          *value >= static_cast<double>(shape_.classes)) {
         fail(c, "is not a label: " + quoted(cells[c]) + "; labels are whole numbers from 0 to " +
-                    std::to_string(classes_ - 1));
+                    std::to_string(shape_.classes - 1));
       }
       data.labels.push_back(static_cast<std::int32_t>(*value));
     }
     ++data.rows;
   }
 
+  /// Of columns; any number of at least two will do where the file says it.
+  [[nodiscard]] std::string wanted(std::size_t columns) const {
+    return shape_.features == 0 ? ", and needs features and the label"
+                                : ", not " + std::to_string(columns) + " (" +
+                                      counted(columns - 1, "feature") + " and the label)";
+  }
+
   const std::string& path_;
-  std::int64_t features_, classes_;
+  CsvShape shape_;
   std::int64_t row_ = 0;
 };
 
 }  // namespace
 
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes) {
-  return CsvReader(path, features, classes).read();
+  return CsvReader(path, {features, classes}).read();
+}
+
+CsvShape shape_of_csv(const std::string& path) {
+  CsvReader reader(path);
+  const Dataset data = reader.read();
+  return {reader.shape().features, std::int64_t{1} + std::ranges::max(data.labels)};
 }
 
 }  // namespace crossover
