@@ -9,7 +9,7 @@ from typing import Any
 
 from tools import environment
 from tools.console import LOGS, ROOT, Failure, cores, run_logged, say, stage, stored
-from tools.cuda import Choice
+from tools.cuda import Choice, driver_version
 from tools.packages import BY_HAND, version_of
 from tools.passed import of_files
 
@@ -77,6 +77,8 @@ def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) ->
             f"{'.'.join(map(str, _CMAKE_NEEDED))} needed; see {BY_HAND}",
             code=2,
         )
+    if cuda.nvcc is not None and not tests and driver_version() is None:
+        say("no NVIDIA driver is installed here; --cuda=off builds much faster, without the GPU")
     (build / _STAMP_NAME).unlink(missing_ok=True)
     command = ["cmake", *(["--fresh"] if stale else []), "--preset", preset, *switches]
     if every and _NEWEST in had:

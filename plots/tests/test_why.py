@@ -29,14 +29,24 @@ def load(read):
 
 
 def test_the_parts_add_up_to_the_median(load):
-    file = load(noise=0.5)
+    file = load(noise=0.02)
     found = why.splits(epoch_rows(file))
     assert len(found) == len(epoch_rows(file)) == 14 * 4
     for split in found:
         total = sum(split.parts.values()) + split.unattributed
         assert total == pytest.approx(split.row.median)
-    # With noise this large the profile is above the median of about half of them.
+    # With noise the profile is above the median of about half of them.
     assert 10 < sum(split.unattributed < 0 for split in found) < 46
+
+
+def test_a_profile_of_a_slower_moment_is_no_split(load):
+    file = load(noise=0.5)
+    rows = epoch_rows(file)
+    found = why.splits(rows)
+    assert 0 < len(found) < len(rows)
+    assert all(sum(split.parts.values()) <= 1.1 * split.row.median for split in found)
+    (table, *_) = why_tables(file, [])
+    assert f"{len(rows) - len(found)} rows whose profile took over 10 %" in table.notes[-1]
 
 
 def test_a_row_without_profile_has_no_split(small, read):
@@ -281,7 +291,7 @@ def test_charts_are_written(gpu_path, tmp_path, shell):
 def test_hostile_text_breaks_no_table(read):
     configuration = synthetic.cpu_configuration("disc-3", 1)
     hostile = "<script>|$\\x\n" * 50
-    document = synthetic.document(synthetic.samples(configuration, seconds_loss=0.01), hostile)
+    document = synthetic.document(synthetic.samples(configuration, seconds_loss=1e-6), hostile)
     file = read(document)
     for name in ("html", "markdown"):
         assert "<script>" not in render(why_tables(file, []), name)

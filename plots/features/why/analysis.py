@@ -31,6 +31,8 @@ PARTS: dict[str, str] = {
     "synchronization": "wait",
 }
 UNATTRIBUTED = "unattributed"
+# Parts that sum up to more than this times the median are of another, slower moment.
+MOST_OF_MEDIAN = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Threads:
 
 
 def splits(rows: Iterable[Row]) -> list[Split]:
-    """The split of each of `rows` that was profiled."""
+    """The split of each of `rows` that was profiled while it was about as fast as it was timed."""
     found = []
     for row in rows:
         parts = {
@@ -102,9 +104,13 @@ def splits(rows: Iterable[Row]) -> list[Split]:
             for part in PARTS
             if f"seconds_{part}" in row.counters
         }
-        if parts:
+        if parts and sum(parts.values()) <= MOST_OF_MEDIAN * row.median:
             found.append(Split(row, parts))
     return found
+
+
+def is_profiled(row: Row) -> bool:
+    return any(f"seconds_{part}" in row.counters for part in PARTS)
 
 
 def threads(rows: Iterable[Row]) -> list[Threads]:

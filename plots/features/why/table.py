@@ -15,6 +15,7 @@ from plots.features.why.analysis import (
     PARTS,
     UNATTRIBUTED,
     Split,
+    is_profiled,
     missing_gpu,
     repayments,
     splits,
@@ -81,6 +82,11 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
         for row in rows
     ]
     closing = [missing] if (missing := missing_gpu(file)) else []
+    slow = sum(is_profiled(row) and row.index not in found for row in rows)
+    if slow:
+        closing.append(
+            f"Not split: {counted(slow, 'row')} whose profile took over 10 % longer than the row."
+        )
     return Table(
         title=f"Where the time of {words.a} goes, on {file.machine.id}",
         columns=columns,
