@@ -2,7 +2,7 @@
 """A crossover in words, and what was compared: nothing else in plots words them, and no one takes
 the words apart."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from plots.core.curves import left_out
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import FAMILIES
-from plots.file.rows import File
+from plots.file.instances import FEW
+from plots.file.rows import File, Spread
 from plots.text import counted, printable
 
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
@@ -96,6 +97,33 @@ def other_work(file: File) -> str:
         f"the same network, such as {printable(cpu.configuration['model'], 40)} "
         f"({printable(difference(cpu, gpu), 120)})"
     )
+
+
+def instances_words(file: File, families: Collection[str]) -> str:
+    """What intervals of `families` add where rows have few instances, in a sentence; empty where
+    all have enough."""
+    said = {}
+    for row in file.rows:
+        key = row.family, row.device
+        if row.family in families and not row.failure and key not in said:
+            spread = file.spreads.get(key)
+            if spread and (len(set(row.instances.of)) or 1) < FEW:
+                said[key] = spread
+    if not said:
+        return ""
+    figures = dict.fromkeys(map(_spread, said.values()))
+    return (
+        f"Some rows were measured in fewer than {FEW} instances of their program: intervals add "
+        f"what lies between instances, a standard deviation of {' or '.join(figures)}."
+    )
+
+
+def _spread(one: Spread) -> str:
+    percent = f"{units.significant(100 * one.deviation, 2)} %"
+    if not one.rows:
+        return f"{percent} (assumed)"
+    place = f" of {printable(one.file, 60)}" if one.file else ""
+    return f"{percent} (as in {counted(one.rows, 'row')}{place})"
 
 
 def _several(one: Crossover) -> str:

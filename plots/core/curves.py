@@ -13,7 +13,7 @@ from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes, Items, Label
 from plots.file.families import EPOCH, FAMILIES, TRAINING, Scale
 from plots.file.ladders import DISC
-from plots.file.rows import File, Row, median_of
+from plots.file.rows import File, Instances, Row, median_of
 
 BEST = "best"
 AUTO = "auto"  # the execution that chooses another
@@ -27,6 +27,9 @@ class Curve:
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
     every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
+    `instances[i]` are those of `candidates[i]`, or of `samples[i]` alone where there are none;
+    empty where times are known without noise between instances. `rows[i]` is the Row.index at
+    `sizes[i]`; empty for the best of all thread counts.
     `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
     networks between those of their family, such as disc-8x1.5, which only some ways have.
     `own_batch` is that of the networks of their ladder; empty where they stand on none.
@@ -37,10 +40,12 @@ class Curve:
     sizes: np.ndarray
     samples: tuple[np.ndarray, ...]
     candidates: tuple[tuple[np.ndarray, ...], ...] = ()
+    instances: tuple[tuple[Instances, ...], ...] = ()
     flags: tuple[str, ...] = ()
     axes: Axes = BUILT_IN
     between: frozenset[float] = frozenset()
     own_batch: str = ""
+    rows: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:
@@ -272,19 +277,24 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
         configuration=configuration,
         sizes=np.array(sizes),
         samples=tuple(family.seconds(sized[size]) for size in sizes),
+        instances=tuple((sized[size].instances,) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
         between=frozenset(size for size in sizes if sized[size].is_between),
         own_batch=rows[0].ladder.batch if rows[0].ladder else "",
+        rows=tuple(sized[size].index for size in sizes),
     )
 
 
 def _best(cpus: Sequence[Curve]) -> Curve:
     """At each size the curve of `cpus` with the smallest median."""
     candidates: dict[float, list[np.ndarray]] = {}
+    instances: dict[float, list[Instances]] = {}
     for cpu in cpus:
-        for size, samples in zip(cpu.sizes.tolist(), cpu.samples, strict=True):
+        of_sizes = zip(cpu.sizes.tolist(), cpu.samples, cpu.instances, strict=True)
+        for size, samples, own in of_sizes:
             candidates.setdefault(size, []).append(samples)
+            instances.setdefault(size, []).extend(own)
     sizes = sorted(candidates)
     axes = cpus[0].axes
     values = {
@@ -307,6 +317,7 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         sizes=np.array(sizes),
         samples=tuple(min(candidates[size], key=median_of) for size in sizes),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
+        instances=tuple(tuple(instances[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
         axes=axes,
         between=frozenset().union(*(cpu.between for cpu in cpus)),

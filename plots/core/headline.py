@@ -250,7 +250,7 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
     alike = _trained(chosen.common)
     return [
         one
-        for one in speed_ups(replace(file, rows=tuple(rows)))
+        for one in speed_ups(replace(file, rows=tuple(rows)), compared=[chosen])
         if one.gpu.configuration == chosen.gpu.configuration and _trained(one.common) == alike
     ]
 

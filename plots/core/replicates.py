@@ -4,16 +4,17 @@
 docs/method/crossover.md says how the best thread count is chosen, and how well intervals cover.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plots.core import statistics
 from plots.core.curves import Curve
-from plots.file.rows import median_of
+from plots.file.rows import Instances, median_of
 
 _VALUE, _CHOICE = 0, 1  # names the random numbers of each purpose
+_Samples = tuple[np.ndarray, Instances]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +42,7 @@ def estimate(curve: Curve, side: int) -> Estimate:
     )
 
 
-def _estimate_at(
-    candidates: Sequence[np.ndarray], side: int, place: int
-) -> tuple[float, np.ndarray]:
+def _estimate_at(candidates: Sequence[_Samples], side: int, place: int) -> tuple[float, np.ndarray]:
     """The logarithm of the smallest of the medians of `candidates`, and its replicates.
 
     The smallest of several noisy medians is too small: it was chosen for its noise as well. So
@@ -51,7 +50,7 @@ def _estimate_at(
     mean of the candidates' medians, weighted by how often each is chosen (C. D'Eramo, M. Restelli
     and A. Nuara, Estimating maximum expected value through Gaussian approximation, ICML 2016).
     """
-    medians = np.log([median_of(samples) for samples in candidates])
+    medians = np.log([median_of(samples) for samples, _ in candidates])
     values = _resampled(candidates, side, place, _VALUE)
     if len(candidates) == 1:
         return float(medians[0]), values[0]
@@ -60,11 +59,11 @@ def _estimate_at(
     return float(shares @ medians), np.take_along_axis(values, chosen[None, :], axis=0)[0]
 
 
-def _resampled(candidates: Sequence[np.ndarray], side: int, place: int, purpose: int) -> np.ndarray:
+def _resampled(candidates: Sequence[_Samples], side: int, place: int, purpose: int) -> np.ndarray:
     return np.log(
         [
-            statistics.resampled_medians(samples, purpose, side, place, number)
-            for number, samples in enumerate(candidates)
+            statistics.resampled_medians(samples, purpose, side, place, number, instances=instances)
+            for number, (samples, instances) in enumerate(candidates)
         ]
     )
 
@@ -75,12 +74,16 @@ def log_medians(curve: Curve) -> np.ndarray:
     return np.log([median_of(samples) for samples in curve.samples])
 
 
-def fewest_samples(curve: Curve, places: Iterable[int] | None = None) -> int:
-    """The smallest number of repetitions at the sizes of `curve`, or at some `places` of them."""
-    candidates = _candidates(curve)
-    chosen = range(len(candidates)) if places is None else places
-    return min(len(samples) for place in chosen for samples in candidates[place])
+def fewest_samples(curve: Curve, place: int = 0) -> int:
+    """The smallest number, at a size of `curve`, of what is resampled: of repetitions, or of
+    instances where there are enough."""
+    return min(
+        len(statistics.units(samples, instances))
+        for samples, instances in _candidates(curve)[place]
+    )
 
 
-def _candidates(curve: Curve) -> Sequence[tuple[np.ndarray, ...]]:
-    return curve.candidates or [(samples,) for samples in curve.samples]
+def _candidates(curve: Curve) -> list[tuple[_Samples, ...]]:
+    of_sizes = curve.candidates or [(samples,) for samples in curve.samples]
+    known = curve.instances or [(statistics.ONE_INSTANCE,) * len(each) for each in of_sizes]
+    return [tuple(zip(*each, strict=True)) for each in zip(of_sizes, known, strict=True)]

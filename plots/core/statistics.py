@@ -12,9 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from plots.file.instances import FEW, by_instance
+from plots.file.rows import Instances, median_of
+
 REPLICATES = 2000
 CONFIDENCE = 0.95
-FEWEST_SAMPLES = 3  # with fewer nothing is known about the noise, so there is no interval
+FEWEST_SAMPLES = 5  # with fewer too little is known about the noise: no interval, no winner
+ONE_INSTANCE = Instances()
 LEVEL = 0.9  # that a band is made for, where there are networks enough
 _SEED = 20_190_000
 
@@ -39,15 +43,37 @@ def _middle_ranks(count: int, stream: tuple[int, ...]) -> tuple[np.ndarray, np.n
     return low, np.floor(count * upper).astype(np.int32)
 
 
-def resampled_medians(samples: np.ndarray, *stream: int) -> np.ndarray:
-    """The medians of REPLICATES resamples of `samples`, drawn with replacement.
+@lru_cache(maxsize=1024)
+def _deviates(count: int, stream: tuple[int, ...]) -> np.ndarray:
+    """Medians of `count` numbers of the standard normal distribution, REPLICATES of them."""
+    generator = np.random.default_rng([_SEED + 1, count, *stream])
+    return np.median(generator.standard_normal((REPLICATES, count)), axis=1)
 
+
+def units(samples: np.ndarray, instances: Instances) -> np.ndarray:
+    """What can be drawn with replacement: the median of each instance, as instances vary among
+    themselves by all that varies; the samples where there are few instances."""
+    groups = by_instance(samples, instances.of)
+    return np.array([median_of(group) for group in groups]) if len(groups) >= FEW else samples
+
+
+def resampled_medians(
+    samples: np.ndarray, *stream: int, instances: Instances = ONE_INSTANCE
+) -> np.ndarray:
+    """REPLICATES of what the median of `samples` could have been, had one measured again.
+
+    They are the medians of resamples of units(); where there are few instances, what lies between
+    them is added (T. Kalibera and R. Jones, Rigorous benchmarking in reasonable time, ISMM 2013).
     `stream` (whole numbers from 0) names the random numbers: the same give the same replicates,
     different ones independent replicates.
     """
-    ordered = np.sort(samples)
+    ordered = np.sort(units(samples, instances))
     low, high = _middle_ranks(len(ordered), stream)
-    return (ordered[low] + ordered[high]) / 2
+    medians = (ordered[low] + ordered[high]) / 2
+    count = len(set(instances.of)) or 1
+    if count >= FEW or not instances.spread:
+        return medians
+    return medians * np.exp(instances.spread * _deviates(count, stream))
 
 
 def interval(replicates: np.ndarray) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from plots.file.derived import derived
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.ladders import Ladder
 from plots.file.refusal import bad, element_words, row_words, shown
-from plots.file.rows import Bound, Failure, MinimumWork, Row, Verification
+from plots.file.rows import Bound, Failure, Instances, MinimumWork, Row, Verification
 from plots.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -109,8 +109,14 @@ def _row(
         else MinimumWork(**{field: least[field] for field in _LEAST if field in least}),
         chosen=fields.get("chosen"),
         convolutions=fields.get("convolutions", {}),
+        instances=_instances(entries),
         **of_file,
     )
+
+
+def _instances(entries: list[Entry]) -> Instances:
+    of = tuple(entry.get("instance", 0) for entry in entries)
+    return Instances(of if len(set(of)) > 1 else ())
 
 
 def _bound(stated: dict[str, Any] | None) -> Bound | None:

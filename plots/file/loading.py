@@ -15,6 +15,7 @@ import fastjsonschema
 
 from plots.file.axes import BUILT_IN, OWN
 from plots.file.entries import rows_of
+from plots.file.instances import with_spreads
 from plots.file.ladders import declared
 from plots.file.refinements import refinement_of
 from plots.file.refusal import BadFileError, bad, located, rule_words, shown
@@ -59,18 +60,22 @@ def load_files(paths: Iterable[Path], apply: Map = in_process) -> tuple[list[Fil
     candidates, problems = find_files(paths)
     loaded = apply(_file_or_fault, candidates)
     problems += [fault for fault in loaded if isinstance(fault, str)]
-    return [file for file in loaded if isinstance(file, File)], problems
+    return with_spreads([file for file in loaded if isinstance(file, File)]), problems
 
 
 def _file_or_fault(path: Path) -> File | str:
     try:
-        return load_file(path)
+        return _read(path)
     except BadFileError as error:
         return str(error)
 
 
 def load_file(path: Path) -> File:
     """Reads and checks one result file; raises BadFileError with the first fault found."""
+    return with_spreads([_read(path)])[0]
+
+
+def _read(path: Path) -> File:
     document = _parse(path)
     _check_format(path, document)
     _check_finite(path, document, [])

@@ -139,6 +139,28 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Instances:
+    """Which instance of its program ran each repetition of a row, and how far such are apart.
+
+    `of` is empty where one instance ran all. `spread` is the standard deviation of the logarithms
+    of times between the instances of one row, of rows of its family on its device.
+    """
+
+    of: tuple[int, ...] = ()
+    spread: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The `deviation` between instances (Instances.spread), measured on so many `rows`, 0 where it
+    is assumed; those are of another `file` of the machine where that is not empty."""
+
+    deviation: float
+    rows: int = 0
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One configuration with all its repetitions.
 
@@ -150,7 +172,8 @@ class Row:
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
     not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`, on a GPU
     execution and the choices of algorithms that are not the plainest. `convolutions` are how many
-    of a step run by which engine of a GPU's library. `axes` and `ladders` are the file's.
+    of a step run by which engine of a GPU's library. `instances` are of its `samples`. `axes` and
+    `ladders` are the file's.
     """
 
     name: str
@@ -167,6 +190,7 @@ class Row:
     minimum_work: MinimumWork | None = None
     chosen: Mapping[str, str] | None = None
     convolutions: Mapping[str, int] = field(default_factory=dict)
+    instances: Instances = Instances()
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
 
@@ -280,7 +304,8 @@ class Refinement:
 @dataclass(frozen=True, slots=True)
 class File:
     """One valid result file; `complete` is False where the run ended before its last row. `rows`
-    are bench's, `peers` those that other frameworks measured of the same work."""
+    are bench's, `peers` those that other frameworks measured of the same work. `spreads` are by
+    family and device."""
 
     path: Path
     date: datetime
@@ -292,6 +317,7 @@ class File:
     refinements: tuple[Refinement, ...] = ()
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
     ladders: tuple[Ladder, ...] = (DISC,)
+    spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
 
     @property
     def ended(self) -> str:

@@ -81,7 +81,7 @@ def samples(
     seed: int = 0,
     **changes: Any,
 ) -> list[dict[str, Any]]:
-    """The entries of one row, one for each repetition.
+    """The entries of one row, one for each repetition, each of an instance of its own.
 
     `seconds` are the times of the repetitions; without them a formula gives launch cost plus
     operations over rate with 3 % noise. `changes` replace or add fields in every entry.
@@ -127,9 +127,10 @@ def samples(
             **common,
             "real_time": value * 1e3,
             "cpu_time": value * 1e3,
+            "instance": instance,
             **changes,
         }
-        for value in seconds
+        for instance, value in enumerate(seconds)
     ]
 
 
@@ -253,7 +254,7 @@ def as_file(content: dict[str, Any]) -> dict[str, Any]:
 def _is_measured(key: str, entries: list[dict[str, Any]]) -> bool:
     if isinstance(entries[0][key], str | list | dict):
         return key in _TIMES
-    return "second" in key or key in (*_TIMES, "iterations") or _varies(key, entries)
+    return "second" in key or key in (*_TIMES, "iterations", "instance") or _varies(key, entries)
 
 
 def _varies(key: str, entries: list[dict[str, Any]]) -> bool:

@@ -105,6 +105,7 @@ def operation(
             "iterations": 3,
             "real_time": time * count * 1e3,
             "cpu_time": time * count * 1e3,
+            "instance": instance,
             "time_unit": "ms",
             "configuration": configuration,
             "verification": {
@@ -119,7 +120,7 @@ def operation(
             "bytes": 1e4,
             "verified_entries": 64,
         }
-        for time in times.tolist()
+        for instance, time in enumerate(times.tolist())
     ]
 
 

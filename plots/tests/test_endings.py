@@ -201,7 +201,7 @@ def test_ctrl_c_is_one_line(command, small, write, shell, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loading, "load_file", stopped)
+    monkeypatch.setattr(loading, "_parse", stopped)
     printed = shell(command, write(small), code=130)
     assert printed.out == "" and printed.err == "python -m plots: stopped by Ctrl-C\n"
 

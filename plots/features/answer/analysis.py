@@ -76,7 +76,7 @@ def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
             answered += [_speed_up(largest)] if largest else []
     if answered:
         return answered
-    ratios = speed_ups(file)
+    ratios = speed_ups(file, compared=compared)
     if ratios:
         networks = _name(networks_of_any(file.ladders))
         return [
@@ -213,9 +213,10 @@ def _speed_up(one: SpeedUp) -> str:
     if one.low is None or one.high is None:
         return f"{place} too few repetitions tell who is faster: {times}."
     interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
+    holds = "holds 1" if one.low <= 1 <= one.high else "is close to 1"
     return (
         f"{place} neither is faster for sure: {times}; the speedup's 95 % interval, {interval}, "
-        "holds 1."
+        f"{holds}."
     )
 
 

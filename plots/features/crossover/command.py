@@ -81,7 +81,10 @@ def run(options: argparse.Namespace) -> int:
     if options.threads:
         return _compare_threads(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
-    ratios = [{family: speed_ups(file, family) for family in TRAINING} for file in files]
+    ratios = [
+        {family: speed_ups(file, family, found) for family in TRAINING}
+        for file, found in crossovers
+    ]
     try:
         published = _published(crossovers) if options.published else []
     except OSError as error:

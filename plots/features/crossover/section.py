@@ -114,7 +114,7 @@ def _training(
         name = f"{title}: against each number of threads, in every precision"
         table = on_page(every, ("cpu_threads", *first), name)
         folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
-    ratios = speed_ups(file, family)
+    ratios = speed_ups(file, family, found)
     if ratios:
         table = on_page(speed_up_table([(file, ratios)]), _RATIO)
         folds.append(Fold(f"{title}: speedup of every network ({len(ratios)})", (table,)))

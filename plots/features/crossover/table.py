@@ -2,13 +2,15 @@
 """The crossovers and the speedups of result files as tables."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from plots import units
+from plots.core import statistics
 from plots.core.crossover import Comparison, Crossover
-from plots.core.crossover_words import crossover_words, other_work, what
-from plots.core.curves import Curve
+from plots.core.crossover_words import crossover_words, instances_words, other_work, what
+from plots.core.curves import Alike, Curve
 from plots.core.paired import disagree, pairs_of
 from plots.core.regret import regret
 from plots.core.speed_up import SpeedUp
@@ -17,7 +19,7 @@ from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import File
-from plots.text import printable, whole
+from plots.text import counted, printable, whole
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
 _HOW = (
@@ -61,7 +63,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     *_how(comparison.common, cpu, gpu, flags),
                     Cell(_answer(crossover), crossover.kind),
                     text_cell(comparison.measure),
-                    number_cell(crossover.size),
+                    replace(number_cell(crossover.size), marks=marks(_few(crossover), flags)),
                     number_cell(crossover.low),
                     number_cell(crossover.high),
                     *(_of_pairs(file, comparison, flags) if paired else ()),
@@ -85,7 +87,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     trained = (file for file, own in found if any(one.family in TRAINING for one in own))
-    notes = (*flags, *_left_out(trained))
+    notes = (*flags, *_left_out(trained), *_instances(found))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
 
 
@@ -110,8 +112,7 @@ def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict
 def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     """One line for each network and GPU configuration; the CPU is at its best thread count.
 
-    All are of one family. The faster device's time is bold where the interval of the speedup does
-    not hold 1.
+    All are of one family. The faster device's time is bold where it is sure.
     """
     flags: dict[str, int] = {}
     lines = []
@@ -131,7 +132,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
                     _time(cpu, speed_up.winner == "cpu"),
                     *how,
                     _time(gpu, speed_up.winner == "gpu"),
-                    number_cell(speed_up.ratio),
+                    replace(number_cell(speed_up.ratio), marks=marks(_against(speed_up), flags)),
                     number_cell(speed_up.low),
                     number_cell(speed_up.high),
                 )
@@ -149,14 +150,33 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
     title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
-    notes = (*flags, *_left_out(file for file, _ in found))
+    notes = (*flags, *_left_out(file for file, _ in found), *_instances(found))
     return Table(title, columns, tuple(lines), notes)
+
+
+def _few(one: Crossover) -> list[str]:
+    if not one.left_out:
+        return []
+    least = statistics.FEWEST_SAMPLES
+    return [f"Left out: {counted(one.left_out, 'size')} of fewer than {least} repetitions."]
+
+
+def _against(one: SpeedUp) -> list[str]:
+    if not one.against:
+        return []
+    disagree = f"{one.against} of {counted(one.repetitions, 'repetition')}"
+    return [f"{disagree} {'disagrees' if one.against == 1 else 'disagree'} with the faster device."]
 
 
 def _left_out(files: Iterable[File]) -> list[str]:
     return [
         f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
     ]
+
+
+def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
+    said = (instances_words(file, {one.family for one in own}) for file, own in found)
+    return list(dict.fromkeys(filter(None, said)))
 
 
 def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:

@@ -247,9 +247,11 @@ def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
         sizes=np.arange(1.0, len(networks) + 1),
         samples=tuple(min(samples, key=median_of) for samples in candidates),
         candidates=candidates,
+        instances=tuple(tuple(row.instances for row in rows) for rows in networks),
     )
     found = estimate(curve, SIDES.index(side))
-    enough = fewest_samples(curve) >= statistics.FEWEST_SAMPLES
+    fewest = min(fewest_samples(curve, place) for place in range(len(networks)))
+    enough = fewest >= statistics.FEWEST_SAMPLES
     return _Estimates(found.logs, found.replicates if enough else None)
 
 
