@@ -10,6 +10,7 @@ listed in COMMANDS.
 from types import ModuleType
 
 from plots.features.advise import command as advise
+from plots.features.check_statistics import command as check_statistics
 from plots.features.compare import command as compare
 from plots.features.crossover import command as crossover
 from plots.features.peers import command as peers
@@ -29,4 +30,5 @@ COMMANDS: tuple[ModuleType, ...] = (
     compare,
     shi,
     peers,
+    check_statistics,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import bench, needs_bench
+from bench_runs import BENCH, bench, needs_bench
 
 ROOT = Path(__file__).resolve().parents[1]
 REPETITIONS = 3
@@ -145,6 +145,19 @@ def test_a_run_goes_on_with_whole_groups(tmp_path):
     assert "3 rows are kept, 3 are to be measured" in done.stderr, done.stderr
     after = json.loads(out.read_text("utf-8"))
     assert programs(after) == ["bench", "fake", "fake"] * 2
+
+
+def test_another_build_of_bench_is_a_peer(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    relay = f"--peer={sys.executable} -m peers.bench abc1234 {BENCH} {' '.join(SMALL[:4])}"
+    document = measured(tmp_path, *SMALL[:4], relay, *SHORT)
+    assert programs(document) == ["bench", "bench-abc1234"] * 2
+    for ours, theirs in zip(document["rows"][::2], document["rows"][1::2], strict=True):
+        assert theirs["name"].replace("/program:bench-abc1234", "") == ours["name"]
+        for fact in ("workload", "loss_first_epoch", "verification"):
+            assert theirs[fact] == ours[fact]
+    names = [entry["name"] for entry in document["benchmarks"]]
+    assert len(names) == 4 * REPETITIONS
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread against two needs two cores")

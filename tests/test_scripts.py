@@ -87,6 +87,35 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
     assert made == [environment.FOR_PEERS]
 
 
+def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RUN.results, "commit_of", lambda _: "abc1234")
+    monkeypatch.setattr(RUN.other, "FOLDER", tmp_path)
+    parsed = RUN.parse(["--check-statistics", "--threads=1"])
+    assert parsed.measures_builds and parsed.bench == ["--threads=1"]
+    command = ["/b/bench", *parsed.bench]
+    path = RUN.with_other(parsed, command)
+    assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
+    assert command[:3] == ["/b/bench", "--threads=1", "--sweep=quick"]
+    assert command[3].endswith(f"peers.bench same {RUN.build.BENCH} --threads=1 --sweep=quick")
+    assert command[4] == f"--out={path}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--compare-with=HEAD", "--check-statistics"],
+        ["--with-peers", "--check-statistics"],
+        ["--check-statistics", "--resume"],
+        ["--compare-with=nonsense"],
+    ],
+)
+def test_builds_that_cannot_be_compared_are_refused(words: list[str]) -> None:
+    with refused(r"ask for one of them|measure them again|no such commit"):
+        RUN.parse(words)
+
+
 def test_an_output_file_is_found_and_the_last_one_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import fastjsonschema
 
 from plots.file.axes import BUILT_IN, OWN
+from plots.file.builds import is_build
 from plots.file.entries import rows_of
 from plots.file.instances import with_spreads
 from plots.file.ladders import declared
@@ -97,7 +98,8 @@ def _read(path: Path) -> File:
         run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=tuple(row for row in rows if row.program == OWN),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
-        peers=tuple(row for row in rows if row.program != OWN),
+        peers=tuple(row for row in rows if row.program != OWN and not is_build(row.program)),
+        builds=tuple(row for row in rows if is_build(row.program)),
         ladders=ladders,
     )
 

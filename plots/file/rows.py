@@ -316,6 +316,7 @@ class File:
     rows: tuple[Row, ...]
     refinements: tuple[Refinement, ...] = ()
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
+    builds: tuple[Row, ...] = ()  # of other builds of bench, measured in turn with this one
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
 

@@ -14,7 +14,10 @@ START = {"__main__", "cli", "commands"}
 SHOWN = {"table": 1, "chart": 1, "heat_map": 1, "summary": 1, "section": 2, "command": 3}
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every feature's section
 # Whose analysis may use whose: those that stand before it.
-ANALYSES = ("shi", "predict", "advise", "threads", "answer", "crossover")
+ANALYSES = (
+    *("shi", "predict", "advise", "threads", "answer", "crossover"),
+    *("compare", "check_statistics"),
+)
 
 
 def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:

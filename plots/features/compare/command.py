@@ -38,6 +38,7 @@ from plots.features.compare import mix
 from plots.features.crossover.table import crossover_table
 from plots.features.machines.table import machines_table
 from plots.file import loading, rows
+from plots.file.builds import other_builds
 from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.rows import File
 from plots.text import printable, sentence, slug
@@ -53,7 +54,10 @@ DESCRIPTION = (
     "machine's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
-_TOO_FEW = "compare: needs two files or more, the baseline first; or --cpu-of and --gpu-of"
+_TOO_FEW = (
+    "compare: needs two files or more, the baseline first; one of ./run --compare-with=COMMIT; or "
+    "--cpu-of and --gpu-of"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
         if options.cpu_of:
             return _run_mix(_load(options.cpu_of), _load(options.gpu_of), options)
         files, problems = _load_all(options.paths)
+        if len(files) == 1:  # measured in turn with other builds
+            files = [*other_builds(files[0]).values(), *files]
         if len(files) < 2:
             return complain(problems[:1] or [_TOO_FEW])
         baseline = _baseline(files, options)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a difference is seen where there is none: a file whose two builds are the same one.
+
+Each question of the statistics is asked of the two; docs/method.md says what came of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from plots.core.crossover import comparisons
+from plots.features.compare.analysis import FEWEST_REPETITIONS, compare
+from plots.file.families import TRAINING
+from plots.file.rows import File, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How often a question had an answer, and how often that was a difference. `nominal`: the share
+    of differences that the statistics allow themselves."""
+
+    question: str
+    asked: int
+    differences: int
+    nominal: float
+
+
+def ask(ours: File, theirs: File) -> list[Asked]:
+    """All questions that the two files, of one program, have rows for."""
+    found = [*_rows(ours, theirs), *_sizes(ours, theirs)]
+    return [one for one in found if one.asked]
+
+
+def _rows(ours: File, theirs: File) -> Iterator[Asked]:
+    compared = compare(theirs, ours)
+    pairs = [pair for pair in compared.pairs if pair.repetitions >= FEWEST_REPETITIONS]
+    called = compared.count("faster") + compared.count("slower")
+    apart = sum(not pair.low <= 1 <= pair.high for pair in pairs)
+    yield Asked("compare: rows called faster or slower", len(pairs), called, 0.0)
+    yield Asked("compare: rows whose 95 % interval excludes 1", len(pairs), apart, 0.05)
+
+
+def _sizes(ours: File, theirs: File) -> Iterator[Asked]:
+    """One in the place of the CPU, the other in that of a GPU."""
+    found = [
+        comparison.crossover
+        for threads in sorted({row.threads for row in ours.rows if row.threads})
+        for comparison in comparisons(_as_two_devices(ours, theirs, threads))
+    ]
+    decided = [crossover for crossover in found if any(crossover.winners)]
+    yield Asked("crossover: curves with a winner at any size", len(found), len(decided), 0.05)
+
+
+def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
+    own = tuple(row for row in ours.rows if row.family in TRAINING and row.threads == threads)
+    others = tuple(
+        replace(row, configuration=_on_a_gpu(row), index=-1 - row.index)
+        for row in theirs.rows
+        if row.family in TRAINING and row.threads == threads
+    )
+    return replace(ours, rows=own + others, refinements=(), peers=(), builds=())
+
+
+def _on_a_gpu(row: Row) -> dict[str, str]:
+    rest = {key: value for key, value in row.configuration.items() if key != "cpu_threads"}
+    return {**rest, "device": "cuda", "execution": "eager"}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other builds of bench in a result file: ./run --compare-with measures them in turn with its own.
+
+Their rows are those of `program` bench-NAME (peers/bench.py).
+"""
+
+from dataclasses import replace
+
+from plots.file.rows import File, Row
+
+SAME = "same"  # the name of this very build, measured once more
+_PREFIX = "bench-"
+
+
+def is_build(program: str) -> bool:
+    return program.startswith(_PREFIX)
+
+
+def other_builds(file: File) -> dict[str, File]:
+    """The name of each other build → what it measured, as a file of its own of the same machine."""
+    found: dict[str, list[Row]] = {}
+    for row in file.builds:
+        found.setdefault(row.program.removeprefix(_PREFIX), []).append(row)
+    return {
+        name: replace(
+            file,
+            path=file.path.with_name(f"{name} in {file.path.name}"),
+            software=replace(file.software, commit=file.software.commit if name == SAME else name),
+            rows=tuple(map(_as_own, rows)),
+            refinements=(),
+            peers=(),
+            builds=(),
+        )
+        for name, rows in found.items()
+    }
+
+
+def _as_own(row: Row) -> Row:
+    rest = {key: value for key, value in row.configuration.items() if key != "program"}
+    return replace(row, name=row.name.replace(f"/program:{row.program}", ""), configuration=rest)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two builds of bench that were measured in turn, in one file."""
+
+import numpy as np
+import pytest
+
+from plots.features.check_statistics.analysis import ask
+from plots.file import loading
+from plots.file.builds import SAME, other_builds
+from plots.tests import synthetic
+
+MODELS = tuple(f"disc-{depth}" for depth in range(2, 13))
+EQUAL = (1.0,) * len(MODELS)
+
+
+@pytest.fixture
+def two_builds(write):
+    """A file with the disc networks on one thread, of this build and of `name`; the latter's times
+    are `factors` of this one's, one for each network."""
+
+    def written(name=SAME, factors=EQUAL, noise=0.02):
+        random = np.random.default_rng(1)
+        entries = []
+        for model, factor in zip(MODELS, factors, strict=True):
+            own = synthetic.cpu_configuration(model, 1)
+            other = {**own, "program": f"bench-{name}"}
+            for configuration, by in ((own, 1.0), (other, factor)):
+                times = 1e-3 * by * np.exp(noise * random.standard_normal(9))
+                entries += synthetic.samples(configuration, times.tolist())
+        return write(synthetic.document(entries))
+
+    return written
+
+
+def test_other_builds_are_files_of_their_own(two_builds):
+    file = loading.load_file(two_builds("abc1234"))
+    (name, other) = next(iter(other_builds(file).items()))
+    assert name == other.software.commit == "abc1234"
+    assert [row.name for row in other.rows] == [row.name for row in file.rows]
+    assert not file.peers
+    assert not any(row.program != "bench" for row in (*file.rows, *other.rows))
+
+
+def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
+    path = two_builds("abc1234", factors=[*(1.0,) * 10, 0.5])
+    said = shell("compare", path, "--fail-on-slower=20%", code=1)
+    assert "abc1234 in" in said.out
+    assert "1 row is slower by more than 20 %" in said.err
+
+
+def test_a_file_of_one_build_has_nothing_to_compare(small, write, shell):
+    path = write(small)
+    assert "needs two files" in shell("compare", path, code=2).err
+    assert "--check-statistics" in shell("check-statistics", path, code=2).err
+
+
+def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell):
+    path = two_builds()
+    file = loading.load_file(path)
+    asked = {one.question: one for one in ask(file, other_builds(file)[SAME])}
+    rows = asked["compare: rows called faster or slower"]
+    assert (rows.asked, rows.differences) == (len(MODELS), 0)
+    assert asked["crossover: curves with a winner at any size"].asked > 0
+    assert "nominal" in shell("check-statistics", path).out
+
+
+def test_a_difference_that_is_there_is_counted(two_builds):
+    file = loading.load_file(two_builds(factors=(1.5,) * len(MODELS)))
+    asked = ask(file, other_builds(file)[SAME])
+    assert all(one.differences == one.asked for one in asked)
