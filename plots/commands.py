@@ -17,12 +17,14 @@ from plots.features.peers import command as peers
 from plots.features.predict import command as predict
 from plots.features.report import command as report
 from plots.features.shi import command as shi
+from plots.features.training import command as times
 from plots.features.validate import command as validate
 from plots.features.why import command as why
 
 COMMANDS: tuple[ModuleType, ...] = (
     validate,
     report,
+    times,
     crossover,
     why,
     advise,

@@ -8,7 +8,6 @@ python tests/test_readme.py      draw its chart and write its tables again
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +23,13 @@ sys.path.insert(0, str(ROOT))
 
 from plots import units  # noqa: E402
 from plots.core.bounds import bounds  # noqa: E402
-from plots.core.network import epoch_rows, on_device  # noqa: E402
+from plots.core.crossover import comparisons  # noqa: E402
+from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.tables.formats import as_markdown  # noqa: E402
 from plots.core.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
+from plots.features.answer.glance import Glance, glance  # noqa: E402
 from plots.features.peers.analysis import Pair, pairs  # noqa: E402
 from plots.features.peers.table import peer_tables  # noqa: E402
-from plots.features.predict.analysis import NOT_MEASURED  # noqa: E402
-from plots.features.predict.answer import ends  # noqa: E402
 from plots.features.predict.files import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.table import ratio_table  # noqa: E402
@@ -39,7 +38,7 @@ from plots.file import loading, rows  # noqa: E402
 from plots.file.families import TRAINING  # noqa: E402
 
 README = ROOT / "README.md"
-CHART = ROOT / "docs" / "epochs.png"
+CHART = ROOT / "docs" / "crossover.png"
 METHOD = ROOT / "docs" / "method"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
 MOST_LINES = 120
@@ -86,19 +85,15 @@ def predicted() -> Predictions:
     return predictions([measured()])
 
 
-def answer() -> str:
-    """In a sentence, between which sizes the cards that are predicted overtake the CPU."""
+@cache
+def at_a_glance() -> Glance:
     file = measured()
-    assert not on_device(epoch_rows(file), "cuda"), "a GPU was measured: say what it did"
-    found = [one.comparison for one in predicted().of(file) if one.comparison]
-    low, high = zip(*(ends(one.crossover) for one in found), strict=True)
-    assert min(low) > 0 and max(high) < math.inf, "a crossover has only one end: say so"
-    (batch,) = {one.common["batch"] for one in found}
-    sizes = " and ".join(units.significant(size, 2) for size in (min(low), max(high)))
-    return (
-        f"> {NOT_MEASURED.capitalize()}: on fully connected networks at batch {batch}, a GPU "
-        f"overtakes this CPU somewhere between {sizes} parameters.\n"
-    )
+    return glance(file, comparisons(file), predicted().of(file))
+
+
+def answer() -> str:
+    """The sentence that the page opens with."""
+    return f"> {at_a_glance().sentence}\n"
 
 
 def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]]) -> str:
@@ -173,10 +168,11 @@ def shares() -> str:
 
 
 def chart() -> bytes:
-    from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
+    from plots.core.charts.strip import draw_strips  # noqa: PLC0415
 
-    file = measured()
-    return draw_predicted(file, predicted().of(file), predicted().fit)[0].pictures.png
+    strips = at_a_glance().strips
+    assert strips
+    return draw_strips(strips).pictures.png
 
 
 class Block(NamedTuple):

@@ -58,13 +58,12 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_all(parser: argparse.ArgumentParser) -> None:
+def add_all(
+    parser: argparse.ArgumentParser,
+    said: str = "print the full tables as text, too; all other formats have them anyway",
+) -> None:
     """Adds --all, for a command whose text is short without it."""
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="print the full tables as text, too; all other formats have them anyway",
-    )
+    parser.add_argument("--all", action="store_true", help=said)
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:

@@ -29,10 +29,17 @@ def crossover_words(one: Crossover) -> str:
     return where(one) if one.kind == "once" else f"{winner(one)} {where(one)}"
 
 
-def claim(one: Crossover, verb: str = "wins", *, with_sizes: bool = True) -> str:
+def claim(
+    one: Crossover,
+    verb: str = "wins",
+    *,
+    article: str = "the",
+    with_sizes: bool = True,
+    beside: str = "",
+) -> str:
     """Who wins where, in a clause, of an answer that is not ambiguous: "the GPU wins from 703,000
-    parameters"; `with_sizes` as in where()."""
-    return f"the {winner(one)} {verb} {where(one, with_sizes=with_sizes)}"
+    parameters"; `with_sizes` and `beside` as in where()."""
+    return f"{article} {winner(one)} {verb} {where(one, with_sizes=with_sizes, beside=beside)}"
 
 
 def winner(one: Crossover) -> str:
@@ -41,17 +48,19 @@ def winner(one: Crossover) -> str:
     return cpu if one.kind == "never" and _is_everywhere(one) else gpu
 
 
-def where(one: Crossover, *, with_sizes: bool = True) -> str:
+def where(one: Crossover, *, with_sizes: bool = True, beside: str = "") -> str:
     """Where winner() wins, of an answer that is not ambiguous: "from 703,000 parameters", "only up
     to 22,500 parameters", "at every size, 22 to 806 parameters", the last with its sizes or
-    without."""
+    without. What `beside` says stands in brackets at the end, behind the interval."""
     if one.kind == "once":
-        return f"from {_amount(one.size, one)}{_interval(one)}"
+        about = "about " if one.question.is_band and beside else ""
+        return f"from {about}{amount(one.size, one)}{_interval(one, beside)}"
     if one.kind == "several":
-        return _several(one)
+        return _several(one, beside)
     is_winner = one.kind == "always" or _is_everywhere(one)
     claim = f"at {'every' if is_winner else 'no'} {_sizes(one)}"
-    return f"{claim}, {size_range(one.sizes, one.question.measure)}" if with_sizes else claim
+    said = f"{claim}, {size_range(one.sizes, one.question.measure)}" if with_sizes else claim
+    return f"{said} ({beside})" if beside else said
 
 
 def doubt(one: Crossover) -> str:
@@ -62,14 +71,19 @@ def doubt(one: Crossover) -> str:
     gpu = one.question.sides[1]
     if one.low:
         largest = _sized(units.count(one.sizes[-1]), one.question.measure)
-        return f"{gpu} from {_amount(one.low, one)} at the earliest, or at no size up to {largest}"
+        return f"{gpu} from {amount(one.low, one)} at the earliest, or at no size up to {largest}"
     if one.high:
-        return f"{gpu} at every {_sizes(one)}, or from {_amount(one.high, one)} at the latest"
+        return f"{gpu} at every {_sizes(one)}, or from {amount(one.high, one)} at the latest"
     undecided, within = one.winners.count(0), one.question.equal_within
     equal = f"equal within {100 * within:.0f} %" if within else "equal within noise"
     if one.question.is_band:
         equal = "undecided"
     return f"{equal} at {undecided} of {len(one.sizes)} sizes"
+
+
+def amount(size: float | None, one: Crossover) -> str:
+    """A size as precise as `one` gives it: "703,000 parameters", "batch 64"."""
+    return _sized(_significant(size or 0.0, one), one.question.measure)
 
 
 def size_range(sizes: Sequence[float] | np.ndarray, measure: str) -> str:
@@ -126,7 +140,7 @@ def _spread(one: Spread) -> str:
     return f"{percent} (as in {counted(one.rows, 'row')}{place})"
 
 
-def _several(one: Crossover) -> str:
+def _several(one: Crossover, beside: str) -> str:
     """Of a GPU that wins in parts: "only up to 22,500 parameters", "up to 90 and from 703,000"."""
     measure = one.question.measure
     before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
@@ -138,7 +152,7 @@ def _several(one: Crossover) -> str:
         spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
     only = "" if ends else "only "
     spans += [f"from {end}" for end in ends]
-    return f"{only}{' and '.join(spans)}{after}{_interval(one)}"
+    return f"{only}{' and '.join(spans)}{after}{_interval(one, beside)}"
 
 
 def _is_everywhere(one: Crossover) -> bool:
@@ -146,18 +160,15 @@ def _is_everywhere(one: Crossover) -> bool:
     return all(side == CPU_WINS for side in one.winners)
 
 
-def _interval(one: Crossover) -> str:
-    if one.low is None or one.high is None:
-        return ""
-    return f" ({_significant(one.low, one)} to {_significant(one.high, one)})"
+def _interval(one: Crossover, beside: str = "") -> str:
+    said = [beside] if beside else []
+    if one.low is not None and one.high is not None:
+        said.insert(0, f"{_significant(one.low, one)} to {_significant(one.high, one)}")
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def _sizes(one: Crossover) -> str:
     return "size" if one.question.is_band else "size measured"
-
-
-def _amount(size: float | None, one: Crossover) -> str:
-    return _sized(_significant(size or 0.0, one), one.question.measure)
 
 
 def _significant(size: float, one: Crossover) -> str:

@@ -155,8 +155,12 @@ def test_the_committed_results(shell):
 def test_charts_are_written(simple, tmp_path, capsys):
     folder = tmp_path / "out" / "charts"
     assert main(["crossover", str(simple), "--charts", str(folder)]) == 0
-    names = [f"synthetic-machine.crossover-epoch-100-f32.{ending}" for ending in ("png", "svg")]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    names = [
+        f"synthetic-machine.{chart}.{ending}"
+        for chart in ("strip", "crossover-epoch-100-f32")
+        for ending in ("png", "svg")
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
 
 

@@ -25,6 +25,7 @@ from plots.features.crossover.chart import draw_charts
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
 from plots.features.report import report
+from plots.features.report.summary import summary
 from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 from plots.features.why.analysis import PARTS, splits
@@ -414,7 +415,7 @@ def test_sections_show_epochs_then_steps(file):
     assert all(line["speed_up"] for line in best)
     memory = block.folds[1].tables[0].records()
     assert memory[0].keys() >= {"network", "batch", "on", "peak_bytes"}
-    assert "batch size" in verdict.build([file], context).lead
+    assert verdict.build([file], context).blocks[0].lead.split()[0] == "The"
     rows = record.build([file], context).blocks[0].folds[0].tables[0]
     assert any("2 of 2 steps, batch 4, error" in line[3].text for line in rows.lines)
 
@@ -434,6 +435,6 @@ def test_the_page_and_the_summary_have_steps_alone(alone):
     assert "Over batch size, step by step" in page and "What 4 years brought" in page
     assert "synthetic-machine.why-steps.svg" in contents
     assert "synthetic-machine.why.svg" not in contents
-    summary = report.summary(alone, comparisons(alone))
-    assert "Time of one training step, the best thread count" in summary
-    assert "Time of one epoch" not in summary
+    said = summary(alone, comparisons(alone))
+    assert "Time of one training step, the best thread count" in said
+    assert "Time of one epoch" not in said

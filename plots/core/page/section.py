@@ -4,9 +4,10 @@
 Text in them is still as the result file has it; the page escapes and shortens it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
@@ -93,6 +94,9 @@ class Predicted(Protocol):
     def clause(self, file: File) -> str:
         """A clause on `file`; empty where nothing is predicted."""
 
+    def of(self, file: File) -> Sequence[Any]:
+        """The verdicts on `file` (plots/features/predict/answer.py); none where there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -120,6 +124,10 @@ class Context:
     def predicted(self, file: File) -> str:
         """What is predicted of `file`, a clause; empty where nothing is."""
         return self.predictions.clause(file) if self.predictions else ""
+
+    def verdicts(self, file: File) -> Sequence[Any]:
+        """What each card would do on the machine of `file`; none where nothing is predicted."""
+        return self.predictions.of(file) if self.predictions else ()
 
     def stem(self, file: File, chart: str) -> str:
         """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""

@@ -61,7 +61,7 @@ def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
     if not on_device(rows, "cpu"):
         return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
     if not on_device(rows, "cuda"):
-        clauses = [f"No GPU's times yet ({_why_no_gpu(file)})", predicted, _reach(file, rows)]
+        clauses = [f"No GPU's times yet ({why_no_gpu(file)})", predicted, reach(file, rows)]
         first = "; ".join(filter(None, clauses)) + "."
         return [first, *map(threads_sentence, more_threads(file)[:1])]
     return []
@@ -73,7 +73,7 @@ def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
         if found := headline(file, compared, networks):
             answered += [_paragraph(file, answer) for answer in found.answers]
             largest = found.answers[0].largest
-            answered += [_speed_up(largest)] if largest else []
+            answered += [speed_up_words(largest)] if largest else []
     if answered:
         return answered
     ratios = speed_ups(file, compared=compared)
@@ -81,7 +81,7 @@ def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
         networks = _name(networks_of_any(file.ladders))
         return [
             f"CPU and GPU have fewer than two {networks} in common at one batch size, so there is "
-            f"no crossover. {_speed_up(_largest(ratios))}"
+            f"no crossover. {speed_up_words(_largest(ratios))}"
         ]
     return [_NOTHING_ALIKE]
 
@@ -90,11 +90,11 @@ def _of_steps(file: File, batches: Sequence[str]) -> list[str]:
     """The answer of a file without epochs; `batches` are _over_batches()."""
     ratios = speed_ups(file, MINIBATCH)
     if batches:
-        return [*batches, _speed_up(_largest(ratios))]
+        return [*batches, speed_up_words(_largest(ratios))]
     if ratios:
         return [
             "CPU and GPU have no network in common at two batch sizes, so there is no crossover. "
-            f"{_speed_up(_largest(ratios))}"
+            f"{speed_up_words(_largest(ratios))}"
         ]
     return [_NOTHING_ALIKE]
 
@@ -196,7 +196,8 @@ def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
     return [f"Other {what} differ: {'; '.join([*clauses, *more])}."]
 
 
-def _speed_up(one: SpeedUp) -> str:
+def speed_up_words(one: SpeedUp) -> str:
+    """Who is how many times as fast on one network, in a sentence."""
     cpu, gpu = (median_of(curve.samples[0]) for curve in (one.cpu, one.gpu))
     place = (
         f"At {units.count(one.parameters)} parameters ({_name(one.model)}, batch "
@@ -248,7 +249,7 @@ def _number(text: str) -> str:
     return _name(text) if number is None else units.count(number)
 
 
-def _reach(file: File, rows: Sequence[Row]) -> str:
+def reach(file: File, rows: Sequence[Row]) -> str:
     """What the largest network of `rows` takes: where a GPU would matter most."""
     is_step = rows[0].family == MINIBATCH  # an epoch has steps of all sizes
     sizes = {
@@ -269,7 +270,7 @@ def _reach(file: File, rows: Sequence[Row]) -> str:
     )
 
 
-def _why_no_gpu(file: File) -> str:
+def why_no_gpu(file: File) -> str:
     if file.machine.gpu:
         return f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
     return file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer: of each machine in a sentence or two; of many machines, of most in a line."""
+"""The answer at a glance: of each machine a strip, a sentence and three lines; of many machines all
+strips under each other, and of most a line."""
 
 from collections.abc import Sequence
 
+from plots.core.charts.strip import draw_strips
+from plots.core.charts.style import Chart
 from plots.core.network import epoch_rows, on_device, step_rows
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.strip import Strips
 from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
+from plots.features.answer.glance import Glance, glance, machines
 from plots.file.file_order import newer_but_short
 from plots.file.rows import File
 from plots.text import counted
 
+_MOST_MACHINES = 12  # strips of a picture
 _WITHOUT_GPU = (
-    "None of these files has times of a GPU. With a file from a machine with a GPU, where ./run "
-    "measures both, this page says from how many parameters the GPU wins, how sure that is, what "
-    "limits each side, and how many times as fast the GPU is. Until then it predicts that, with a "
-    "band."
+    "With a file from a machine with a GPU, where ./run measures both, this page says from how "
+    "many parameters the GPU wins, how sure that is, and what limits each side."
 )
 _COMPARED = (
     "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
@@ -30,25 +34,20 @@ _STEPS = (
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    answers = [
-        sentences(file, context.comparisons(file), context.predicted(file)) for file in files
-    ]
+    glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
+    shown = list(zip(files, glances, strict=True))[: context.detailed]
+    side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
+    most = 1 if side else 0  # what the machines' strips show already is not drawn again
+    own = [one.strips for _, one in shown]
+    drawn = context.map(_draw, [each if each and len(each.strips) > most else None for each in own])
     blocks = [
-        Block(
-            machine=file.machine.id,
-            lead=first,
-            points=tuple(more),
-            notes=(measured(file),),
-            emphasis=True,
-        )
-        for file, (first, *more) in zip(files[: context.detailed], answers, strict=False)
+        _block(file, one, chart, context) for (file, one), chart in zip(shown, drawn, strict=True)
     ]
-    epochs = any(on_device(epoch_rows(file), "cuda") for file in files)
-    steps = any(on_device(step_rows(file), "cuda") for file in files)
-    if not epochs and not steps:
-        blocks.append(Block(lead=_WITHOUT_GPU))
-    rest = list(zip(files, answers, strict=True))[context.detailed :]
-    notes = [text for text, has in ((_COMPARED, epochs), (_STEPS, steps)) if has]
+    if side:
+        chart = draw_strips(side, "strips")
+        blocks.insert(0, Block(pictures=(Picture(chart.pictures, chart.name, chart.alt),)))
+    rest = list(zip(files, glances, strict=True))[context.detailed :]
+    notes = []
     if rest:
         blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
         notes.append(
@@ -61,14 +60,30 @@ def build(files: Sequence[File], context: Context) -> Section:
         notes.append(
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )
-    return Section(
-        title="The answer",
-        anchor="answer",
-        lead="From what network size or batch size is a GPU worth it?"
-        if steps
-        else "From what network size is a GPU worth it?",
-        blocks=tuple(blocks),
-        notes=tuple(notes),
+    return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
+
+
+def _draw(strips: Strips | None) -> Chart | None:
+    return draw_strips(strips) if strips else None
+
+
+def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Block:
+    """The strip, the sentence, three lines; all else opens when asked to."""
+    pictures = ()
+    if chart:
+        pictures = (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),)
+    found = sentences(file, context.comparisons(file), context.predicted(file))
+    epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
+    how = [text for text, has in ((_COMPARED, epochs), (_STEPS, steps)) if has]
+    fold = Fold("In full, and how it was found", points=(*found, *(how or [_WITHOUT_GPU])))
+    return Block(
+        machine=file.machine.id,
+        lead=one.sentence,
+        points=one.lines,
+        pictures=pictures,
+        notes=(measured(file),),
+        folds=(fold,),
+        emphasis=True,
     )
 
 
@@ -83,7 +98,7 @@ def measured(file: File) -> str:
     return f"{devices}; measured on {file.date.date().isoformat()}{commit}{interrupted}"
 
 
-def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
+def _overview(rest: Sequence[tuple[File, Glance]]) -> Table:
     columns = (
         Column("machine", "machine"),
         Column("cpu", "CPU"),
@@ -94,7 +109,7 @@ def _overview(rest: Sequence[tuple[File, list[str]]]) -> Table:
         Column("without_result", "without result", numeric=True),
         Column("flagged", "flagged", numeric=True),
     )
-    lines = tuple(_line(file, answers[0]) for file, answers in rest)
+    lines = tuple(_line(file, one.sentence) for file, one in rest)
     return Table("The other files", columns, lines)
 
 

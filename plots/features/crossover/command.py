@@ -25,6 +25,7 @@ from plots.core.tables.plain import wrapped
 from plots.core.tables.table import Table
 from plots.core.thresholds import load_thresholds
 from plots.features.answer.analysis import LONGEST
+from plots.features.answer.glance import glance
 from plots.features.crossover.summary import crossover_text
 from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
@@ -43,8 +44,9 @@ HELP = "find the size from which the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
-    "--all shows each number of CPU threads and every precision, too. docs/method/crossover.md "
-    "says how. Bad files are named and left out, and the exit code is then 2."
+    "--all shows each number of CPU threads and every precision, too. --charts draws the strip as "
+    "well, of predicted cards where the file has no GPU. docs/method/crossover.md says how. Bad "
+    "files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "crossover results --charts charts"
 
@@ -107,9 +109,18 @@ def run(options: argparse.Namespace) -> int:
             print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
+        from plots.core.charts.strip import draw_strips  # noqa: PLC0415
         from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
+        from plots.features.predict.files import predictions  # noqa: PLC0415
 
-        drawn = (draw_charts(file, found) for file, found in crossovers)
+        predicted = predictions(files)
+        strips = {
+            id(file): glance(file, own, predicted.of(file)).strips for file, own in crossovers
+        }
+        drawn = (
+            [*([draw_strips(own)] if (own := strips[id(file)]) else []), *draw_charts(file, found)]
+            for file, found in crossovers
+        )
         problems += save_charts([file for file, _ in crossovers], drawn, options.charts)
     return complain(problems)
 

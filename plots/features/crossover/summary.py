@@ -11,10 +11,12 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, other_work, what
 from plots.core.headline import foremost, ladders_of, way
 from plots.core.speed_up import SpeedUp
+from plots.core.strip_text import strip_text
 from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
+from plots.features.answer.glance import glance
 from plots.features.crossover.table import is_best_of_one, speed_up_table
 from plots.file.axes import Label
 from plots.file.families import EPOCH, MINIBATCH
@@ -51,11 +53,12 @@ def crossover_text(
     return "\n\n".join(blocks) + "\n"
 
 
-def answer_text(file: File, compared: Sequence[Comparison], predicted: str = "") -> str:
-    """The machine and its answer, a paragraph for each sentence of it; `predicted` is that of
-    sentences()."""
-    texts = sentences(file, compared, predicted)
-    said = [wrapped(printable(text, LONGEST), "  ") for text in texts]
+def answer_text(file: File, compared: Sequence[Comparison]) -> str:
+    """The machine, its strip and its answer, a paragraph for each sentence of it."""
+    strips = glance(file, compared).strips
+    said = [strip_text(strips), ""] if strips else []
+    texts = sentences(file, compared)
+    said += [wrapped(printable(text, LONGEST), "  ") for text in texts]
     return "\n".join([wrapped(printable(file.machine.id)), *said])
 
 

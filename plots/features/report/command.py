@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--summary",
         action="store_true",
-        help="print the answer and the times of these files as plain text as well",
+        help="print the answer and a few times of these files as plain text as well",
     )
 
 
@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
     # before the pool starts, whose processes share what is loaded.
     from plots.features.predict.files import predictions  # noqa: PLC0415
     from plots.features.report import report  # noqa: PLC0415
+    from plots.features.report.summary import summary  # noqa: PLC0415
 
     with Pool() as pool:
         files, problems = loading.load_files(options.paths, pool.map)
@@ -73,13 +74,6 @@ def run(options: argparse.Namespace) -> int:
         try:
             predicted = predictions(files, older, pool.map)
             compared = report.compared_files(files, pool.map)
-            if options.summary:
-                shown = gpus_first(files)[: options.detail]
-                texts = [
-                    report.summary(file, compared[file.path], predicted.clause(file))
-                    for file in shown
-                ]
-                print("\n\n".join(texts), end="\n\n")
             contents = report.build_report(
                 files,
                 load_published(),
@@ -91,10 +85,15 @@ def run(options: argparse.Namespace) -> int:
                 compared=compared,
                 predicted=predicted,
             )
+            # Before anything is printed: whoever closes a pipe early has the page all the same.
             page, *charts = report.write_report(contents, options.output)
         except OSError as error:
             problems.append(_unwritten(error, options.output))
         else:
+            if options.summary:
+                shown = gpus_first(files)[: options.detail]
+                texts = [summary(one, compared[one.path], predicted.of(one)) for one in shown]
+                print("\n\n".join(texts), end="\n\n")
             beside = f", and {len(charts)} files of charts beside it" if charts else ""
             print(f"wrote {printable(str(page), 400)}{beside}")
     return complain(problems)

@@ -9,21 +9,13 @@ from pathlib import Path
 from plots.core.charts.files import stems
 from plots.core.crossover import Comparison, comparisons
 from plots.core.machines import SORTS, side_by_side
-from plots.core.network import training_rows
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
 from plots.core.published import Experiment
-from plots.core.tables.formats import as_text
-from plots.features.answer.section import measured
-from plots.features.crossover.summary import answer_text
-from plots.features.doubts.section import missing_table
 from plots.features.predict.files import Predictions
 from plots.features.report.sections import SECTIONS
-from plots.features.training.table import best_table
-from plots.file.families import TRAINING
 from plots.file.rows import File
 from plots.parallel import Map, in_process
-from plots.text import printable
 
 PAGE = "index.html"
 
@@ -98,22 +90,6 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
             raise
         paths.append(path)
     return paths
-
-
-def summary(file: File, compared: Sequence[Comparison], predicted: str = "") -> str:
-    """What `file` says, as plain text for a terminal: the answer, the times, what is missing;
-    `compared` and `predicted` are those of sentences()."""
-    parts = [
-        answer_text(file, compared, predicted),
-        f"{printable(measured(file), 400)}; from {printable(str(file.path))}",
-    ]
-    for family in TRAINING:
-        if rows := training_rows(file, family):
-            parts += ["", as_text(best_table(rows)).rstrip()]
-    missing = missing_table(file)
-    if missing.lines:
-        parts += ["", as_text(missing).rstrip()]
-    return "\n".join(parts)
 
 
 def _charts(section: Section) -> dict[str, bytes]:

@@ -25,8 +25,8 @@ from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 
 SECTIONS: tuple[ModuleType, ...] = (
-    machines,
     verdict,
+    machines,
     crossovers,
     epochs,
     steps,

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws strips: bars under each other on one logarithmic scale, with networks marked on them."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from plots import units
+from plots.core.charts.style import (
+    GREY,
+    INK,
+    Chart,
+    finish,
+    is_narrow,
+    logarithmic,
+    render,
+    text_width,
+)
+from plots.core.strip import WORDS, Mark, Segment, Side, Strip, Strips
+from plots.text import printable
+
+COLOURS: dict[Side | None, str] = {
+    "cpu": "#0072B2",
+    "open": "#D9D9D9",
+    "gpu": "#D55E00",
+    None: "#FFFFFF",
+}
+_INK_ON: dict[Side, str] = {"cpu": "#FFFFFF", "open": INK, "gpu": "#FFFFFF"}
+_HEIGHT, _ABOVE = 0.46, 0.54  # of a bar, and of what stands above it, in strips
+_INCHES = 0.62  # of a strip
+_LINE = 0.3  # strips that a line of names takes
+_HATCH = "////"
+_AXES = {  # what the scale counts
+    "parameters": "trainable parameters",
+    "batch": "samples in a batch",
+    "size": "rows and columns of the square matrices",
+    "width": "width of the layer",
+}
+
+
+def draw_strips(strips: Strips, name: str = "strip") -> Chart:
+    """The chart of `strips`; what is predicted is hatched, and said to be."""
+    return Chart(name, render(partial(_draw, strips)), _alt(strips))
+
+
+def _draw(strips: Strips, figure: Figure) -> None:
+    low, high = strips.ends
+    room = 72 * figure.get_figwidth() - 24  # points
+    names = _stacked(figure, strips, room)
+    below = _LINE * (1 + max((line for _, line in names), default=-1))
+    count = len(strips.strips)
+    figure.set_figheight(_INCHES * (count + below) + 0.5)
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_xlim(low, max(high, 1.01 * low))
+    axes.set_ylim(count - 0.5 + below + 0.15, -_ABOVE)
+    for spine in ("left", "bottom"):
+        axes.spines[spine].set_visible(False)
+    axes.set_yticks([])
+    logarithmic(axes.xaxis, units.power_of_ten_count)
+    axes.set_xlabel(_AXES.get(strips.measure, strips.measure))
+    _draw_guides(axes, names, count)
+    for place, one in enumerate(strips.strips):
+        _draw_strip(axes, one, place, figure, room / math.log(high / low or math.e))
+    legend = _legend(strips) if is_narrow(figure) else []
+    finish(figure, strips.title, _lines(strips), legend)
+
+
+def _draw_strip(axes: Axes, one: Strip, place: int, figure: Figure, scale: float) -> None:
+    """`scale` is in points for each factor of e."""
+    for each in one.segments:
+        axes.barh(
+            place,
+            each.high - each.low,
+            left=each.low,
+            height=_HEIGHT,
+            color=COLOURS[each.side],
+            hatch=_HATCH if one.is_predicted else None,
+            edgecolor="#FFFFFF",
+            linewidth=0,
+            alpha=0.999,  # matplotlib draws a hatch of full strength otherwise over any text
+        )
+        _name_segment(axes, each, place, figure, scale)
+    left = one.segments[0].low if one.segments else axes.get_xlim()[0]
+    said = f"{one.label}, predicted" if one.label and one.is_predicted else one.label
+    said = printable(said, 90)
+    top = place - _HEIGHT / 2 - 0.05
+    axes.text(left, top, said, va="bottom", fontsize=9).set_in_layout(False)
+    first = axes.get_xlim()[0]
+    taken = [(0.0, text_width(figure, said) + 8 + scale * math.log(left / first))]  # points
+    ends = [each.low for each in one.segments[1:]]
+    for size in [*filter(None, [one.crossover]), *ends]:
+        number = units.significant(size, 2 if one.is_predicted else 3)
+        half = text_width(figure, number, "title") / 2 * 0.7 + 4
+        at = scale * math.log(size / first)
+        if size == one.crossover:
+            axes.plot([size] * 2, [place - _HEIGHT / 2, place + _HEIGHT / 2], color=INK, zorder=3)
+        if any(at - half < right and at + half > begin for begin, right in taken):
+            continue
+        taken.append((at - half, at + half))
+        weight = "bold" if size == one.crossover else "normal"
+        axes.text(
+            size, top, number, va="bottom", ha="center", fontsize=9, fontweight=weight
+        ).set_in_layout(False)
+    for mark in one.marks:
+        axes.plot(
+            mark.size,
+            place + _HEIGHT / 2,
+            marker="o",
+            markersize=6.5,
+            color=COLOURS[mark.side],
+            markeredgecolor=INK,
+            markeredgewidth=0.9,
+            linestyle="",
+            zorder=5,
+            clip_on=False,
+        )
+
+
+def _name_segment(axes: Axes, each: Segment, place: int, figure: Figure, scale: float) -> None:
+    """Says who wins in a bar that has room for it."""
+    words = WORDS[each.side]
+    if text_width(figure, words) + 10 > scale * math.log(each.high / each.low):
+        return
+    axes.text(
+        math.sqrt(each.low * each.high),
+        place,
+        words,
+        ha="center",
+        va="center",
+        fontsize=9,
+        fontweight="bold",
+        color=_INK_ON[each.side],
+        bbox={"facecolor": COLOURS[each.side], "linewidth": 0, "pad": 2},
+        zorder=4,
+    ).set_in_layout(False)
+
+
+def _stacked(figure: Figure, strips: Strips, room: float) -> list[tuple[Mark, int]]:
+    """The networks, each with the line that its name stands in, so that no two overlap."""
+    low, high = strips.ends
+    taken: list[float] = []  # how far each line is written, in points
+    found = []
+    for mark in strips.marks:
+        at = room * math.log(mark.size / low) / math.log(high / low or math.e)
+        half = text_width(figure, _name(mark)) / 2 + 5
+        at = min(max(at, half), room - half)
+        line = next((line for line, end in enumerate(taken) if at - half >= end), len(taken))
+        taken[line : line + 1] = [at + half]
+        found.append((mark, line))
+    return found
+
+
+def _draw_guides(axes: Axes, names: Sequence[tuple[Mark, int]], count: int) -> None:
+    """A thin line from the strips down to each name."""
+    left, right = axes.get_xlim()
+    for mark, line in names:
+        foot = count - 0.5 + _LINE * line + 0.1
+        axes.plot([mark.size] * 2, [-0.2, foot], color=GREY, linewidth=0.6, zorder=3, clip_on=False)
+        share = math.log(mark.size / left) / math.log(right / left)
+        align = "left" if share < 0.06 else "right" if share > 0.94 else "center"
+        axes.text(
+            mark.size, foot, _name(mark), ha=align, va="top", fontsize=9, color=GREY
+        ).set_in_layout(False)
+
+
+def _name(mark: Mark) -> str:
+    return printable(mark.name, 24)
+
+
+def _lines(strips: Strips) -> list[str]:
+    hatched = "hatched: predicted, not measured" if strips.is_predicted else ""
+    circles = "circles: other networks, in the colour of who wins on them" if strips.marks else ""
+    return list(filter(None, ["; ".join(filter(None, [strips.conditions, hatched])), circles]))
+
+
+def _legend(strips: Strips) -> list[Artist]:
+    """For a narrow bar has no words in it."""
+    return [Patch(facecolor=COLOURS[side], label=WORDS[side]) for side in strips.sides]
+
+
+def _alt(strips: Strips) -> str:
+    said = []
+    for one in strips.strips:
+        parts = [
+            f"{WORDS[each.side]} from {units.count(each.low)} to {units.count(each.high)}"
+            for each in one.segments
+        ]
+        predicted = " (predicted, not measured)" if one.is_predicted else ""
+        said.append(f"{one.label or 'GPU'}{predicted}: {', '.join(parts)}")
+    title = strips.title.removesuffix("?")
+    return f"{title}, on a logarithmic scale of {strips.measure}. {'; '.join(said)}."

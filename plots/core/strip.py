@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strips: one scale of size, on which each strip shows where the CPU wins, where that is open, and
+where the GPU wins. Data alone; plots/core/charts/strip.py and plots/core/strip_text.py draw them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover
+from plots.core.speed_up import SpeedUp
+
+Side = Literal["cpu", "open", "gpu"]
+SIDES: dict[int, Side] = {CPU_WINS: "cpu", 0: "open", GPU_WINS: "gpu"}
+WORDS: dict[Side, str] = {"cpu": "CPU wins", "open": "not decided", "gpu": "GPU wins"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """From the size `low` to `high` this `side` wins."""
+
+    low: float
+    high: float
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A network at its size; `side` is who wins on this network itself, None where nobody knows."""
+
+    name: str
+    size: float
+    side: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One question, such as one GPU at one batch size: its segments without gaps, the smallest
+    sizes first, and networks beside the curve that it is about. `crossover` is the size from which
+    the GPU wins, by the medians; None where there is none."""
+
+    label: str
+    segments: tuple[Segment, ...]
+    is_predicted: bool = False
+    marks: tuple[Mark, ...] = ()
+    crossover: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """Strips under each other on one scale: `measure` as a Question has it, `title` what is asked,
+    `conditions` what all strips share."""
+
+    title: str
+    strips: tuple[Strip, ...]
+    measure: str = "parameters"
+    conditions: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest size of any strip, or of any network beside them."""
+        sizes = [
+            end for one in self.strips for each in one.segments for end in (each.low, each.high)
+        ]
+        sizes += [mark.size for mark in self.marks]
+        return min(sizes), max(sizes)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The networks of all strips, each once, the smallest first; who wins is the first's."""
+        found: dict[tuple[str, float], Mark] = {}
+        for one in self.strips:
+            for mark in one.marks:
+                found.setdefault((mark.name, mark.size), mark)
+        return tuple(sorted(found.values(), key=lambda mark: mark.size))
+
+    @property
+    def is_predicted(self) -> bool:
+        """Whether any strip is."""
+        return any(one.is_predicted for one in self.strips)
+
+    @property
+    def sides(self) -> list[Side]:
+        """What the strips show, in the order of a legend."""
+        shown = {each.side for one in self.strips for each in one.segments}
+        return [side for side in SIDES.values() if side in shown]
+
+
+def segments_of(one: Crossover) -> tuple[Segment, ...]:
+    """Where each side wins. Between two sizes whose winners differ it is open, but for the
+    crossover itself, of which its interval says how far it is open."""
+    winners = one.medians.winners if one.medians else one.winners
+    is_known = one.medians is None
+    found: list[Segment] = []
+    for (low, left), (high, right) in pairwise(zip(one.sizes, winners, strict=True)):
+        alike = left == right and is_known
+        found.append(Segment(low, high, SIDES[left] if alike else "open"))
+    if one.kind in ("once", "several", "ambiguous") and (one.low or one.high):
+        low, high = one.low or one.sizes[0], one.high or one.sizes[-1]
+        before = [
+            Segment(each.low, min(each.high, low), "cpu" if one.kind != "several" else each.side)
+            for each in found
+            if each.low < low
+        ]
+        after = [Segment(high, one.sizes[-1], "gpu")] if one.high else []
+        found = [*before, Segment(low, high, "open"), *after]
+    return tuple(_joined(found))
+
+
+def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
+    """`segments` with neighbours of one side made one, without those of no width."""
+    kept: list[Segment] = []
+    for each in segments:
+        if kept and kept[-1].side == each.side:
+            kept[-1] = Segment(kept[-1].low, each.high, each.side)
+        elif each.high > each.low:
+            kept.append(each)
+    return kept
+
+
+def side_of(one: SpeedUp) -> Side:
+    """Who wins on one network."""
+    return one.winner or "open"
+
+
+def shares(strips: Strips) -> list[list[tuple[float, float, Side]]]:
+    """The segments of each strip as shares of the logarithmic scale: 0 is its left end."""
+    low, high = np.log(strips.ends)
+    span = (high - low) or 1.0
+    return [
+        [
+            (
+                float((np.log(each.low) - low) / span),
+                float((np.log(each.high) - low) / span),
+                each.side,
+            )
+            for each in one.segments
+        ]
+        for one in strips.strips
+    ]

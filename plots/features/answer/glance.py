@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a file at a glance: a strip, one sentence of at most MOST_WORDS, three lines."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from plots import units
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import amount, claim, crossover_words, doubt
+from plots.core.headline import Headline, foremost, headline, over_batches, unusual
+from plots.core.machines import short_gpu
+from plots.core.network import epoch_rows, on_device, step_rows, training_rows
+from plots.core.speed_up import SpeedUp, speed_ups
+from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
+from plots.features.answer.analysis import reach, speed_up_words, why_no_gpu
+from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import Verdict, shown_ways
+from plots.file.families import EPOCH, FAMILIES, TRAINING
+from plots.file.ladders import DISC
+from plots.file.rows import File, median_of
+from plots.text import counted, printable, sentence, whole
+
+MOST_WORDS = 25
+_QUESTION = "From which network size does a GPU win?"
+_MOST_STRIPS = 5
+_MOST_MARKS = 6
+_NAME = 24  # characters of a name from the file
+_KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """`strips` is None where no curve is compared; `sentence` is one fact; `lines` say by how much,
+    what moves it and what would change it, as far as the file knows."""
+
+    strips: Strips | None
+    sentence: str
+    lines: tuple[str, ...]
+
+
+def glance(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> Glance:
+    """What `file` says, whose comparisons() are `compared`; where it has no GPU's times, what
+    `found` predicts of cards, the first of which answers."""
+    if first := foremost(compared):
+        return _of_curve(file, compared, first)
+    if steps := over_batches(compared):
+        return _of_batches(steps)
+    if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
+        return _of_networks(file)
+    predicted = [(verdict, one) for verdict in found if (one := verdict.comparison)]
+    if predicted:
+        return _of_cards(file, predicted)
+    return _of_cpu(file, found)
+
+
+def machines(each: Iterable[tuple[File, Glance]]) -> Strips | None:
+    """The first strip of each of several files, on one scale; None where none has one."""
+    shown = [(file, one.strips) for file, one in each if one.strips]
+    measure = shown[0][1].measure if shown else ""
+    own = [(file, strips) for file, strips in shown if strips.measure == measure]
+    if not own:
+        return None
+    alike = len({strips.conditions for _, strips in own}) == 1
+    strips = []
+    for file, one in own:
+        name = printable(file.machine.id, 40)
+        said = "" if alike else f" ({one.conditions})"
+        strips.append(replace(one.strips[0], label=f"{name}, {one.strips[0].label}{said}"))
+    return Strips(own[0][1].title, tuple(strips), measure, own[0][1].conditions if alike else "")
+
+
+# --- a measured GPU
+
+
+def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> Glance:
+    answer = headline(file, compared)
+    assert answer is not None
+    batches = _batches(compared, first)
+    gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
+    strips = [
+        Strip(
+            ", ".join([gpu, *([f"batch {_number(one.batch)}"] if len(batches) > 1 else [])]),
+            segments_of(one.crossover),
+            marks=_marks(file, one) if one is first else (),
+            crossover=one.crossover.size,
+        )
+        for one in batches[:_MOST_STRIPS]
+    ]
+    largest = answer.answers[0].largest
+    lines = [_at_the_largest(largest)] if largest else []
+    lines += _moved(batches[1:], answer)
+    lines += _placed(answer)
+    conditions = (
+        [_kind(first)] if len(batches) > 1 else [_kind(first), f"batch {_number(first.batch)}"]
+    )
+    shown = Strips(_QUESTION, tuple(strips), conditions=", ".join(conditions))
+    return Glance(shown, _sentence(first), tuple(lines))
+
+
+def _at_the_largest(one: SpeedUp) -> str:
+    if not one.winner:
+        return speed_up_words(one)
+    cpu, gpu = (units.seconds(median_of(curve.samples[0])) for curve in (one.cpu, one.gpu))
+    winner, ratio = ("GPU", one.ratio) if one.winner == "gpu" else ("CPU", 1 / one.ratio)
+    return (
+        f"At the largest, {_name(one.model)} with {units.count(one.parameters)} parameters, the "
+        f"{winner} is {units.significant(ratio)} times as fast: {cpu} {FAMILIES[one.family].a} on "
+        f"the CPU, {gpu} on the GPU."
+    )
+
+
+def _batches(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
+    """`first`, and the same way at other batches, the smallest first."""
+    alike = {
+        one.batch: one
+        for one in compared
+        if one.family == EPOCH
+        and one.networks == first.networks
+        and one.cpu.candidates
+        and one.gpu.configuration == first.gpu.configuration
+        and unusual(one) == unusual(first)
+        and one.batch != first.batch
+    }
+    return [first, *sorted(alike.values(), key=lambda one: whole(one.batch) or 0)]
+
+
+def _moved(others: Sequence[Comparison], answer: Headline) -> list[str]:
+    """What other batches say, and networks on no curve that disagree, in a line."""
+    said = [f"batch {_number(one.batch)}: {crossover_words(one.crossover)}" for one in others[:3]]
+    for one in answer.answers[0].exceptions[:2]:
+        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
+        winner = "GPU" if one.winner == "gpu" else "CPU"
+        said.append(
+            f"on {_name(one.model)} ({units.count(one.parameters)} parameters) the {winner} is "
+            f"{units.significant(ratio, 2)} times as fast"
+        )
+    return [f"What moves it: {'; '.join(said)}."] if said else []
+
+
+def _placed(answer: Headline) -> list[str]:
+    """What the other placement of the data would change."""
+    if len(answer.answers) < 2:
+        return ["What would change it: ./run --refine narrows the interval."]
+    other = answer.answers[1]
+    how = {"resident": "with all data on the GPU", "copied": "copying each batch to the GPU"}
+    words = crossover_words(other.comparison.crossover)
+    return [f"What would change it: {how[other.data]}: {words}."]
+
+
+def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
+    """The networks on no ladder, in the way of `first`, or in the fastest where it lacks them."""
+    alone = replace(file, rows=tuple(row for row in file.rows if row.ladder is None))
+    chosen: dict[str, SpeedUp] = {}
+    for family in TRAINING:
+        for one in speed_ups(alone, family):
+            if unusual(one):
+                continue
+            own = one.gpu.configuration == first.gpu.configuration
+            if one.model not in chosen or own:
+                chosen[one.model] = one
+    return _spread(Mark(_name(name), one.parameters, side_of(one)) for name, one in chosen.items())
+
+
+def _of_batches(steps: Sequence[Comparison]) -> Glance:
+    """Of a file without epochs: from which batch size on the GPU wins, of each network."""
+    strips = [
+        Strip(_name(one.model), segments_of(one.crossover), crossover=one.crossover.size)
+        for one in steps[:_MOST_STRIPS]
+    ]
+    said = [f"{_name(one.model)}: {crossover_words(one.crossover)}." for one in steps[1:4]]
+    first = steps[0]
+    sentence = _shortest(_claimed(first), [f", training {_name(first.model)} step by step", ""])
+    return Glance(
+        Strips("From which batch size does a GPU win?", tuple(strips), "batch"),
+        sentence,
+        tuple(said),
+    )
+
+
+def _of_networks(file: File) -> Glance:
+    """Of a file with a GPU's times and no curve of both devices."""
+    rows = [row for family in TRAINING for row in training_rows(file, family)]
+    if not on_device(rows, "cpu"):
+        said = "Only the GPU was measured; without the CPU's times there is nothing to compare."
+        return Glance(None, said, ())
+    ratios = [one for family in TRAINING for one in speed_ups(file, family)]
+    if not ratios:
+        said = "CPU and GPU were measured, but no network on both, so there is nothing to compare."
+        return Glance(None, said, ())
+    own = {one.model: one for one in sorted(ratios, key=lambda one: one.ratio)}
+    lines = tuple(speed_up_words(one) for one in list(own.values())[:3])
+    wins = [one for one in own.values() if one.winner == "gpu"]
+    of = f"{len(wins)} of {counted(len(own), 'network')}"
+    return Glance(None, f"The GPU trains {of} faster than the CPU.", lines)
+
+
+# --- cards that were predicted
+
+
+def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Glance:
+    (verdict, first), *_ = predicted
+    name = short_gpu(verdict.card.name)
+    strips = tuple(
+        Strip(
+            short_gpu(each.card.name),
+            segments_of(one.crossover),
+            True,
+            _predicted_marks(file, each),
+            one.crossover.size,
+        )
+        for each, one in predicted[:_MOST_STRIPS]
+    )
+    conditions = f"{_kind(first)}, batch {_number(first.batch)}"
+    return Glance(
+        Strips(_QUESTION, strips, conditions=conditions),
+        _sentence(first, f"predicted for the {name}"),
+        (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
+    )
+
+
+def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
+    largest = float(first.sizes[-1])
+    for _, one in shown_ways(verdict):
+        if one.parameters != largest or one.family != EPOCH or not one.low:
+            continue
+        cpu = units.seconds(median_of(one.cpu.samples[0]))
+        low, _, high = one.gpu.samples[0].tolist()
+        return [
+            f"At the largest, {_name(one.model)} with {units.count(largest)} parameters, the "
+            f"{name} would be {_factor(one)} times as fast: {cpu} {FAMILIES[EPOCH].a} on this CPU, "
+            f"{' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
+        ]
+    return []
+
+
+def _other_networks(file: File, verdict: Verdict) -> list[str]:
+    said = [
+        f"{_name(one.model)} {_factor(one)}"
+        for _, one in shown_ways(verdict)
+        if not _on_ladder(file, one.model) and one.low
+    ]
+    times = f"{short_gpu(verdict.card.name)}'s speed over this CPU's"
+    return (
+        [f"What moves it: the kind of network. The {times}: {', '.join(said[:4])}."] if said else []
+    )
+
+
+def _factor(one: SpeedUp) -> str:
+    return f"{units.significant(one.low or 0, 2)} to {units.significant(one.high or 0, 2)}"
+
+
+def _measure_it(file: File) -> str:
+    reason = printable(why_no_gpu(file), 100)
+    return f"What would change it: ./run on a machine with a GPU measures it (here: {reason})."
+
+
+def _predicted_marks(file: File, verdict: Verdict) -> tuple[Mark, ...]:
+    return _spread(
+        Mark(_name(one.model), one.parameters, side_of(one))
+        for _, one in shown_ways(verdict)
+        if not _on_ladder(file, one.model)
+    )
+
+
+def _on_ladder(file: File, model: str) -> bool:
+    return any(ladder.has(model) for ladder in file.ladders)
+
+
+# --- a CPU alone
+
+
+def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
+    rows = epoch_rows(file) or step_rows(file)
+    if not rows:
+        return Glance(
+            None, "No training epoch was measured, so there is no answer in this file.", ()
+        )
+    lines = [sentence(reach(file, rows))]
+    for verdict in found[:1]:
+        lines += _other_networks(file, verdict)
+    lines.append(_measure_it(file))
+    return Glance(
+        None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
+    )
+
+
+# --- words
+
+
+def _sentence(one: Comparison, predicted: str = "") -> str:
+    """Who wins from which size, of the place as much as MOST_WORDS leave room for."""
+    kind, batch = _kind(one), _number(one.batch)
+    training = f" at batch {batch}" if batch else ""
+    also = f", {_name(unusual(one))}" if unusual(one) else ""
+    places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
+    some = f"The GPU wins some sizes and loses others of the {kind}{training}, as the strip shows"
+    return _shortest(_claimed(one, predicted), places, some)
+
+
+def _claimed(one: Comparison, predicted: str = "") -> str:
+    found, beside = one.crossover, f" ({predicted})" if predicted else ""
+    article = "A" if predicted else "The"
+    gpu = f"{article} GPU"
+    if found.kind != "ambiguous":
+        return claim(found, article=article, beside=predicted)
+    if found.high and not found.medians:
+        return f"{gpu} wins from {amount(found.high, found)} at the latest{beside}"
+    if found.low and not found.medians:
+        return f"{gpu} wins from {amount(found.low, found)} at the earliest, if at all{beside}"
+    return f"There is no sure winner{beside}: {doubt(found)}"
+
+
+def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
+    """`text` with the first of `places` that leaves it at MOST_WORDS; `instead` where none does."""
+    for place in places:
+        if len(f"{text}{place}".split()) <= MOST_WORDS:
+            return f"{text}{place}."
+    return f"{instead or ' '.join(text.split()[: MOST_WORDS - 1])}."
+
+
+def _kind(one: Comparison) -> str:
+    return _KINDS.get(one.networks, _name(one.networks))
+
+
+def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """At most _MOST_MARKS: a reader's own before the others, then in their order."""
+    ordered = sorted(marks, key=lambda mark: not mark.name.startswith("mlp-"))
+    return tuple(ordered[:_MOST_MARKS])
+
+
+def _number(text: str) -> str:
+    number = whole(text)
+    return _name(text) if number is None else units.count(number)
+
+
+def _name(text: str) -> str:
+    return printable(text, _NAME)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `report --summary` prints of a file: the answer at a glance, and a few of its times."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plots.core.crossover import Comparison
+from plots.core.network import training_rows
+from plots.core.strip_text import strip_text
+from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.table import Table
+from plots.features.answer.glance import Glance, glance
+from plots.features.answer.section import measured
+from plots.features.doubts.section import missing_table
+from plots.features.predict.answer import Verdict
+from plots.features.training.table import best_table
+from plots.file.families import EPOCH, TRAINING
+from plots.file.rows import File
+from plots.text import printable
+
+_MOST = 10  # lines of times
+_STEPS = 4  # of them of training steps, where there are epochs, too
+_ROOM = 400  # characters of a path
+_COLUMNS = {
+    "network",
+    "params",
+    "batch",
+    "speed_up",
+    *(f"{side}_seconds_per_{unit}" for side in ("cpu", "gpu") for unit in ("epoch", "step")),
+}
+
+
+def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> str:
+    """The strip, the sentence and three lines, a few times, what is missing, and how to see the
+    rest; `compared` and `found` are those of glance()."""
+    parts = [
+        glance_text(glance(file, compared, found)),
+        wrapped(
+            f"{printable(file.machine.id, 60)}: {printable(measured(file), 400)}; from "
+            f"{printable(str(file.path), _ROOM)}"
+        ),
+    ]
+    families = [family for family in TRAINING if training_rows(file, family)]
+    left = 0
+    for family in families:
+        table = best_table(training_rows(file, family))
+        most = _MOST
+        if len(families) > 1:
+            most = _MOST - _STEPS if family == EPOCH else _STEPS
+        left += max(0, len(table.lines) - most)
+        parts.append(as_text(_short(table, most)).rstrip())
+    path = shlex.quote(printable(str(file.path), _ROOM))
+    if families:
+        more = f"{left} more, and ranges" if left else "Ranges"
+        parts[-1] += f"\n{more}: .venv/bin/python -m plots times {path}"
+    missing = missing_table(file)
+    if missing.lines:
+        parts.append(as_text(missing).rstrip())
+    return "\n\n".join(parts)
+
+
+def glance_text(one: Glance) -> str:
+    """The strip, the sentence and the lines."""
+    parts = [strip_text(one.strips), ""] if one.strips else []
+    parts.append(wrapped(printable(one.sentence)))
+    parts += [wrapped(printable(line, 400), "    ", "  - ") for line in one.lines]
+    return "\n".join(parts)
+
+
+def _short(table: Table, most: int) -> Table:
+    """At most so many lines of `table`, evenly spread, and the columns that answer."""
+    count = len(table.lines)
+    kept = range(count)
+    if count > most:
+        kept = sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+    places = [place for place, column in enumerate(table.columns) if column.key in _COLUMNS]
+    places += [
+        place
+        for place, column in enumerate(table.columns)
+        if column.key == "cpu_on" and "speed_up" not in {one.key for one in table.columns}
+    ]
+    lines = tuple(table.lines[place] for place in kept)
+    marked = max((mark for line in lines for cell in line for mark in cell.marks), default=0)
+    return replace(table, lines=lines, notes=table.notes[:marked]).only(places)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`times`: how long epochs and training steps take, on each device."""
+
+import argparse
+
+from plots.core.command import add_all, add_format, add_paths, complain, print_tables
+from plots.core.network import training_rows
+from plots.core.tables.table import Table
+from plots.features.training.table import best_table, every_table
+from plots.file import loading
+from plots.file.families import TRAINING
+from plots.text import printable
+
+NAME = "times"
+HELP = "how long one epoch and one training step of each network take"
+DESCRIPTION = (
+    "Prints the best time of each network on each device, with the range of its repetitions: of "
+    "epochs, then of training steps. --all prints every row. Bad files are named and left out, and "
+    "the exit code is then 2."
+)
+EXAMPLE = "times results --format csv"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_paths(parser)
+    add_format(parser)
+    add_all(parser, "every row instead: each way to compute, on each number of threads")
+
+
+def run(options: argparse.Namespace) -> int:
+    files, problems = loading.load_files(options.paths)
+    tables: list[Table] = []
+    for file in files:
+        found = [rows for family in TRAINING if (rows := training_rows(file, family))]
+        if not found:
+            problems.append(f"{printable(str(file.path))}: no row of it trains a network")
+        for rows in found:
+            table = every_table(rows) if options.all else best_table(rows)
+            where = f", on {printable(file.machine.id, 60)}" if len(files) > 1 else ""
+            places = range(len(table.columns))
+            tables.append(table.only(places, f"{table.title}{where}"))
+    print_tables(tables, options)
+    return complain(problems)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer at a glance: a strip that no row denies, and a sentence of few words."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plots.core.charts.strip import draw_strips
+from plots.core.crossover import Crossover, comparisons
+from plots.core.strip import Segment, segments_of
+from plots.core.strip_text import strip_text
+from plots.features.answer.glance import MOST_WORDS, Glance, glance
+from plots.features.predict.files import predictions
+from plots.file import loading
+from plots.file.rows import File
+from plots.tests import synthetic, synthetic_steps
+from plots.tests.synthetic_batches import (
+    LARGE,
+    PINNED,
+    RESIDENT,
+    by_batch,
+    crossing,
+    heart_on,
+    trained,
+    ways,
+)
+
+RESULTS = sorted(Path(__file__).parents[2].glob("results/*/*.json"))
+
+
+def seen(file: File) -> Glance:
+    found = comparisons(file)
+    predicted = predictions([file]).of(file)
+    for lists in ([], predicted):
+        one = glance(file, found, lists)
+        assert 0 < len(one.sentence.split()) <= MOST_WORDS
+        assert one.sentence.endswith(".") and one.sentence.count(". ") == 0
+        assert len(one.lines) <= 3
+        if one.strips:
+            text = strip_text(one.strips).splitlines()
+            assert max(map(len, text)) <= 80
+    return glance(file, found, predicted)
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_every_committed_file_has_a_short_sentence(path):
+    assert len(RESULTS) == 8
+    one = seen(loading.load_file(path))
+    assert "predicted" in one.sentence or not one.strips
+
+
+@pytest.mark.parametrize(
+    "configurations",
+    [
+        ways(100, RESIDENT),
+        ways(100, RESIDENT, PINNED),
+        ways(100, RESIDENT, precision="tf32"),
+        [*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)],
+        [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)],
+        ways(10, RESIDENT, models=["heart"]),
+    ],
+)
+@pytest.mark.parametrize("repetitions", [2, 9])
+@pytest.mark.parametrize("at", [1.0, 5e4, 1e9, "equal", "small"])
+def test_every_synthetic_file_has_a_short_sentence(read, configurations, repetitions, at):
+    seconds = {
+        "equal": lambda way, params: 1.0,
+        "small": lambda way, params: 1 / crossing(22_500.0)(way, params),
+    }.get(at) or crossing(at)
+    seen(read(trained(configurations, seconds, repetitions=repetitions)))
+
+
+def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five_files):
+    cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
+    gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
+    failed = [synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why " * 99)]
+    for entries in (cpu, gpu, cpu + gpu, failed):
+        seen(read(synthetic.document(entries, gpu="W" * 10_000)))
+    alone = read(synthetic_steps.machine(epochs=False), "alone.json")
+    assert seen(alone).strips.measure == "batch"
+    for file in (wide, *five_files, read(synthetic.sweep()), read(synthetic_steps.machine())):
+        seen(file)
+
+
+def test_the_sentence_says_where_and_how_sure(read):
+    one = seen(read(trained(ways(100, RESIDENT), crossing(5e4))))
+    assert one.sentence.startswith("The GPU wins from ")
+    assert one.sentence.endswith("), on fully connected networks at batch 100.")
+    assert one.lines[0].startswith("At the largest, disc-12 with 11,201,190 parameters, the GPU is")
+
+
+def test_the_lines_say_what_moves_it(read):
+    ways_ = [*ways(10, RESIDENT, PINNED), *ways(100, RESIDENT, PINNED), *ways(1000, RESIDENT)]
+    one = seen(read(trained(ways_, by_batch(b10="cpu", b100="5e4", b1000="cuda"))))
+    assert "batch 10: CPU at every size measured" in one.lines[1]
+    assert "batch 1,000: GPU at every size measured" in one.lines[1]
+    assert "copying each batch" in one.lines[2]
+    assert [strip.label for strip in one.strips.strips] == [
+        "synthetic GPU, batch 100",
+        "synthetic GPU, batch 10",
+        "synthetic GPU, batch 1,000",
+    ]
+    assert [len(strip.segments) for strip in one.strips.strips] == [3, 1, 1]
+
+
+@pytest.mark.parametrize("faster", ["cpu", "cuda"])
+def test_a_network_on_no_curve_has_a_mark_in_its_own_colour(read, faster):
+    file = read(
+        trained([*ways(100, RESIDENT), *ways(10, RESIDENT, models=["heart"])], heart_on(faster))
+    )
+    (mark,) = seen(file).strips.marks
+    side = {"cpu": "cpu", "cuda": "gpu"}[faster]
+    assert (mark.name, mark.size, mark.side) == ("heart", 1522.0, side)
+
+
+# --- segments
+
+SIZES = (10.0, 100.0, 1000.0, 10_000.0)
+ONCE = Crossover("once", 300.0, 200.0, 400.0, (300.0,), sizes=SIZES, winners=(-1, -1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (ONCE, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, low=None), [(10, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, high=None), [(10, 200, "cpu"), (200, 10_000, "open")]),
+        (
+            Crossover("always", None, None, None, (), sizes=SIZES, winners=(1,) * 4),
+            [(10, 10_000, "gpu")],
+        ),
+        (
+            Crossover("never", None, None, None, (), sizes=SIZES, winners=(-1,) * 4),
+            [(10, 10_000, "cpu")],
+        ),
+        (
+            Crossover("ambiguous", None, None, None, (), sizes=SIZES, winners=(0,) * 4),
+            [(10, 10_000, "open")],
+        ),
+        (
+            Crossover("ambiguous", None, 50.0, None, (), sizes=SIZES, winners=(-1, 0, 0, 0)),
+            [(10, 50, "cpu"), (50, 10_000, "open")],
+        ),
+        (
+            Crossover("several", None, None, None, (50.0,), sizes=SIZES, winners=(1, 1, -1, -1)),
+            [(10, 100, "gpu"), (100, 1000, "open"), (1000, 10_000, "cpu")],
+        ),
+    ],
+)
+def test_segments_by_hand(one, expected):
+    assert segments_of(one) == tuple(Segment(*each) for each in expected)
+
+
+def test_too_few_repetitions_decide_nothing(read):
+    one = seen(read(trained(ways(100, RESIDENT), crossing(5e4), repetitions=2)))
+    assert {each.side for each in one.strips.strips[0].segments} == {"open"}
+
+
+def test_what_is_predicted_is_hatched_and_said_to_be(read):
+    file = read(synthetic.sweep(gpu=False))
+    strips = seen(file).strips
+    assert strips.is_predicted and "predicted, not measured" in strip_text(strips)
+    chart = draw_strips(strips)
+    assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg
+    assert "predicted" in chart.alt
+    measured = draw_strips(seen(read(synthetic.sweep(), "gpu.json")).strips)
+    assert b"<pattern" not in measured.pictures.svg and b"predicted" not in measured.pictures.svg
