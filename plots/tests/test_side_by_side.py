@@ -49,11 +49,12 @@ def test_machines_without_two_networks_have_no_chart(read):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_the_page_begins_with_the_machines_and_folds_the_rest(five_files):
+def test_the_page_has_the_machines_behind_the_answer_and_folds_the_rest(five_files):
     page = report.build_report(five_files, [], detailed=2)
     text = page[report.PAGE].decode()
-    first = text[text.index("<section") :]
-    assert first.startswith('<section id="machines">')
+    sections = [text.index(f'<section id="{name}">') for name in ("answer", "machines", "epochs")]
+    assert sections == sorted(sections) and sections[0] == text.index("<section")
+    first = text[sections[1] :]
     assert "machines.svg" in page and "machines.png" in page
     table = first[: first.index("</table>")]
     places = [table.index(f">{name}<") for name in ids(side_by_side(five_files))]
