@@ -4,10 +4,11 @@
 docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from plots.file.rows import Bound, File, MinimumWork, Row
+from plots.text import whole
 
 Resource = Literal[
     "flops", "memory_bytes", "bytes_to_device", "bytes_from_device", "launches", "graph_nodes"
@@ -20,13 +21,19 @@ _Key = tuple[Resource, str, str, str]  # with device, precision and threads
 
 
 class Ceilings:
-    """What each device reached at best of each resource, per second."""
+    """What each device reached at best of each resource, per second: in its probes, and in any
+    other row that did its least work at a higher rate. More threads reach what fewer do."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._per_second: dict[_Key, float] = {}
-        for row in rows:
-            if row.family == "Peak" and row.failure is None:
+        measured = [row for row in rows if row.failure is None]
+        for row in measured:
+            if row.family == "Peak":
                 self._measure(row)
+        probed = set(self._per_second)
+        for row in measured:
+            if row.minimum_work is not None:
+                self._outdo(row, row.minimum_work, probed)
 
     def raise_to(
         self, per_second: float, resource: Resource, configuration: dict[str, str]
@@ -38,7 +45,15 @@ class Ceilings:
 
     def find(self, resource: Resource, configuration: dict[str, str]) -> float | None:
         """The ceiling of a row of that `configuration`, per second."""
-        return self._per_second.get(_key(resource, configuration)) or None
+        key = _key(resource, configuration)
+        if key not in self._per_second:
+            return None
+        *what, threads = key
+        return max(
+            per_second
+            for (*other, fewer), per_second in self._per_second.items()
+            if other == what and (fewer == threads or _is_fewer(fewer, threads))
+        )
 
     def bound(self, work: MinimumWork, configuration: dict[str, str]) -> tuple[str, float] | None:
         """The longest of the times that the parts of `work` take at their ceilings: name and
@@ -61,6 +76,21 @@ class Ceilings:
         }
         name = max(times, key=lambda part: times[part])
         return (name, times[name]) if times[name] > 0 else None
+
+    def _outdo(self, row: Row, work: MinimumWork, probed: Collection[_Key]) -> None:
+        """Raises those ceilings, of the ones that were `probed`, that the best repetition of `row`
+        is above."""
+        launches: Resource = "graph_nodes" if work.graph else "launches"
+        amounts: dict[Resource, float] = {
+            "flops": work.flops,
+            "memory_bytes": work.memory_bytes,
+            "bytes_to_device": work.bytes_to_device,
+            "bytes_from_device": work.bytes_from_device,
+            launches: work.launches,
+        }
+        for resource, amount in amounts.items():
+            if _key(resource, row.configuration) in probed:
+                self.raise_to(amount / row.minimum, resource, row.configuration)
 
     def _measure(self, row: Row) -> None:
         """Raises the ceilings that `row` is the probe of, by its best repetition."""
@@ -99,6 +129,11 @@ def bounds(file: File) -> dict[int, Bound]:
             name, seconds = bound
             found[row.index] = Bound(name, seconds, 100 * seconds / row.median)
     return found
+
+
+def _is_fewer(threads: str, than: str) -> bool:
+    fewer, more = whole(threads), whole(than)
+    return fewer is not None and more is not None and fewer < more
 
 
 def _key(resource: Resource, configuration: dict[str, str]) -> _Key:

@@ -187,3 +187,30 @@ def test_the_minimum_work_is_not_negative(small, read):
     small["benchmarks"][0]["minimum_work"] = counted(flops=-1)
     with pytest.raises(loading.BadFileError, match="must be at least 0"):
         read(small)
+
+
+def test_no_row_is_above_its_bound(read):
+    """A row that is faster than the probes say is possible raises their ceiling for all."""
+    content = document()
+    fast = next(entry for entry in content["benchmarks"] if "minimum_work" in entry)
+    for entry in content["benchmarks"]:
+        if entry["name"] == fast["name"]:
+            entry["minimum_work"] = counted(flops=CPU_FLOPS, memory_bytes=CPU_BYTES / 2)
+            entry["real_time"] *= 1e-3
+    file = read(content)
+    found = bounds(file)
+    assert max(one.percent for one in found.values()) <= 100
+    row = next(row for row in epoch_rows(file) if row.name == fast["name"])
+    assert found[row.index].seconds == pytest.approx(row.minimum)
+    assert {one.name for one in found.values()} == {"compute"}
+
+
+def test_more_threads_reach_what_fewer_do():
+    ceilings = Ceilings()
+    for threads, per_second in (("1", 100), ("2", 20), ("8", 300)):
+        ceilings.raise_to(per_second, "flops", {"device": "cpu", "cpu_threads": threads})
+    found = [
+        ceilings.find("flops", {"device": "cpu", "cpu_threads": threads})
+        for threads in ("1", "2", "8", "4")
+    ]
+    assert found == [100, 100, 300, None]

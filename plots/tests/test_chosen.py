@@ -158,7 +158,7 @@ def test_fused_rows_have_a_bound_and_a_share(load):
     flops = synthetic_machine.counts("disc-8")["flops"]
     least = {"flops": flops, **dict.fromkeys(others, 0), "graph": False}
     own += synthetic.samples(
-        on_cpu("disc-8", "fused", 1), [1e-3] * 9, minimum_work=least, seconds_product=1e-3
+        on_cpu("disc-8", "fused", 1), [1e-2] * 9, minimum_work=least, seconds_product=1e-2
     )
     file = load(synthetic.document(own))
     (row,) = epoch_rows(file)
@@ -166,7 +166,7 @@ def test_fused_rows_have_a_bound_and_a_share(load):
     (table,) = why_tables(file, [])[:1]
     (line,) = table.records()
     assert line["bound"] == "compute"
-    assert line["bound_percent"] == pytest.approx(100 * flops / 5e10 / 1e-3)
+    assert line["bound_percent"] == pytest.approx(100 * flops / 5e10 / 1e-2)
 
 
 def test_files_of_both_kinds_are_read_side_by_side(write, shell):
