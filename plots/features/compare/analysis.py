@@ -2,7 +2,7 @@
 """Compares two files row by row; docs/method/comparing.md defines the verdicts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,14 +14,32 @@ from plots.core.comparability import remarks
 from plots.core.work import difference, per_iteration
 from plots.file.axes import Items
 from plots.file.families import TRAINING
-from plots.file.rows import File, Row
+from plots.file.instances import FEW
+from plots.file.rows import File, Instances, Row
 
 Verdict = Literal["faster", "slower", "same", "ambiguous"]
 
 MINIMUM_EFFECT = 0.03
 SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster or slower
 FEWEST_REPETITIONS = 5  # with fewer the interval covers less than it says
+SHORTEST_SLOWDOWN = 1e-6  # seconds of an iteration that --fail-on-slower looks at
 _EXACT = 1e-12  # of a logarithm: what rounding may leave of equal times
+_FEWEST_ROWS = 10  # whose ratios show how far runs are apart
+# Rows differ in how far their instances are apart (docs/method/crossover.md, "Instances"), so one
+# figure for all has tails like Student's t of few degrees of freedom.
+_POOLED_FREEDOM = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What lies between two runs of a row of a family on a device: the standard deviation of the
+    logarithm of the ratio, where rows have few instances. `rows` are those whose ratios show it, 0
+    where it is taken from what lies between instances."""
+
+    family: str
+    device: str
+    deviation: float
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +48,15 @@ class Pair:
 
     `samples` are the seconds of the other file for as much work as the baseline's iteration does,
     and `ratio` is their median over the baseline's; [`low`, `high`] is its 95 % interval, None
-    with a single repetition. `p` is that of a difference beyond the minimum effect (beyond()),
+    with a single repetition. `between` is Effect.deviation, 0 where both rows have instances
+    enough. `p` is that of a difference beyond the minimum effect (beyond()),
     corrected for the number of rows.
     """
 
     baseline: Row
     other: Row
     samples: np.ndarray
+    between: float
     ratio: float
     low: float | None
     high: float | None
@@ -69,7 +89,8 @@ class Unmatched:
 class Comparison:
     """What comparing two files gives: every row of either is in `pairs` or in `unmatched`.
 
-    `minimum_effect` is a fraction. `remarks` are what one should know with the ratios.
+    `minimum_effect` is a fraction, `effects` are what lies between runs. `remarks` are what one
+    should know with the ratios.
     """
 
     baseline: File
@@ -77,6 +98,7 @@ class Comparison:
     minimum_effect: float
     pairs: tuple[Pair, ...]
     unmatched: tuple[Unmatched, ...]
+    effects: tuple[Effect, ...]
     remarks: tuple[str, ...]
 
     @property
@@ -88,13 +110,21 @@ class Comparison:
         """How many rows have this verdict."""
         return sum(pair.verdict == verdict for pair in self.pairs)
 
-    def slower_than(self, fraction: float) -> list[Pair]:
-        """The rows shown to take more than `fraction` longer than in the baseline.
+    def slower_than(self, fraction: float, families: Collection[str] = TRAINING) -> list[Pair]:
+        """The rows of `families` shown to take more than `fraction` longer than in the baseline,
+        and SHORTEST_SLOWDOWN at least.
 
         Where no row does, one is named in at most 5 % of the comparisons, however many rows there
         are.
         """
-        return [pair for pair in _judged(self.pairs, fraction) if pair.verdict == "slower"]
+        judged = _judged(
+            [pair for pair in self.pairs if pair.baseline.family in families], fraction
+        )
+        return [
+            pair
+            for pair in judged
+            if pair.verdict == "slower" and pair.seconds - pair.baseline.median >= SHORTEST_SLOWDOWN
+        ]
 
 
 def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
@@ -105,25 +135,29 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
     """
     theirs = {row.name: row for row in other.rows}
     executions = _other_executions(baseline, other)
-    pairs, unmatched = [], []
+    found: list[tuple[Row, Row]] = []
+    unmatched = []
     for row in baseline.rows:
         match = theirs.pop(executions.get(row.name, row.name), None)
         obstacle = _obstacle(row, match)
         if match is None or obstacle:
             unmatched.append(obstacle or Unmatched(row, "only in the baseline"))
         else:
-            pairs.append(_measured(row, match))
+            found.append((row, match))
     alone = "only in the other file"
     unmatched += (
         Unmatched(row, f"{alone}, {_failure(row)}" if row.failure else alone)
         for row in theirs.values()
     )
+    effects = _effects(found, baseline, other)
+    pairs = [_measured(row, match, effects) for row, match in found]
     return Comparison(
         baseline,
         other,
         minimum_effect,
         _judged(pairs, minimum_effect),
         tuple(unmatched),
+        tuple(effects.values()),
         (*remarks(baseline, other), *_across(pairs)),
     )
 
@@ -177,20 +211,77 @@ def _obstacle(row: Row, match: Row | None) -> Unmatched | None:
     return Unmatched(row, other_work, misnamed=True) if other_work else None
 
 
-def _measured(row: Row, match: Row) -> Pair:
+def _seconds(row: Row, match: Row) -> np.ndarray:
+    """The samples of `match` for the work of an iteration of `row`."""
+    return match.samples * (per_iteration(row) / per_iteration(match))
+
+
+def _has_few(row: Row) -> bool:
+    return len(set(row.instances.of)) < FEW
+
+
+def _effects(
+    found: Sequence[tuple[Row, Row]], baseline: File, other: File
+) -> dict[tuple[str, str], Effect]:
+    """Family and device → what lies between the two runs, of rows with few instances.
+
+    What the files' rows show of instances gives it. Where they do not, the ratios of enough rows
+    do: how far they scatter about their median, beyond what lies within runs.
+    """
+    groups: dict[tuple[str, str], list[tuple[Row, Row]]] = {}
+    for row, match in found:
+        if _has_few(row) or _has_few(match):
+            groups.setdefault((row.family, row.device), []).append((row, match))
+    effects = {}
+    for key, rows in groups.items():
+        sides = [file.spreads[key] for file in (baseline, other) if key in file.spreads]
+        if len(rows) >= _FEWEST_ROWS and not all(spread.rows for spread in sides):
+            effects[key] = Effect(*key, _scatter(rows), len(rows))
+        else:
+            variances = [
+                row.instances.spread**2 / max(1, len(set(row.instances.of)))
+                for row in rows[0]
+                if _has_few(row)
+            ]
+            effects[key] = Effect(*key, sum(variances) ** 0.5, 0)
+    return effects
+
+
+def _scatter(rows: Sequence[tuple[Row, Row]]) -> float:
+    """The standard deviation of the logarithms of the ratios of `rows` beyond that within runs, so
+    that a few rows which did change do not count."""
+    logs = [np.log(row.samples) for row, _ in rows], [np.log(_seconds(*pair)) for pair in rows]
+    ratios = np.array([np.median(b) - np.median(a) for a, b in zip(*logs, strict=True)])
+    within = [
+        sum(float(side.var(ddof=1)) / len(side) for side in sides if len(side) > 1)
+        for sides in zip(*logs, strict=True)
+    ]
+    scatter = stats.median_abs_deviation(ratios, scale="normal")
+    return max(0.0, float(scatter**2 - np.median(within))) ** 0.5
+
+
+def _measured(row: Row, match: Row, effects: dict[tuple[str, str], Effect]) -> Pair:
     """The pair without a verdict, its `p` not corrected yet."""
-    seconds = match.samples * (per_iteration(row) / per_iteration(match))
+    seconds = _seconds(row, match)
+    few = _has_few(row) or _has_few(match)
+    between = effects[row.family, row.device].deviation if few else 0.0
     low = high = None
     if min(len(row.samples), len(seconds)) > 1:
+        # The baseline's replicates carry what lies between the runs.
         medians = [
-            statistics.resampled_medians(each, place)
-            for place, each in enumerate((row.samples, seconds))
+            statistics.resampled_medians(
+                statistics.units(each, side.instances), place, instances=Instances((), spread)
+            )
+            for place, (each, side, spread) in enumerate(
+                ((row.samples, row, between), (seconds, match, 0.0))
+            )
         ]
         low, high = statistics.interval(medians[1] / medians[0])
     return Pair(
         baseline=row,
         other=match,
         samples=seconds,
+        between=between,
         ratio=float(np.median(seconds) / row.median),
         low=low,
         high=high,
@@ -199,30 +290,40 @@ def _measured(row: Row, match: Row) -> Pair:
     )
 
 
-def beyond(ours: np.ndarray, theirs: np.ndarray, effect: float) -> float:
+def beyond(pair: Pair, effect: float) -> float:
     """Two-sided p of Welch's t test that times differ by more than a factor of 1 + `effect`.
 
-    It compares the means of logarithms (B. L. Welch, Biometrika 34, 1947). Unlike p of a rank
-    test, which for 5 against 5 repetitions is 0.008 at least, it has no floor that a correction
-    for many rows could lift above 0.05.
+    It compares the means of logarithms (B. L. Welch, Biometrika 34, 1947): of instances, or where
+    they are few of repetitions, with what lies between runs added. Unlike p of a rank test, which
+    for 5 against 5 is 0.008 at least, it has no floor that a correction for many rows could lift
+    above 0.05.
     """
+    ours, theirs = (
+        np.log(statistics.units(samples, row.instances))
+        for samples, row in (
+            (pair.baseline.samples, pair.baseline),
+            (pair.samples, pair.other),
+        )
+    )
     if min(len(ours), len(theirs)) < 2:
         return 1.0
-    logs = np.log(ours), np.log(theirs)
-    distance = abs(logs[1].mean() - logs[0].mean()) - np.log1p(effect)
-    first, second = (float(each.var(ddof=1)) / len(each) for each in logs)
-    error = np.sqrt(first + second)
-    if error < _EXACT:  # each file has one and the same time
+    distance = abs(theirs.mean() - ours.mean()) - np.log1p(effect)
+    parts = [
+        *((float(each.var(ddof=1)) / len(each), len(each) - 1) for each in (ours, theirs)),
+        (pair.between**2, _POOLED_FREEDOM),
+    ]
+    variance = sum(part for part, _ in parts)
+    if variance < _EXACT**2:  # each file has one and the same time
         return float(distance <= _EXACT)
-    freedom = (first + second) ** 2 / (first**2 / (len(ours) - 1) + second**2 / (len(theirs) - 1))
-    return min(1.0, 2 * float(special.stdtr(freedom, -distance / error)))
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+    return min(1.0, 2 * float(special.stdtr(freedom, -distance / variance**0.5)))
 
 
 def _judged(pairs: Sequence[Pair], effect: float) -> tuple[Pair, ...]:
     """`pairs` with what a minimum effect of `effect` makes of them."""
     if not pairs:
         return ()
-    found = [beyond(pair.baseline.samples, pair.samples, effect) for pair in pairs]
+    found = [beyond(pair, effect) for pair in pairs]
     corrected = stats.false_discovery_control(found, method="bh")
     return tuple(
         replace(pair, p=float(p), verdict=_verdict(pair, float(p), effect))

@@ -39,6 +39,7 @@ from plots.features.crossover.table import crossover_table
 from plots.features.machines.table import machines_table
 from plots.file import loading, rows
 from plots.file.builds import other_builds
+from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.rows import File
 from plots.text import printable, sentence, slug
@@ -88,8 +89,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fail-on-slower",
         type=_percentage,
         metavar="P%",
-        help="exit with 1 if a row is shown to be slower by more than this, or failed where the "
-        "baseline has a result",
+        help="exit with 1 if a row of --family is shown to be slower by more than this and by a "
+        "microsecond, or failed where the baseline has a result",
+    )
+    parser.add_argument(
+        "--family",
+        type=lambda text: tuple(text.split(",")),
+        default=TRAINING,
+        metavar="A,B",
+        help=f"the families that --fail-on-slower looks at (default: {','.join(TRAINING)})",
     )
     parser.add_argument(
         "--anyway",
@@ -220,9 +228,10 @@ def _run_comparison(
         print_tables(tables, options)
     if options.charts:
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
-    slower = [] if options.fail_on_slower is None else _slower(done, options.fail_on_slower)
+    slower: list[str] = []
     if options.fail_on_slower is not None:
-        problems += _untold(done)
+        slower = _slower(done, options.fail_on_slower, options.family)
+        problems += _untold(done, options.family)
     for said in slower:
         print(said, file=sys.stderr)
     if problems:
@@ -230,27 +239,39 @@ def _run_comparison(
     return EXIT_SLOWER if slower else complain([])
 
 
-def _untold(done: list) -> list[str]:
-    """The files of which no row has repetitions enough for --fail-on-slower, a sentence each."""
+def _untold(done: list, families: Sequence[str]) -> list[str]:
+    """The files of which no row of `families` has repetitions enough for --fail-on-slower, a
+    sentence each."""
     # Imported here, as above.
     from plots.features.compare.analysis import FEWEST_REPETITIONS  # noqa: PLC0415
 
-    return [
-        f"{printable(str(comparison.other.path))}: no row has {FEWEST_REPETITIONS} repetitions "
-        "here and in the baseline, so none can be shown to be slower; measure both with "
-        "--benchmark_repetitions=9"
-        for comparison in done
-        if comparison.pairs
-        and max(pair.repetitions for pair in comparison.pairs) < FEWEST_REPETITIONS
-    ]
+    problems = []
+    for comparison in done:
+        pairs = [pair for pair in comparison.pairs if pair.baseline.family in families]
+        path = printable(str(comparison.other.path))
+        if comparison.pairs and not pairs:
+            problems.append(
+                f"{path}: no row of {printable(' or '.join(families))} was compared, so none can "
+                "be shown to be slower; name others with --family"
+            )
+        elif pairs and max(pair.repetitions for pair in pairs) < FEWEST_REPETITIONS:
+            problems.append(
+                f"{path}: no row has {FEWEST_REPETITIONS} repetitions here and in the baseline, so "
+                "none can be shown to be slower; measure both with --benchmark_repetitions=9"
+            )
+    return problems
 
 
-def _slower(done: list, fraction: float) -> list[str]:
+def _slower(done: list, fraction: float, families: Sequence[str]) -> list[str]:
     """What --fail-on-slower found, a sentence for each file."""
     found = []
     for comparison in done:
-        slower = comparison.slower_than(fraction)
-        lost = [unmatched for unmatched in comparison.unmatched if unmatched.lost]
+        slower = comparison.slower_than(fraction, families)
+        lost = [
+            unmatched
+            for unmatched in comparison.unmatched
+            if unmatched.lost and unmatched.row.family in families
+        ]
         faults = []
         if slower:
             worst = max(slower, key=lambda pair: pair.ratio)

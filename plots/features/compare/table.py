@@ -8,18 +8,13 @@ from plots import units
 from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
+from plots.file.instances import FEW
 from plots.file.row_names import short_names
 from plots.file.rows import File
 from plots.text import counted, sentence
 
 _VERDICTS = ("faster", "slower", "same", "ambiguous")
 _CHANGED = ("faster", "slower")
-
-_RUNS = (
-    "The test knows the spread within each run. What differs from run to run (clock, neighbours, "
-    "where memory lies) counts as a difference, too: to see how much that is, compare two runs of "
-    "the baseline."
-)
 
 _COLUMNS = (
     Column("name", "row"),
@@ -138,14 +133,13 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     notes = [
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
-        f"{headline(comparison)}.{_by_chance(comparison)}",
+        f"{headline(comparison)}.",
         "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
         f"{effect} of 1. Faster, slower: the whole interval is beyond that, and p is below "
         f"{SIGNIFICANCE}. Ambiguous: neither. p is that of a difference of more than {effect} "
         "(Welch's t test on logarithms), corrected for the number of rows.",
     ]
-    if comparison.pairs:
-        notes.append(_RUNS)
+    notes += _between(comparison)
     if common:
         notes.append(f"All rows: {common}.")
     if comparison.misnamed:
@@ -176,15 +170,20 @@ def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
     return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
 
 
-def _by_chance(comparison: Comparison) -> str:
-    called = comparison.count("faster") + comparison.count("slower")
-    if not called:
-        return ""
-    expected = SIGNIFICANCE * called
-    return (
-        f" Of those called faster or slower, at most {SIGNIFICANCE:.0%} ({expected:.1f} rows) are "
-        "expected to be so by chance."
-    )
+def _between(comparison: Comparison) -> list[str]:
+    """What is taken to lie between the runs, in a sentence."""
+    if not comparison.effects:
+        return []
+    said = [
+        f"{one.family} on the {'CPU' if one.device == 'cpu' else 'GPU'} "
+        f"{units.significant(100 * one.deviation, 2)} % "
+        f"({f'scatter of {one.rows} ratios' if one.rows else 'as between instances'})"
+        for one in comparison.effects
+    ]
+    return [
+        f"Rows of fewer than {FEW} instances: from run to run their ratio varies by its own, which "
+        f"intervals and p allow for: {', '.join(said)}."
+    ]
 
 
 def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
