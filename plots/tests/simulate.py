@@ -24,7 +24,7 @@ from plots.core.replicates import estimate
 from plots.features.compare.analysis import compare
 from plots.file import loading
 from plots.file.axes import Label
-from plots.file.rows import File
+from plots.file.rows import File, Instances
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, noisy
 
@@ -178,7 +178,13 @@ def noted(
 def _with_rows(file: File, times: np.ndarray) -> File:
     row = file.rows[0]
     rows = tuple(
-        replace(row, name=f"{row.name}/{place}", index=place, samples=samples)
+        replace(
+            row,
+            name=f"{row.name}/{place}",
+            index=place,
+            samples=samples,
+            instances=Instances(tuple(range(len(samples)))),
+        )
         for place, samples in enumerate(times)
     )
     return replace(file, rows=rows)
