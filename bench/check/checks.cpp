@@ -306,8 +306,8 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
     add_gpu_probes(gpu, all);
     all.push_back(driver_check(gpu));
     add_missing(gpu, all);
-    for (const auto& [how, execution] :
-         {std::pair{"eager", Execution::eager}, {"graph", Execution::graph}}) {
+    for (const Execution execution : {Execution::eager, Execution::graph}) {
+      const std::string how = execution == Execution::eager ? "eager" : "graph";
       add_precisions(gpu, [&](Precision precision) {
         add_operations(gpu, {.precision = precision, .execution = execution}, how, cases, all);
       });
