@@ -60,13 +60,15 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """A band of seconds that something small took wherever it was measured."""
+    """A band of seconds that something small took wherever it was measured; on a card of that
+    `compute_capability` where it depends on the card."""
 
     id: str
     low_seconds: float
     high_seconds: float
     source: Source
     note: str = ""
+    compute_capability: str = ""
 
 
 def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictions for the machine of a file: bands, crossovers, and where nothing is predicted."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,6 @@ from plots.features.predict.analysis import (
     DEFAULT_CARDS,
     NOT_MEASURED,
     Outlook,
-    Times,
     Wanted,
     outlooks,
     predict_times,
@@ -25,6 +25,7 @@ from plots.features.predict.analysis import (
 from plots.features.predict.answer import clause, ends, sentence, verdicts
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
+from plots.features.predict.simulate import Error, Times
 from plots.features.predict.ways import WAYS, Way
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
@@ -77,8 +78,10 @@ def test_the_band_holds_the_point_and_the_factor(fitted, network):
                 assert way.data != "resident" and "link" in answer
                 continue
             assert 0 < answer.low < answer.seconds < answer.high
-            if network[0] != "disc-2":  # of which nearly all is launches
-                assert answer.high / answer.low > fitted.factor
+            assert answer.high / answer.low > 1.3
+            if network[0] == "disc-12" and card.compute_capability == "5.2":  # hardly any launches
+                factor = math.exp(fitted.error("f32").half_width)
+                assert answer.high / answer.seconds == pytest.approx(factor, rel=0.15)
 
 
 def test_a_faster_card_is_never_slower(fitted):
@@ -146,7 +149,7 @@ def test_without_a_band_it_is_the_crossover_of_measured_times(read):
 
 
 def test_what_the_band_leaves_open_is_said(file, fitted):
-    wide = replace(fitted, band=np.log(1e4))
+    wide = replace(fitted, errors={"f32": Error(10.0, 13)})
     (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
     assert one.crossover.kind == "ambiguous" and "noise" not in crossover_words(one.crossover)
     huge = faster(CARDS["b200"], 1e-5)

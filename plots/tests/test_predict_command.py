@@ -51,8 +51,9 @@ def test_the_text_names_the_range_of_each_card(capsys):
         )
     assert flat.count(NOT_MEASURED) >= 5
     assert re.search(r"disc-12 11,201,190 100 381 ms \*\d", flat)
-    assert "they and the card were left out of the fit to published times" in flat
-    assert "others published: that decides for small networks, and is not tested" in flat
+    assert "The band holds 90 % of simulated cards" in flat
+    assert "It is for this program. PyTorch starts each operation from Python" in flat
+    assert "as far as published times do; no whole step of a small network" in flat
 
 
 def test_all_formats_say_so_in_every_table(path, capsys):
@@ -62,7 +63,7 @@ def test_all_formats_say_so_in_every_table(path, capsys):
             lines = [line for line in csv.reader(io.StringIO(text)) if line]
             assert sum("measured" in line for line in lines) == 3
         else:
-            assert text.count(NOT_MEASURED) >= 3, name
+            assert " ".join(text.split()).count(NOT_MEASURED) >= 3, name
     found = json.loads(printed(capsys, "predict", path, "--format=json", "--gpu=l4"))
     for table in found:
         assert NOT_MEASURED in table["title"]

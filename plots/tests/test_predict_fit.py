@@ -19,11 +19,22 @@ from plots.features.predict.data import (
     fastest_rates,
     measured,
     observations,
+    our_demand,
     published_points,
 )
-from plots.features.predict.fit import LEFT, fit, parameters_of, unseen
-from plots.features.predict.model import EXPECTED, SPREADS, Stack, demand
-from plots.features.predict.ways import Way, overhead
+from plots.features.predict.fit import (
+    LEFT,
+    MATRIX_UNITS,
+    fit,
+    off_by_card,
+    parameters_of,
+    parameters_without,
+    spread_of,
+)
+from plots.features.predict.model import EXPECTED, SPREADS, Stack
+from plots.features.predict.products import load_products
+from plots.features.predict.simulate import Error
+from plots.features.predict.ways import PYTORCH, Way, overhead
 from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
@@ -70,9 +81,10 @@ def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> fl
     cost = find_cost(model, synthetic.MODELS[model][1])
     assert cost
     steps = float(cost.fields["steps"])
-    asked, beside = demand(cost, CARDS[card]), overhead(cost, CARDS[card], way, steps)
-    device = float(Stack([asked]).device_seconds(parameters)[0])
-    return device * steps + beside.middle * math.exp(parameters[6])
+    beside = overhead(cost, CARDS[card], way, steps)
+    host = sum(each.middle for each in beside) / steps
+    asked = replace(our_demand(cost, CARDS[card], way), host=host)
+    return steps * math.exp(float(Stack([asked]).log_seconds(parameters)[0]))
 
 
 # --- observations
@@ -81,13 +93,13 @@ def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> fl
 def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceiling(published):
     figures = [one for one in load_shi() if one.side == "gpu" and one.seconds is not None]
     own = {(one.network, one.card): one for one in published if one.label.startswith("Shi")}
-    assert len(own) == 21
-    names = {"g980": "gtx-980", "g1080": "gtx-1080", "k80": "k80"}
+    assert len(own) == 14
+    names = {"g980": "gtx-980", "g1080": "gtx-1080"}
     for (network, card), one in own.items():
         cell = {
             figure.framework: figure.seconds
             for figure in figures
-            if (figure.network.lower(), names[figure.device]) == (network, card)
+            if (figure.network.lower(), names.get(figure.device)) == (network, card)
         }
         # MXNet needed less than the operations of AlexNet-S take at the ceiling of a GTX 980.
         kept = {key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")}
@@ -108,12 +120,26 @@ def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceili
 
 def test_rates_are_of_whole_steps_and_the_fastest(published):
     rates = {(rate.network, rate.precision, rate.card): rate for rate in fastest_rates()}
-    own = [one for one in published if not one.label.startswith("Shi")]
+    shi_or_product = ("Shi", "1024", "2048", "4096", "8192")
+    own = [one for one in published if not one.label.startswith(shi_or_product)]
     assert len({one.card for one in own}) > 8
     for one in own:
         rate = rates[one.network, one.precision, one.card]
         assert (rate.batch, rate.what, rate.differs) == (one.batch, "step", "")
         assert one.seconds == pytest.approx(one.batch / rate.samples_per_second)
+
+
+def test_products_are_those_of_the_file(published):
+    own = [one for one in published if one.network == "products"]
+    times = load_products()
+    assert [(one.card, one.seconds) for one in own] == [(one.card, one.seconds) for one in times]
+    assert len({one.card for one in own}) >= 8 and {one.precision for one in own} == {"f32"}
+    for time, one in zip(times, own, strict=True):
+        assert min(time.m, time.n, time.k) >= 1024  # what events add is a few per cent at most
+        assert f"{time.m} × {time.n} × {time.k}" in one.label and "#L" in time.source_url
+        assert one.demand.operations == 0
+        flops = 2.0 * time.m * time.n * time.k
+        assert time.seconds > flops / CARDS[time.card].figures["f32_flops"].value
 
 
 @pytest.mark.parametrize(
@@ -174,7 +200,7 @@ def test_in_an_exact_world_what_is_left_out_is_predicted(published):
     found = fit(with_times(published, EXPECTED))
     for left in LEFT:
         assert found.residuals[left] == pytest.approx(0.0, abs=1e-3)
-    assert found.band < 1e-3
+    assert all(error.spread < 1e-3 for error in found.errors.values())
 
 
 def test_one_outlier_does_not_move_the_others(published):
@@ -207,14 +233,34 @@ def test_what_is_left_out_is_not_in_the_fit(published):
         assert any(abs(change[i]) > 1e-6 for i, one in enumerate(published) if not without(one))
 
 
-def test_the_band_is_the_worst_of_the_networks(fitted, published):
-    worst = {}
-    for one, residual in zip(published, fitted.residuals["both"].tolist(), strict=True):
-        worst[one.network] = max(worst.get(one.network, 0.0), abs(residual))
-    assert fitted.scores == worst and len(worst) == 7
-    assert (fitted.band, fitted.coverage) == conformal(list(worst.values()))
-    assert fitted.band == max(worst.values()) and fitted.coverage == pytest.approx(7 / 8)
-    assert not fitted.measured
+def test_each_card_counts_once_in_the_error(fitted, published):
+    """However many times it has, and those of all precisions on matrix units where one has none."""
+    for precision in ("f32", "tf32", "f16"):
+        squares = {}
+        for one, residual in zip(published, fitted.residuals["both"].tolist(), strict=True):
+            if one.precision == precision:
+                squares.setdefault(one.card, []).append(residual**2)
+        spread = math.sqrt(np.mean([np.mean(own) for own in squares.values()]))
+        assert fitted.error(precision) == Error(pytest.approx(spread), len(squares))
+    assert "bf16" not in fitted.errors and fitted.error("bf16") == fitted.errors[MATRIX_UNITS]
+    assert not fitted.measured and not fitted.scores
+
+
+def test_the_band_covers_cards_that_are_left_out(fitted, published):
+    """Nine of ten of them are meant to; with a dozen cards fewer than eight would be a bad sign."""
+    for precision in ("f32", "tf32", "f16"):
+        cards = off_by_card(published, fitted.residuals["both"], precision)
+        inside = 0
+        for left in cards:
+            error = spread_of([own for card, own in cards.items() if card != left])
+            inside += bool(np.abs(cards[left]).max() <= error.half_width)
+        assert inside >= 0.8 * len(cards), precision
+        assert fitted.error(precision).half_width > fitted.error(precision).spread
+
+
+def test_the_tails_are_those_of_students_t():
+    assert Error(1.0, 2).half_width == pytest.approx(6.3138, abs=1e-4)
+    assert Error(0.5, 13).half_width == pytest.approx(0.5 * 1.7823, abs=1e-4)
 
 
 def test_better_than_the_experiment_that_came_before(fitted):
@@ -250,7 +296,6 @@ def test_measured_rows_take_over(write, fitted):
     assert found.measured and set(found.scores) == set(MODELS)
     assert found.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
     assert found.parameters[7] > 0.1  # published software takes longer
-    assert found.factor < fitted.factor
     for model in ("disc-5", "disc-12"):
         cost = find_cost(model, 100)
         way = Way("graph", "resident")
@@ -261,7 +306,7 @@ def test_measured_rows_take_over(write, fitted):
         assert answer.seconds == pytest.approx(real, rel=0.25)
     table = before_table(found)
     assert table and len(table.lines) == 2 * len(MODELS) * len(WAYS)
-    assert len(check_tables(found)) == 5
+    assert len(check_tables(found)) == 7
 
 
 def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, fitted):
@@ -286,13 +331,13 @@ def test_few_measured_networks_do_not_make_a_band(write, fitted):
     file = gpu_file(write, "rtx-4090", fitted.parameters)
     few = [row for row in file.rows if row.configuration.get("model") in ("disc-3", "disc-9")]
     found = fit(observations([replace(file, rows=tuple(few))]))
-    assert not found.measured and set(found.scores) == set(fitted.scores)
+    assert not found.measured and not found.scores and found.errors.keys() == fitted.errors.keys()
     one_card = fit(observations([file]))
     assert not one_card.measured, "one card tells nothing of another"
 
 
 def test_without_gpu_rows_there_is_no_before(fitted):
-    assert before_table(fitted) is None and len(check_tables(fitted)) == 4
+    assert before_table(fitted) is None and len(check_tables(fitted)) == 6
 
 
 def test_published_comparisons_are_in_no_fit(fitted, published):
@@ -300,8 +345,18 @@ def test_published_comparisons_are_in_no_fit(fitted, published):
     assert {one.label for one in points} >= {"mxnet-mlp", "resnet-50-gtx-1080", "resnet-50-k80"}
     labels = {one.label for one in published}
     assert not labels & {one.label for one in points}
-    residuals = unseen(fitted, points)
-    for one, residual in zip(points, residuals.tolist(), strict=True):
+    for one in points:
         rest = [each for each in published if each.network != one.network and each.card != one.card]
-        log = Stack([one.demand]).log_seconds(parameters_of(rest))[0]
-        assert residual == pytest.approx(float(log) - math.log(one.seconds))
+        assert parameters_without(fitted, one) == pytest.approx(parameters_of(rest))
+
+
+def test_what_python_starts_takes_longer(fitted):
+    """In PyTorch a small step is operations times what one takes; a large one is the device's."""
+    card = CARDS["rtx-4090"]
+    for model, batch, slower in (("disc-5", 100, 5), ("resnet-56", 128, 0.9)):
+        cost = find_cost(model, batch)
+        ours, theirs = (
+            predict_times(fitted, cost, card, Way("eager", "resident", loop), 1.0)
+            for loop in ("ours", PYTORCH)
+        )
+        assert theirs.seconds > slower * ours.seconds

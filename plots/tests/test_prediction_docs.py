@@ -11,20 +11,32 @@ from pathlib import Path
 
 import pytest
 
+from plots.core.cards import load_cards
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.formats import as_markdown
-from plots.core.tables.table import Table
+from plots.core.tables.table import Cell, Column, Table
+from plots.features.predict.analysis import Wanted, outlooks
+from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.check import (
+    cards_left_out_table,
+    floors_table,
     left_out_table,
     networks_left_out_table,
     parameters_table,
     points_table,
 )
 from plots.features.predict.data import observations, published_points
-from plots.features.predict.fit import fit
+from plots.features.predict.fit import Fit, fit
+from plots.features.predict.ways import PYTORCH, Way
+from plots.file import loading
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+FILE = ROOT / "results" / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
+WAYS = (Way("graph", "resident"), Way("eager", "resident", PYTORCH))
 TABLE = re.compile(
-    r"(<!-- (parameters|left out|networks|points) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (parameters|left out|cards|networks|floors|points|widths) -->\n).*?(<!-- end -->)",
+    re.DOTALL,
 )
 PAGES = ("method.md", "method/prediction.md")
 
@@ -35,9 +47,56 @@ def tables() -> dict[str, Table]:
     return {
         "parameters": parameters_table(fitted),
         "left out": left_out_table(fitted),
+        "cards": cards_left_out_table(fitted),
         "networks": networks_left_out_table(fitted),
+        "floors": floors_table(),
+        "widths": widths_table(fitted),
         "points": points_table(fitted, published_points()),
     }
+
+
+@cache
+def crossovers(way: Way) -> dict[str, tuple[float, float, float]]:
+    """The earliest, likeliest and latest crossover of each card since 2018 with the CPU of FILE."""
+    file, fitted = loading.load_file(FILE), fit(observations())
+    cards = tuple(card for card in load_cards().values() if card.year >= 2018)
+    found = {}
+    for verdict in verdicts(outlooks(file, fitted, Wanted(cards, (way,), batch="100"))):
+        assert verdict.comparison and verdict.comparison.crossover.size
+        low, high = ends(verdict.comparison.crossover)
+        found[verdict.card.id] = (low, verdict.comparison.crossover.size, high)
+    return found
+
+
+def widths_table(fitted: Fit) -> Table:
+    """How wide the bands of the crossover are."""
+    groups = ("this program, graph", "PyTorch, eager")
+    columns = [Column("card", "card")]
+    for group in groups:
+        columns += [
+            Column("size", "wins from", numeric=True, group=group),
+            Column("low", "earliest", numeric=True, group=group),
+            Column("high", "latest", numeric=True, group=group),
+            Column("width", "latest over earliest", numeric=True, group=group),
+        ]
+    lines = []
+    for card in crossovers(WAYS[0]):
+        cells: list[Cell] = [text_cell(card)]
+        for way in WAYS:
+            low, size, high = crossovers(way)[card]
+            cells += [*(number_cell(each, 2) for each in (size, low, high))]
+            cells.append(number_cell(high / low, 2))
+        lines.append(tuple(cells))
+    title = f"Crossovers with the CPU of {FILE.parent.name}, 100 rows a batch, data on the GPU"
+    return Table(title, tuple(columns), tuple(lines))
+
+
+def test_the_bands_of_the_crossover_are_narrow():
+    """A factor of five from end to end on every card since 2018, but where a board shares its
+    memory and has few multiprocessors."""
+    for card, (low, size, high) in crossovers(WAYS[0]).items():
+        assert low < size < high
+        assert high / low < (8 if card == "jetson-orin-nano" else 5), card
 
 
 def written(text: str) -> str:

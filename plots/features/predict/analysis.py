@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plots.core import statistics
-from plots.core.cards import Card, load_cards
+from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
-from plots.features.predict.data import card_of, is_plain
+from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.model import Stack, demand
-from plots.features.predict.ways import WAYS, Way, overhead
+from plots.features.predict.floors import floor, several
+from plots.features.predict.model import Demand, Stack, demand
+from plots.features.predict.simulate import Times, among, device_seconds, times
+from plots.features.predict.ways import OURS, WAYS, Band, Way, launch, overhead
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
@@ -31,15 +33,6 @@ from plots.file.rows import File, Row, median_of
 DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
 NOT_MEASURED = "predicted, not measured"
 _COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Predicted seconds of an iteration, in a band."""
-
-    low: float
-    seconds: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,20 +55,27 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
     """The seconds of `steps` steps of `cost`, or the reason why they are not known, a phrase."""
     if cost.accumulate != 1:
         return "only training with an update for each batch is predicted"
-    asked = demand(cost, card)
+    asked = our_demand(cost, card, way)
     beside = overhead(cost, card, way, steps)
     if isinstance(asked, str) or isinstance(beside, str):
         return asked if isinstance(asked, str) else str(beside)
-    device = steps * float(Stack([asked]).device_seconds(fit.parameters)[0])
-    if fit.measured:  # whose band is that of whole times, launches and all
-        total = device + beside.middle * float(np.exp(fit.parameters[6]))
+    if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
+        asked = replace(asked, host=sum(each.middle for each in beside) / steps)
+        total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return Times(total / fit.factor, total, total * fit.factor)
-    # At best the host's work hides behind the device's; at worst it stands beside it.
-    return Times(
-        low=max(device / fit.factor, beside.low),
-        seconds=device + beside.middle,
-        high=device * fit.factor + beside.high,
-    )
+    work = Stack([asked]).work(fit.parameters)[0]
+    error = fit.error(cost.precision)
+    if way.loop == OURS:
+        step = device_seconds(asked, work, error, floor(card), launch(way))
+        return times(step, steps, beside)
+    # A framework's own operations, which the device may outrun or not.
+    whole = demand(cost, card)
+    assert isinstance(whole, Demand), whole
+    work = Stack([whole]).work(fit.parameters)[0]
+    step = device_seconds(whole, work, error, floor(card), Band(0.0, 0.0))
+    operation = among(several(overheads("torch_operation")), "operation")
+    step = np.maximum(step, whole.operations * operation)
+    return times(step, steps, beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
+from plots.features.predict.ways import PYTORCH
 from plots.file.families import EPOCH
 
 
@@ -63,7 +64,8 @@ def sentence(verdict: Verdict) -> str:
     if one is None:
         return _of_networks(verdict)
     batch = one.batch or "?"
-    training = ", ".join(filter(None, [way(one), f"batch {batch}", unusual(one)]))
+    loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
+    training = ", ".join(filter(None, [loop, way(one), f"batch {batch}", unusual(one)]))
     return f"{short_gpu(verdict.card.name)}: {_claim(one)} ({training}); {NOT_MEASURED}."
 
 

@@ -43,7 +43,9 @@ _COLOURS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
 
 
 def _behind(fit: Fit) -> str:
-    return f"a factor of {units.significant(fit.factor, 2)} up and down, and what launches take"
+    if fit.measured:
+        return f"a factor of {units.significant(fit.factor, 2)} up and down"
+    return "90 % of cards as simulated from published times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> N
 
 def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit) -> list[str]:
     common = compared[0][1].common
-    ways = {f"{one.way.execution}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
+    ways = {f"{one.way.name}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
     return [
         devices(file),
         f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",

@@ -3,19 +3,31 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from plots import units
-from plots.core.cards import Card, load_cards
+from plots.core.cards import Card, load_cards, overheads
 from plots.core.costs import find_cost
 from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.predict.analysis import Times, predict_times
+from plots.features.predict.analysis import predict_times
 from plots.features.predict.data import Observation, published_points
-from plots.features.predict.fit import LEFT, Fit, fit, unseen
-from plots.features.predict.model import PARAMETERS
+from plots.features.predict.fit import (
+    LEFT,
+    Fit,
+    fit,
+    off_by_card,
+    parameters_without,
+    spread_of,
+)
+from plots.features.predict.floors import several
+from plots.features.predict.model import CEILINGS, PARAMETERS
+from plots.features.predict.simulate import Error, Times
+from plots.features.predict.ways import PYTORCH, Way
 
+_FRAMEWORK = Way("eager", "resident", PYTORCH)
 _LEFT = {
     "card": "the card",
     "network": "the network",
@@ -58,28 +70,112 @@ def networks_left_out_table(fitted: Fit) -> Table:
         Column("high", "slowest", numeric=True, group="predicted over observed"),
         Column("score", "off by at most", numeric=True),
     )
-    lines = []
-    for network, score in sorted(fitted.scores.items(), key=lambda item: item[1]):
-        own = [
-            residual
-            for one, residual in zip(fitted.observations, fitted.residuals["both"], strict=True)
-            if one.network == network and one in fitted.scored
-        ]
-        lines.append(
-            (
-                text_cell(network),
-                Cell(str(len(own)), len(own)),
-                _factor(min(own)),
-                _factor(max(own)),
-                _factor(score),
-            )
+    found: dict[str, list[float]] = {}
+    for one, residual in zip(fitted.observations, fitted.residuals["both"], strict=True):
+        if one in fitted.scored:
+            found.setdefault(one.network, []).append(float(residual))
+    lines = [
+        (
+            text_cell(network),
+            Cell(str(len(own)), len(own)),
+            _factor(min(own)),
+            _factor(max(own)),
+            _factor(max(map(abs, own))),
         )
+        for network, own in sorted(found.items(), key=lambda item: max(map(abs, item[1])))
+    ]
     title = "Networks, each predicted without it and without the card"
-    note = (
-        f"The band is a factor of {units.significant(fitted.factor, 3)}, and covers "
-        f"{100 * fitted.coverage:.1f} % of networks like these."
+    notes = ()
+    if fitted.measured:
+        notes = (
+            f"The band is a factor of {units.significant(fitted.factor, 3)}, and covers "
+            f"{100 * fitted.coverage:.1f} % of networks like these.",
+        )
+    return Table(title, columns, tuple(lines), notes)
+
+
+def cards_left_out_table(fitted: Fit) -> Table:
+    """Of each card and precision the errors of all its times, with it and the network left out, and
+    whether they lie in the band that the other cards give."""
+    columns = (
+        Column("precision", "precision"),
+        Column("card", "card"),
+        Column("observations", "times", numeric=True),
+        Column("low", "fastest", numeric=True, group="predicted over observed"),
+        Column("high", "slowest", numeric=True, group="predicted over observed"),
+        Column("band", "band of the others", numeric=True),
+        Column("inside", "times in it", numeric=True),
     )
+    lines, notes = [], []
+    for precision in CEILINGS:
+        cards = off_by_card(fitted.observations, fitted.residuals["both"], precision)
+        if precision not in fitted.errors:
+            continue
+        kept = times = 0
+        for card, own in cards.items():
+            error = spread_of([one for other, one in cards.items() if other != card])
+            inside = int(np.sum(np.abs(own) <= error.half_width))
+            kept += inside == len(own)
+            times += inside
+            lines.append(
+                (
+                    text_cell(precision),
+                    text_cell(card),
+                    Cell(str(len(own)), len(own)),
+                    _factor(float(own.min())),
+                    _factor(float(own.max())),
+                    _factor(error.half_width),
+                    Cell(f"{inside} of {len(own)}", inside),
+                )
+            )
+        every = sum(map(len, cards.values()))
+        notes.append(
+            f"{precision}: {times} of {every} times; {_covered(kept, len(cards), 'card', 'all')}. "
+            f"The band of a card more is a factor of "
+            f"{math.exp(fitted.error(precision).half_width):.2f}."
+        )
+    title = "Cards, each predicted without it and without the network"
+    return Table(title, columns, tuple(lines), tuple(notes))
+
+
+def floors_table() -> Table:
+    """What each source says of small products, beside what the others foretell."""
+    sources = overheads("product_inner")
+    columns = (
+        Column("source", "card"),
+        Column("seconds", "measured", numeric=True, group="an entry of the inner dimension"),
+        Column("predicted_seconds", "predicted", numeric=True, group="by the others"),
+        Column("low_seconds", "from", numeric=True, group="by the others"),
+        Column("high_seconds", "to", numeric=True, group="by the others"),
+        Column("in_band", "in the band"),
+    )
+    lines = []
+    for one in sources:
+        inner = several([other for other in sources if other is not one])
+        half = Error(inner.spread, inner.count).half_width
+        seconds, ends = one.low_seconds, (math.exp(-half), math.exp(half))
+        low, high = (inner.middle * end for end in ends)
+        cells = [Cell(units.seconds(each, 2), each) for each in (seconds, inner.middle, low, high)]
+        inside = low <= seconds <= high
+        cells.append(Cell("yes" if inside else "no", int(inside)))
+        lines.append((text_cell(one.note.split(":")[0]), *cells))
+    kept = sum(line[-1].value == 1 for line in lines)
+    note = f"{_covered(kept, len(lines), 'card')}."
+    title = "Small products on cards, each predicted from the others"
     return Table(title, columns, tuple(lines), (note,))
+
+
+def _covered(inside: int, count: int, noun: str, share: str = "") -> str:
+    """How many of them, and what that says of a band that is meant to hold 90 %: the lower end of
+    Clopper and Pearson's interval, a quantile of the beta distribution."""
+    from scipy.stats import beta  # noqa: PLC0415 (takes long to load)
+
+    least = beta.ppf(0.05, inside, count - inside + 1) if inside else 0.0
+    with_share = f" with {share} their times" if share else ""
+    return (
+        f"{inside} of {count} {noun}s{with_share} lie in the band that the others give, so it "
+        f"covers at least {100 * least:.0f} % (95 % sure)"
+    )
 
 
 def parameters_table(fitted: Fit) -> Table:
@@ -157,49 +253,50 @@ def _before_line(one: Observation, before: Fit, card: Card) -> tuple[Cell, ...]:
 
 
 def points_table(fitted: Fit, points: Sequence[Observation]) -> Table:
-    """The published comparisons of a CPU with a known card, predicted without their network and
-    card."""
+    """The published comparisons of a CPU with a known card, as the eager loop of a framework,
+    predicted without their network and card."""
     columns = (
         Column("experiment", "experiment"),
         Column("network", "network"),
         Column("batch", "batch", numeric=True),
         Column("card", "card"),
         Column("seconds", "published step", numeric=True),
-        Column("predicted_seconds", "predicted", numeric=True),
-        Column("factor", "predicted over published", numeric=True),
+        Column("predicted_seconds", "step", numeric=True, group="predicted"),
+        Column("low_seconds", "from", numeric=True, group="predicted"),
+        Column("high_seconds", "to", numeric=True, group="predicted"),
         Column("in_band", "in the band"),
     )
-    residuals = unseen(fitted, points).tolist()
-    lines = tuple(
-        (
-            text_cell(one.label),
-            text_cell(one.network),
-            count_cell(one.batch),
-            text_cell(one.card),
-            seconds_cell(one.seconds),
-            *_predicted(one, residual, fitted),
+    cards = load_cards()
+    lines = []
+    for one in points:
+        cost = find_cost(one.network, one.batch, one.precision)
+        assert cost is not None  # as in published_points()
+        without = replace(fitted, parameters=parameters_without(fitted, one))
+        times = predict_times(without, cost, cards[one.card], _FRAMEWORK, 1.0)
+        assert isinstance(times, Times)
+        inside = times.low <= one.seconds <= times.high
+        each = (times.seconds, times.low, times.high)
+        lines.append(
+            (
+                text_cell(one.label),
+                text_cell(one.network),
+                count_cell(one.batch),
+                text_cell(one.card),
+                seconds_cell(one.seconds),
+                *(Cell(units.seconds(value, 2), value) for value in each),
+                Cell("yes" if inside else "no", int(inside)),
+            )
         )
-        for one, residual in zip(points, residuals, strict=True)
-    )
-    inside = sum(abs(residual) <= fitted.band for residual in residuals)
-    factor = units.significant(fitted.factor, 2)
-    note = f"{inside} of {len(points)} lie within a factor of {factor}."
-    return Table("Published comparisons of a CPU with a GPU, predicted", columns, lines, (note,))
-
-
-def _predicted(one: Observation, residual: float, fitted: Fit) -> tuple[Cell, ...]:
-    seconds = one.seconds * math.exp(residual)
-    inside = abs(residual) <= fitted.band
-    return (
-        Cell(units.seconds(seconds, 2), seconds),
-        _factor(residual),
-        Cell("yes" if inside else "no", int(inside)),
-    )
+    inside = sum(line[-1].value == 1 for line in lines)
+    note = f"{inside} of {len(points)} lie in the band."
+    title = "Published comparisons of a CPU with a GPU, predicted"
+    return Table(title, columns, tuple(lines), (note,))
 
 
 def check_tables(fitted: Fit) -> list[Table]:
     """All of them."""
-    tables = [left_out_table(fitted), networks_left_out_table(fitted)]
+    tables = [left_out_table(fitted), cards_left_out_table(fitted)]
+    tables += [networks_left_out_table(fitted), floors_table()]
     tables += [points_table(fitted, published_points()), parameters_table(fitted)]
     before = before_table(fitted)
     return [*tables, before] if before else tables

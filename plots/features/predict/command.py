@@ -35,7 +35,7 @@ NAME = "predict"
 HELP = "predict from which size a GPU that you do not have would win"
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
-    "measured, with a band that was earned on published times, and from which size the card would "
+    "measured, with a band from published times, and from which size the card would "
     "overtake the file's measured CPU. Of several files from one machine the newest complete one "
     "counts; the GPU's rows of all files join the fit. docs/method/prediction.md says how. "
     "Nothing predicted is written into a result file."
@@ -60,7 +60,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execution",
         metavar="NAME,...",
-        default="eager,graph",
         help="eager, graph or graph-epoch (default: eager,graph)",
     )
     parser.add_argument(
@@ -68,6 +67,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         default="resident,pinned-async",
         help="where the data is: resident, pinned or pinned-async (default: resident,pinned-async)",
+    )
+    parser.add_argument(
+        "--as",
+        dest="loop",
+        choices=("ours", "pytorch"),
+        default="ours",
+        help="whose loop trains on the GPU: this program's, or PyTorch's eager one, which Python "
+        "starts operation by operation (default: ours)",
     )
     parser.add_argument("--batch", metavar="N", help="use only rows of this batch size")
     add_charts(parser)
@@ -133,7 +140,7 @@ def _predict(files, fitted, wanted, problems, options) -> int:
 
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
     from plots.features.predict.analysis import Wanted  # noqa: PLC0415
-    from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way  # noqa: PLC0415
+    from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, PYTORCH, Way  # noqa: PLC0415
 
     def listed(flag: str, text: str, known: Sequence[str]) -> list[str]:
         names = [name.strip() for name in text.split(",")]
@@ -142,9 +149,15 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
                 raise CostError(f"--{flag}={printable(name, 40)}: is none of {', '.join(known)}")
         return list(dict.fromkeys(names))
 
+    if options.loop == PYTORCH and options.execution not in (None, "eager"):
+        raise CostError(
+            f"--execution={printable(options.execution, 40)}: of PyTorch the eager loop alone is "
+            "predicted; leave out --execution"
+        )
+    executions = options.execution or ("eager" if options.loop == PYTORCH else "eager,graph")
     ways = tuple(
-        Way(execution, data)
-        for execution in listed("execution", options.execution, EXECUTIONS)
+        Way(execution, data, options.loop)
+        for execution in listed("execution", executions, EXECUTIONS)
         for data in listed("placement", options.placement, PLACEMENTS)
     )
     if options.batch is not None and not whole(options.batch):

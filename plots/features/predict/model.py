@@ -14,6 +14,7 @@ import numpy as np
 
 from plots.core.cards import Card
 from plots.core.cost import Cost
+from plots.features.predict.floors import floor
 
 # Which figure of a card is the ceiling of a precision's products.
 CEILINGS = {
@@ -32,6 +33,7 @@ _SHORTEST = 64  # inner dimension that is worth a part of its own
 _BALANCE = 16.0
 # Narrowness counts up to here, and is 1 at 128.
 _WIDEST, _UNIT = 512, 128
+_CONVOLUTION = "convolution"  # as bench --cost calls that kind of operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ PARAMETERS = (
     Parameter("narrow", 0.0, 0.3, "exponent of width in the share of the ceiling", True),
     Parameter("matrix_units", math.log(0.6), 0.4, "the same on matrix units, times"),
     Parameter("operation", math.log(1e-5), 0.7, "seconds of a framework's operation"),
-    Parameter("launch", 0.0, 0.5, "our launches, times what was published of launches"),
+    Parameter("launch", 0.0, 0.5, "our launches and waits, times what was published of them"),
     Parameter("software", 0.0, 0.5, "published times, times ours"),
 )
 EXPECTED = np.array([parameter.expected for parameter in PARAMETERS])
@@ -62,22 +64,26 @@ SPREADS = np.array([parameter.spread for parameter in PARAMETERS])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """What a step asks of a card, in seconds at the card's ceilings.
+    """What a step asks of a card, an entry for each kind of launch, of which there are `count`.
 
-    `compute` are those of products that are equally narrow, at the ceiling of arithmetic with the
-    multiprocessors as busy as their shapes allow; `narrow` is the logarithm of how narrow they are,
-    and `convolution` is 1 for those of convolutions. `memory` are those at the full bandwidth.
-    `matrix_units` is 1 where these compute the products. Of a framework `operations` counts what
-    it starts; of our own programs `launches` are the seconds that launches are expected to take.
+    In seconds of one launch at the card's ceilings: `compute` with the multiprocessors as busy as
+    its shape allows, `memory` at the full bandwidth. `narrow` is the logarithm of how narrow its
+    product is, `inner` the product's inner dimension, 0 of what is none; `convolution` is 1 for
+    those of convolutions. A launch takes at least `floor` seconds. `matrix_units` is 1 where these
+    compute the products. Of a framework `operations` counts what it starts; of our own programs
+    `host` are the seconds that is expected to be beside the launches.
     """
 
+    count: np.ndarray
     compute: np.ndarray
     narrow: np.ndarray
     convolution: np.ndarray
-    memory: float
+    memory: np.ndarray
+    inner: np.ndarray
+    floor: np.ndarray
     matrix_units: float
     operations: float
-    launches: float = 0.0
+    host: float = 0.0
 
 
 class Stack:
@@ -90,36 +96,45 @@ class Stack:
             rows = [getattr(each, name) for each in demands]
             return np.array([np.pad(row, (0, most - len(row))) for row in rows])
 
+        self._count, self._floor = padded("count"), padded("floor")
         self._compute, self._narrow = padded("compute"), padded("narrow")
-        self._convolution = padded("convolution")
-        self._rest = np.array([[each.memory, each.operations, each.launches] for each in demands])
+        self._convolution, self._memory = padded("convolution"), padded("memory")
+        self._rest = np.array([[each.operations, each.host] for each in demands])
         self._matrix_units = np.array([each.matrix_units for each in demands])
         self._framework = np.array([float(each.operations > 0) for each in demands])
 
+    def work(self, parameters: np.ndarray) -> np.ndarray:
+        """Seconds that one launch of each kind computes, without its floor: a line each."""
+        return self._products(parameters) + self._memory * np.exp(-parameters[2])
+
     def device_seconds(self, parameters: np.ndarray) -> np.ndarray:
-        """Seconds of each without launching anything."""
-        return self._products(parameters).sum(axis=1) + self._others(parameters)[:, 0]
+        """Seconds of each in which the device works or is about to."""
+        return (self._count * np.maximum(self._least(parameters), self.work(parameters))).sum(1)
 
     def log_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """The logarithm of the seconds of each."""
-        software = parameters[7] * self._framework
-        total = self._products(parameters).sum(axis=1) + self._others(parameters).sum(axis=1)
-        return np.log(total) + software
+        total = self.device_seconds(parameters) + self._others(parameters).sum(axis=1)
+        return np.log(total) + parameters[7] * self._framework
 
     def jacobian(self, parameters: np.ndarray) -> np.ndarray:
         """By how much log_seconds() grows with each parameter: a line for each demand."""
-        products, others = self._products(parameters), self._others(parameters)
+        others = self._others(parameters)
+        least = self._least(parameters)
+        works = self._count * (self.work(parameters) >= least)
+        products = works * self._products(parameters)
+        memory = (works * self._memory).sum(axis=1) * np.exp(-parameters[2])
+        waits = ((self._count - works) * least).sum(axis=1) * (1 - self._framework)
         compute = products.sum(axis=1)
         convolved = (products * self._convolution).sum(axis=1)
-        total = compute + others.sum(axis=1)
+        total = self.device_seconds(parameters) + others.sum(axis=1)
         columns = [
             convolved - compute,
             -convolved,
-            -others[:, 0],
+            -memory,
             -(products * self._narrow).sum(axis=1),
             -compute * self._matrix_units,
-            others[:, 1],
-            others[:, 2],
+            others[:, 0],
+            others[:, 1] + waits,
             total * self._framework,
         ]
         return np.array(columns).T / total[:, None]
@@ -129,9 +144,13 @@ class Stack:
         efficiency = product + (convolution - product) * self._convolution + narrow * self._narrow
         return self._compute * np.exp(-efficiency - matrix_units * self._matrix_units[:, None])
 
+    def _least(self, parameters: np.ndarray) -> np.ndarray:
+        """The floors: our launches may take more or less than published ones."""
+        ours = 1 - self._framework
+        return self._floor * np.exp(parameters[6] * ours)[:, None]
+
     def _others(self, parameters: np.ndarray) -> np.ndarray:
-        _, _, memory, _, _, operation, launch, _ = parameters
-        return self._rest * np.exp([-memory, operation, launch])
+        return self._rest * np.exp(parameters[5:7])
 
 
 def ceiling(card: Card, precision: str) -> float | None:
@@ -139,8 +158,11 @@ def ceiling(card: Card, precision: str) -> float | None:
     return card.figure(CEILINGS[precision])
 
 
-def demand(cost: Cost, card: Card) -> Demand | str:
-    """What a framework's step of `cost` asks of `card`, or why that is not known, a phrase."""
+def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | str:
+    """What a step of `cost` asks of `card`, or why that is not known, a phrase.
+
+    Of our own programs, which start so many `launches` a step; of a framework's without them.
+    """
     peak = ceiling(card, cost.precision)
     bandwidth = card.figure("memory_bytes_per_second")
     if not cost.operations:
@@ -149,23 +171,36 @@ def demand(cost: Cost, card: Card) -> Demand | str:
         missing = CEILINGS[cost.precision] if not peak else "memory_bytes_per_second"
         return f"no source gives its {missing}"
     multiprocessors = int(card.figure("multiprocessors") or 0)
-    compute: dict[tuple[bool, int], float] = defaultdict(float)
+    kinds: dict[tuple[float, ...], float] = defaultdict(float)
+    bytes_of_others = 0.0
     for operation in cost.operations:
-        for one in operation.products:
+        own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
+        if not own:
+            bytes_of_others += operation.bytes * operation.count
+            continue
+        share = operation.bytes / sum(one.count for one in own) / bandwidth
+        for one in own:
             shape = (one.m, one.n, one.k)
-            if min(shape) < 1:
-                continue
-            flops = 2.0 * one.m * one.n * one.k * one.count * operation.count
-            kind = (operation.kind == "convolution", min(*shape, _WIDEST))
-            compute[kind] += flops / peak / busy(*shape, multiprocessors)
-    kinds = sorted(compute)
+            seconds = 2.0 * one.m * one.n * one.k / peak / busy(*shape, multiprocessors)
+            narrow = math.log(min(*shape, _WIDEST) / _UNIT)
+            convolution = float(operation.kind == _CONVOLUTION)
+            kinds[seconds, narrow, convolution, share, one.k] += one.count * operation.count
+    operations = sum(each.launches * each.count for each in cost.operations)
+    others = (operations if launches is None else launches) - sum(kinds.values())
+    if others > 0 or bytes_of_others:
+        others = max(others, 1.0)
+        kinds[0.0, 0.0, 0.0, bytes_of_others / others / bandwidth, 0.0] += others
+    compute, narrow, convolution, memory, inner = np.array(list(kinds)).T
     return Demand(
-        compute=np.array([compute[kind] for kind in kinds]),
-        narrow=np.log([narrow / _UNIT for _, narrow in kinds]),
-        convolution=np.array([float(convolution) for convolution, _ in kinds]),
-        memory=sum(each.bytes * each.count for each in cost.operations) / bandwidth,
+        count=np.array(list(kinds.values())),
+        compute=compute,
+        narrow=narrow,
+        convolution=convolution,
+        memory=memory,
+        inner=inner,
+        floor=floor(card).seconds(inner),
         matrix_units=float(cost.precision != "f32"),
-        operations=sum(each.launches * each.count for each in cost.operations),
+        operations=operations if launches is None else 0.0,
     )
 
 

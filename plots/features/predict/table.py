@@ -16,6 +16,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
+from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES
 
 _BAND = "predicted"
@@ -55,7 +56,7 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         Column("answer", "answer"),
     )
     title = f"From which size on a GPU would win on {machine}; {NOT_MEASURED}"
-    return Table(title, columns, tuple(lines), band_notes(fit, _precision(found)))
+    return Table(title, columns, tuple(lines), _notes(found, fit))
 
 
 def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
@@ -100,7 +101,7 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
     )
     title = f"{FAMILIES[family].title} on {machine} and on cards; those of cards are {NOT_MEASURED}"
     lines = tuple(_network_line(*pair) for pair in pairs)
-    return Table(title, columns, lines, band_notes(fit, _precision(found)))
+    return Table(title, columns, lines, _notes(found, fit))
 
 
 def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
@@ -113,7 +114,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
             if one.family == family:
                 key = tuple(one.common.items())
                 lines.setdefault(key, (one, {}))[1][verdict.card.id] = _band(one)
-                ways[f"{outlook.way.execution}, {outlook.way.data}"] = None
+                ways[f"{outlook.way.name}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda line: (line[0].parameters, line[0].common["batch"]))
     batches = {one.batch for one, _ in ordered}
     short = FAMILIES[family].short
@@ -139,7 +140,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
             )
             for one, cells in ordered
         ),
-        (how, *band_notes(fit, _precision(found))),
+        (how, *_notes(found, fit)),
     )
 
 
@@ -210,6 +211,12 @@ def _card_line(card: Card) -> tuple[Cell, ...]:
     )
 
 
+def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
+    """What the bands of what is predicted are worth, and for whom they are."""
+    loops = {one.way.loop for verdict in found for one in verdict.outlooks}
+    return band_notes(fit, _precision(found), PYTORCH if loops == {PYTORCH} else OURS)
+
+
 def _precision(found: Sequence[Verdict]) -> str:
     """That of what is predicted."""
     for verdict in found:
@@ -222,7 +229,7 @@ def _precision(found: Sequence[Verdict]) -> str:
 def _gpu(outlook: Outlook) -> tuple[Cell, ...]:
     return (
         Cell(short_gpu(outlook.card.name), outlook.card.id),
-        text_cell(outlook.way.execution),
+        text_cell(outlook.way.name),
         text_cell(outlook.way.data),
     )
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What software, driver and link add to what a GPU computes, in each execution and placement."""
+"""What software, driver and link add to what a GPU computes, in each execution and placement, and
+in PyTorch."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from plots.core.cards import Card, overheads
 from plots.core.cost import Cost
 
 EXECUTIONS = ("eager", "graph", "graph-epoch")
+OURS, PYTORCH = "ours", "pytorch"  # whose loop trains
 # Where the data is while it trains; of pageable memory nobody publishes rates to go by.
 PLACEMENTS = ("resident", "pinned", "pinned-async")
 # Of the link's rate on paper, what a copy from pinned memory reaches at least.
@@ -19,10 +21,16 @@ _LEAST_OF_LINK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a GPU trains: an execution, and where the data is."""
+    """How a GPU trains: an execution, where the data is, and whose loop it is."""
 
     execution: str
     data: str
+    loop: str = OURS
+
+    @property
+    def name(self) -> str:
+        """Of the execution, and of the loop if it is not ours."""
+        return self.execution if self.loop == OURS else f"PyTorch, {self.execution}"
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -64,44 +72,44 @@ def published(id: str) -> Band:
     return Band(min(one.low_seconds for one in found), max(one.high_seconds for one in found))
 
 
-@cache
-def launch(execution: str) -> Band:
-    """What a launch takes.
-
-    Eagerly at least a bare launch, and at most an operation of the framework with the cheapest
-    ones, which does more around it. As a node of a graph at least an empty node, and at most a bare
-    launch one by one with a kernel that runs.
-    """
-    bare = published("launch")
-    if execution == "eager":
-        most = min(one.high_seconds for one in overheads("framework_operation"))
-        return Band(bare.low, max(bare.high, most))
-    return Band(min(published("graph_node").low, bare.low), bare.high)
-
-
-def overhead(cost: Cost, card: Card, way: Way, steps: float) -> Band | str:
-    """Seconds of an iteration of so many `steps` of `cost`, after which the host waits once, beside
-    what `card` computes; or the reason why they are not known, a phrase."""
+def launches(cost: Cost, way: Way) -> float | None:
+    """How many launches a step of `cost` starts in our loop; None where that is not counted."""
     work = cost.work(way.configuration)
-    if work is None:
+    return None if work is None else work.launches / work.steps - _copies(cost, way)
+
+
+def launch(way: Way) -> Band:
+    """What the processor takes for each launch, while the device works on earlier ones: eagerly at
+    most an operation of the framework with the cheapest ones, which does more around it; nothing
+    in a graph."""
+    if way.execution != "eager":
+        return Band(0.0, 0.0)
+    bare = published("launch")
+    most = min(one.high_seconds for one in overheads("framework_operation"))
+    return Band(bare.low, max(bare.high, most))
+
+
+def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...] | str:
+    """Seconds of an iteration of so many `steps` of `cost`, after which the host waits once, beside
+    its launches: independent parts, or the reason why they are not known, a phrase."""
+    if cost.work(way.configuration) is None:
         return f"bench --cost does not count {way.execution} execution with {way.data} data"
-    copies = _copies(cost, way)
-    launches = work.launches / work.steps - copies
-    found = published("wait")
-    found += launch(way.execution) * (launches * steps)
+    parts = [published("wait")]
     if way.execution != "eager":
         graphs = 1.0 if way.execution == "graph-epoch" else steps
-        found += published("graph_launch") * graphs
+        parts.append(published("graph_launch") * graphs)
+    copies = _copies(cost, way)
     if not copies:
-        return found
+        return tuple(parts)
     link = card.figure("link_bytes_per_second")
     if not link:
         return "no source gives its link_bytes_per_second"
-    transfer = (work.bytes_to_device or 0.0) / work.steps / link
+    work = cost.work(way.configuration)
+    transfer = ((work.bytes_to_device if work else 0.0) or 0.0) / cost.fields["steps"] / link
     copied = published("small_copy") * copies + Band(transfer, transfer / _LEAST_OF_LINK)
     # At best copies that run beside the steps take no time of their own.
     least = 0.0 if way.data == "pinned-async" else copied.low
-    return found + Band(least, copied.high) * steps
+    return (*parts, Band(least, copied.high) * steps)
 
 
 def _copies(cost: Cost, way: Way) -> float:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far off a prediction may be where all that is not known varies at once, and independently.
+
+Each draw is a card: how fast it computes for what it should, what its launches take, what a wait
+takes. The same draws serve all networks, so that a card that is slow in one draw is slow for all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from plots.features.predict.floors import LONGEST, Floor, Several
+from plots.features.predict.model import Demand
+from plots.features.predict.ways import Band
+
+DRAWS = 4000
+_SEED = 20_261_124
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Predicted seconds of an iteration: the median, and the band that holds 90 % of draws."""
+
+    low: float
+    seconds: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Of the time that a card computes: the `spread` of its logarithm over cards, as estimated from
+    so many `cards`; the fewer, the longer the tails (Student's t)."""
+
+    spread: float
+    cards: int
+
+    @property
+    def half_width(self) -> float:
+        """Of the band that holds 90 % of cards, as a logarithm."""
+        from scipy.stats import t  # noqa: PLC0415 (takes long to load)
+
+        return float(t.ppf(0.95, self.cards - 1)) * self.spread
+
+
+@cache
+def _tails(name: str, freedom: int) -> np.ndarray:
+    return _generator(name, freedom).standard_t(freedom, DRAWS)
+
+
+@cache
+def _uniform(name: str) -> np.ndarray:
+    return _generator(name).random(DRAWS)
+
+
+def _generator(name: str, *more: int) -> np.random.Generator:
+    return np.random.default_rng([_SEED, *name.encode(), *more])
+
+
+def within(band: Band, name: str) -> np.ndarray:
+    """Draws of the band, alike in all its orders of magnitude; from 0 on alike in all its parts."""
+    share = _uniform(name)
+    if not band.low:
+        return band.high * share
+    return band.low * (band.high / band.low) ** share
+
+
+def among(sources: Several, name: str) -> np.ndarray:
+    """Draws of what one source more would say."""
+    return sources.middle * np.exp(sources.spread * _tails(name, sources.count - 1))
+
+
+def device_seconds(
+    asked: Demand, work: np.ndarray, error: Error, floor: Floor, launch: Band
+) -> np.ndarray:
+    """Draws of the seconds of a step on the device, or while it waits for the next launch."""
+    slower = np.exp(error.spread * _tails("device", error.cards - 1))
+    step = among(floor.inner, "inner")
+    least = within(Band(floor.least, floor.most), "node")[:, None]
+    least = least + step[:, None] * np.minimum(asked.inner, LONGEST)
+    least = np.maximum(least, within(launch, "launch")[:, None])
+    return (asked.count * np.maximum(least, slower[:, None] * work)).sum(axis=1)
+
+
+def times(step: np.ndarray, steps: float, beside: Sequence[Band]) -> Times:
+    """Of so many steps with these draws, and the host's parts beside them."""
+    total = step * steps
+    for place, band in enumerate(beside):
+        total = total + within(band, f"host {place}")
+    low, middle, high = np.quantile(total, (0.05, 0.5, 0.95)).tolist()
+    return Times(low, middle, high)
