@@ -113,20 +113,24 @@ AutomaticPlan::Winner AutomaticPlan::fastest() {
     std::unique_ptr<Program> program;
     double seconds = 0;
     double ratio = 0;
-    const auto against_winner = [&] {
-      seconds = seconds_of_least(*program, trials_, now_);
-      return winner ? ratio_of_seconds({*winner, of_winner}, {*program, seconds}, trials_, now_)
-                    : 0;
-    };
     const auto attempt = [&] {
       program = planned_[i].plan->instantiate();
-      ratio = against_winner();
-      if (ratio >= 1 && choice.threads > planned_[place].choice.threads) {
-        ratio = median_of_three(ratio, against_winner);
-      }
+      seconds = seconds_of_least(*program, trials_, now_);
     };
     if (!can(attempt, reason)) {
       continue;
+    }
+    if (winner) {  // whose own failure in a trial must not pass for the other's
+      const auto ratio_now = [&] {
+        return ratio_of_seconds({*winner, of_winner}, {*program, seconds}, trials_, now_);
+      };
+      ratio = ratio_now();
+      if (ratio >= 1 && choice.threads > planned_[place].choice.threads) {
+        ratio = median_of_three(ratio, [&] {
+          seconds = seconds_of_least(*program, trials_, now_);
+          return ratio_now();
+        });
+      }
     }
     tried.push_back({choice, winner ? ratio : 1});
     if (ratio < 1) {
