@@ -86,8 +86,6 @@ class Faults {
       std::abort();
     } else if (fault == "segmentation") {
       std::raise(SIGSEGV);
-    } else if (fault == "illegal instruction") {
-      std::raise(SIGILL);
     }
     return fault != "silence";
   }
