@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often a difference is seen where there is none: a file whose two builds are the same one.
 
-Each question of the statistics is asked of the two; docs/method.md says what came of it.
+Each question of the statistics is asked of the two: docs/method/comparing.md.
 """
 
 from collections.abc import Iterator

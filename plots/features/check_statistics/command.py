@@ -19,7 +19,7 @@ DESCRIPTION = (
     "and asks every question of the statistics about the two. Each difference that is found is a "
     "false one."
 )
-EXAMPLE = "check-statistics build/same.json"
+EXAMPLE = "check-statistics build/other/results/same/FILE.json"
 
 _COLUMNS = (
     Column("question", "question"),

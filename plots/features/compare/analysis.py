@@ -21,7 +21,7 @@ Verdict = Literal["faster", "slower", "same", "ambiguous"]
 
 MINIMUM_EFFECT = 0.03
 SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster or slower
-FEWEST_REPETITIONS = 5  # with fewer the interval covers less than it says
+FEWEST_REPETITIONS = statistics.FEWEST_SAMPLES
 SHORTEST_SLOWDOWN = 1e-6  # seconds of an iteration that --fail-on-slower looks at
 _EXACT = 1e-12  # of a logarithm: what rounding may leave of equal times
 _FEWEST_ROWS = 10  # whose ratios show how far runs are apart
