@@ -27,6 +27,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/facts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/families.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/gemm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/cpu_watch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/gpu_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/layer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/minibatch.cpp

@@ -120,6 +120,7 @@ class Formula {
                   return std::optional(seconds(name));
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
+            .renew = [] {},
             .seconds = [&](const std::string& name) { return taken[name]; },
             .models = models,
             .networks = both_ladders()},

@@ -139,7 +139,7 @@ TEST(PairTest, PairsAlternateTheirOrder) {
   std::string order;
   PairTest test(0.01, 1000);
   EXPECT_TRUE(run_pairs(
-      test,
+      test, [&] { order += '.'; },
       [&] {
         order += 'a';
         return std::optional(1.0);
@@ -148,7 +148,7 @@ TEST(PairTest, PairsAlternateTheirOrder) {
         order += 'b';
         return std::optional(2.0);
       }));
-  EXPECT_EQ(order, "abbaabbaabbaabbaabbaab");
+  EXPECT_EQ(order, ".ab.ba.ab.ba.ab.ba.ab.ba.ab.ba.ab");
   EXPECT_EQ(test.winner(), a);
 }
 
@@ -156,7 +156,8 @@ TEST(PairTest, DriftHelpsNeitherSide) {
   double now = 1;
   const auto slower_and_slower = [&] { return std::optional(now *= 1.01); };
   PairTest test(0.01, 200);
-  EXPECT_TRUE(run_pairs(test, slower_and_slower, slower_and_slower));
+  EXPECT_TRUE(run_pairs(
+      test, [] {}, slower_and_slower, slower_and_slower));
   EXPECT_EQ(test.winner(), open);
   EXPECT_LE(std::abs(2 * test.won_by_first() - test.pairs()), 1);
 }
@@ -167,7 +168,8 @@ TEST(PairTest, EndsWhereASideCanNotBeMeasured) {
   const auto some = [&]() -> std::optional<double> {
     return left-- > 0 ? std::optional(1.0) : std::nullopt;
   };
-  EXPECT_FALSE(run_pairs(test, some, some));
+  EXPECT_FALSE(run_pairs(
+      test, [] {}, some, some));
   EXPECT_EQ(test.pairs() + test.ties(), 2);
 }
 

@@ -143,9 +143,9 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path: Path, repetitions:
     assert done.returncode == 1
     assert done.stderr.startswith(f"bench: {path} can't be written")
     assert list(tmp_path.iterdir()) == [path]
-    rows = samples(strict(path))
     # Of 40 repetitions not even one row fits.
-    assert len(rows) > 0 if repetitions == 1 else rows == []
+    finished = [row for row in strict(path)["rows"] if row["repetitions"] == repetitions]
+    assert bool(finished) == (repetitions == 1)
     validate(path)
 
 
@@ -244,7 +244,7 @@ int clock_gettime(clockid_t id, struct timespec *to) {
   static int calls = 0;
   long failed = syscall(SYS_clock_gettime, id, to);
   if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
-    to->tv_sec += calls++ % 2 == 0 ? -100000 : 100000;
+    to->tv_sec -= 100000 * calls++;
   return (int)failed;
 }
 time_t time(time_t *to) {

@@ -272,8 +272,8 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
 @pytest.mark.parametrize(
     ("program", "sweep", "flags", "most_kilobytes"),
     [
-        (BENCH, "default", ("--cuda=off",), 500),
-        (EMULATED, "default", (), 1500),
+        (BENCH, "default", ("--cuda=off",), 550),
+        (EMULATED, "default", (), 1700),
         (EMULATED, "gpu", ("--threads=1,16",), 1500),
     ],
 )

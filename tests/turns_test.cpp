@@ -76,7 +76,7 @@ class Turns : public testing::Test {
     testing::internal::GetCapturedStderr();
     unmeasured_ = reporter.unmeasured();
     EXPECT_EQ(held_, 0);
-    EXPECT_EQ(spent.timed > 0, unmeasured_ < plan_.size());
+    EXPECT_TRUE(spent.timed > 0 || unmeasured_ == plan_.size());
     EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile + spent.lent,
               spent.all());
     return log_;
@@ -236,6 +236,110 @@ TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
     instances.push_back(repetition.instance);
   }
   EXPECT_EQ(instances, (std::vector<int>{0, 0, 1}));
+}
+
+/// As a process that can be renewed: what it held is gone.
+class Renewed : public Worker {
+ public:
+  explicit Renewed(Rows& rows) : rows_(rows) {}
+  Json ask(const Json& request, double /*limit_seconds*/) override {
+    return request.at("do") == "prepare" && fails_in_ == renewals ? failed_ : own_->ask(request);
+  }
+  bool renew() override {
+    ++renewals;
+    own_ = local_bench_worker(rows_);
+    return true;
+  }
+  void fail_in(int pass, const Json& how) {
+    fails_in_ = pass - 1;
+    failed_ = how;
+  }
+  int renewals = 0;
+
+ private:
+  Rows& rows_;
+  int fails_in_ = -1;
+  Json failed_;
+  std::unique_ptr<Worker> own_ = local_bench_worker(rows_);
+};
+
+std::vector<int> instances_of(const Row& row) {
+  std::vector<int> instances;
+  for (const Repetition& repetition : row.record.repetitions) {
+    instances.push_back(repetition.instance);
+  }
+  return instances;
+}
+
+TEST_F(Turns, OfEachPassAreAnotherInstanceInANewProcess) {
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  add("cpu", "disc-3");
+  Renewed worker(rows_);
+  EXPECT_EQ(without_repeats(measured({.most_passes = 9}, worker)),
+            (Names{"cpu disc-2", "cuda disc-2", "cpu disc-3", "cpu disc-2", "cuda disc-2",
+                   "cpu disc-3", "cpu disc-2", "cuda disc-2", "cpu disc-3"}));
+  EXPECT_EQ(worker.renewals, repetitions - 1);
+  for (const PlannedRow& planned : plan_) {
+    EXPECT_EQ(instances_of(rows_[planned.name]), (std::vector<int>{0, 1, 2}));
+  }
+}
+
+TEST_F(Turns, OfAnInstanceThatIsUnavailableLeaveTheEarlierRepetitions) {
+  add("cpu", "disc-2");
+  Renewed worker(rows_);
+  worker.fail_in(2, {{"outcome", "skipped"}, {"error_message", "not enough memory"}});
+  measured({.most_passes = 9}, worker);
+  const Record& record = rows_[plan_[0].name].record;
+  EXPECT_EQ(record.outcome, Outcome::measured);
+  EXPECT_EQ(instances_of(rows_[plan_[0].name]), std::vector<int>{0});
+}
+
+TEST_F(Turns, OfAnInstanceWithWrongResultsAreAFailure) {
+  add("cpu", "disc-2");
+  Renewed worker(rows_);
+  worker.fail_in(3, {{"outcome", "failed"}, {"error_message", "the results differ"}});
+  measured({.most_passes = 9}, worker);
+  EXPECT_EQ(rows_[plan_[0].name].record.outcome, Outcome::failed);
+  EXPECT_EQ(unmeasured_, 1U);
+}
+
+/// Beside another program, until that ends.
+class Disturbed : public Worker {
+ public:
+  explicit Disturbed(Rows& rows) : own_(local_bench_worker(rows)) {}
+  Json ask(const Json& request, double /*limit_seconds*/) override {
+    Json answer = own_->ask(request);
+    if (request.at("do") == "repeat") {
+      answer["times"]["cpu_wait"] = is_busy ? 0.5 : 0.01;
+    }
+    return answer;
+  }
+  bool is_busy = true;
+
+ private:
+  std::unique_ptr<Worker> own_;
+};
+
+TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuiet) {
+  for (const bool ends : {false, true}) {
+    SCOPED_TRACE(ends);
+    begin_anew();
+    add("cpu", "disc-2");
+    add("cpu", "disc-3");
+    Disturbed worker(rows_);
+    measured({.is_quiet =
+                  [&] {
+                    worker.is_busy = !ends;
+                    return ends;
+                  }},
+             worker);
+    for (const PlannedRow& planned : plan_) {
+      const Record& record = rows_[planned.name].record;
+      EXPECT_EQ(std::ssize(record.repetitions), ends ? 2 * repetitions : repetitions);
+      EXPECT_EQ(record.disturbed_repetitions(), repetitions);
+    }
+  }
 }
 
 TEST_F(Turns, ComeLaterForARowThatDoesNotFitBesideTheOthers) {

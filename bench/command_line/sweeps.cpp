@@ -109,6 +109,7 @@ std::vector<Sweep> sweeps() {
        .precisions = find_axis("precision").values,
        .effort = {.repetitions = 5, .min_time_seconds = 0.03},
        .threads = ThreadCounts::ends,
+       .most_passes = 1,  // minutes on a lent machine: more rows say more there than more instances
        .by_worth = true,
        .models = standard,
        .cpu_modes = fastest,

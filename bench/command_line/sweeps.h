@@ -29,6 +29,9 @@ struct Sweep {
   std::vector<std::string> precisions{"f32"};
   Effort effort;  ///< of rows that have none of their own
   ThreadCounts threads = ThreadCounts::powers;
+  /// Over the same rows, each by new processes: as many instances of a row, at most. More than the
+  /// most repetitions would find processes to start, and nothing else that varies.
+  int most_passes = 15;
   bool refines = false;   ///< --refine=auto looks between its sizes
   bool by_worth = false;  ///< rows that are worth most come first, others not at all (run/order.h)
 

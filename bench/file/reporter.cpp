@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/reporter.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
+#include <numeric>
 #include <sstream>
 
 #include "file/row_json.h"
@@ -27,6 +30,9 @@ std::string duration(double seconds) {
   }
   return {};
 }
+
+/// Of whoever runs it: a line there can be written over.
+bool has_terminal() { return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1; }
 
 /// Google Benchmark's columns are as wide as the longest name, with "_median" behind it.
 std::size_t widest(const std::vector<std::string>& names) {
@@ -51,32 +57,54 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
   }
 }
 
+void Reporter::begin_pass(int number, int of) {
+  of_pass_ = 0;
+  pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
+  constexpr double long_enough = 20;  // seconds
+  if (number > 1 && !has_terminal() && expected_seconds_ > long_enough) {
+    say(pass_ + time_left());
+  }
+}
+
 void Reporter::add(const std::string& name) {
   const Row& row = rows_[name];
   const bool failed = row.record.outcome != Outcome::measured;
-  const bool is_new = !row.reported_by_caller && reported_.insert(name).second;
-  const std::vector<StandardRun> runs = standard_runs(name, row);
-  const std::vector<StandardRun> together = aggregates(runs);
+  const bool is_complete = failed || std::ssize(row.record.repetitions) >= row.wanted;
+  if (!row.reported_by_caller) {
+    reported_.insert(name);
+  }
+  ++of_pass_;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
     RowJson json = row_json(name, row);
     if (output_.aggregates) {
-      const auto entries = aggregates_json(together);
+      const auto entries = aggregates_json(aggregates(standard_runs(name, row)));
       json.repetitions.insert(json.repetitions.end(), entries.begin(), entries.end());
     }
-    output_.file->put(name, json.facts, json.repetitions);
+    output_.file->put(name, json.facts, json.repetitions, is_complete);
   }
   if (failed) {
     unmeasured_.insert(name);
   } else {  // it may have had a second try
     unmeasured_.erase(name);
   }
-  if (is_new) {
-    expected_seconds_done_ += row.expected.all;
+  if (is_complete) {
+    show(name);
   }
+  show_progress();
+}
+
+void Reporter::show(const std::string& name) {
+  const Row& row = rows_[name];
+  const bool failed = row.record.outcome != Outcome::measured;
+  if (!row.reported_by_caller) {
+    shown_.insert(name);
+  }
+  const std::vector<StandardRun> runs = standard_runs(name, row);
+  const std::vector<StandardRun> together = aggregates(runs);
   if (output_.standard == nullptr) {
     const bool is_told = row.record.reason.starts_with(after_failed_gpu);  // once, of all of them
     if ((!row.reported_by_caller || failed) && !is_told) {
-      show(name, runs);
+      show_line(name, runs);
     }
     return;
   }
@@ -88,13 +116,32 @@ void Reporter::add(const std::string& name) {
   }
 }
 
-void Reporter::finish() const {
+void Reporter::finish() {
+  for (const std::string& name : reported_) {
+    if (!shown_.contains(name)) {
+      show(name);
+    }
+  }
+  clear_progress();
   if (output_.standard != nullptr) {
     output_.standard->Finalize();
   }
 }
 
-void Reporter::show(const std::string& name, const std::vector<StandardRun>& runs) {
+/// In the terminal's last line, until the next line of text.
+void Reporter::show_progress() const {
+  if (has_terminal() && !pass_.empty()) {
+    std::cerr << "\r\033[K" << pass_ << ", " << of_pass_ << " rows" << time_left() << std::flush;
+  }
+}
+
+void Reporter::clear_progress() const {
+  if (has_terminal() && !pass_.empty()) {
+    std::cerr << "\r\033[K" << std::flush;
+  }
+}
+
+void Reporter::show_line(const std::string& name, const std::vector<StandardRun>& runs) {
   const Record& record = rows_[name].record;
   std::vector<double> seconds;
   std::vector<double> flops_per_second;
@@ -110,7 +157,7 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
   }
   std::ostringstream line;
   line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
-       << output_.kept + reported_.size() << "/" << selected_ << "] " << name << "  ";
+       << output_.kept + shown_.size() << "/" << selected_ << "] " << name << "  ";
   if (record.outcome != Outcome::measured) {
     line << to_string(record.outcome) << ": " << record.reason;
     say(name + ": " + record.reason);
@@ -133,18 +180,33 @@ void Reporter::show(const std::string& name, const std::vector<StandardRun>& run
       }
     }
   }
+  clear_progress();
   std::cout << line.str() << time_left() << std::endl;
+}
+
+/// Of those that it is expected to take.
+double Reporter::seconds_done(const std::string& name) const {
+  const Row& row = rows_[name];
+  const auto repetitions = static_cast<double>(row.record.repetitions.size());
+  const double share = repetitions / std::max(1, row.wanted);
+  const double of_repetitions = std::max(1, row.wanted) * row.expected.repetition;
+  return row.record.outcome != Outcome::measured || share >= 1
+             ? row.expected.all
+             : std::max(0.0, row.expected.all - of_repetitions) + share * of_repetitions;
 }
 
 std::string Reporter::time_left() const {
   double left = 0;
   if (output_.end) {
     left = std::max(0.0, -seconds_since(*output_.end));
-  } else if (output_.kept + reported_.size() >= selected_ || expected_seconds_done_ <= 0) {
-    return "";
   } else {
-    left = seconds_since(start_) / expected_seconds_done_ *
-           (expected_seconds_ - expected_seconds_done_);
+    const double done = std::accumulate(
+        reported_.begin(), reported_.end(), 0.0,
+        [&](double sum, const std::string& name) { return sum + seconds_done(name); });
+    if (output_.kept + shown_.size() >= selected_ || done <= 0) {
+      return "";
+    }
+    left = seconds_since(start_) / done * (expected_seconds_ - done);
   }
   constexpr double minute = 60;
   std::ostringstream text;

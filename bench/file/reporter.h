@@ -33,25 +33,32 @@ class Reporter {
   /// `selected`: the names that will run, for "row n of N" and the time left.
   Reporter(Rows& rows, const std::vector<std::string>& selected, Output output);
 
+  /// Over all rows that are not complete yet.
+  void begin_pass(int number, int of);
   /// A row that has had its turns; with more repetitions than before, they take the place of the
-  /// former.
+  /// former. It is shown when it has all that are wanted.
   void add(const std::string& name);
-  /// After the last row.
-  void finish() const;
+  /// After the last row: shows those that remained without all that were wanted.
+  void finish();
 
   [[nodiscard]] std::size_t unmeasured() const { return unmeasured_.size(); }
 
  private:
-  void show(const std::string& name, const std::vector<StandardRun>& runs);
+  void show(const std::string& name);
+  void show_line(const std::string& name, const std::vector<StandardRun>& runs);
+  void show_progress() const;
+  void clear_progress() const;
   [[nodiscard]] std::string time_left() const;
+  [[nodiscard]] double seconds_done(const std::string& name) const;
 
   Rows& rows_;
   Output output_;
   Instant start_ = std::chrono::steady_clock::now();
-  double expected_seconds_ = 0;       ///< of all selected rows
-  double expected_seconds_done_ = 0;  ///< of the finished ones
-  std::size_t selected_;              ///< with those of an earlier run
-  std::set<std::string> reported_, unmeasured_;
+  double expected_seconds_ = 0;  ///< of all selected rows
+  std::size_t selected_;         ///< with those of an earlier run
+  std::string pass_;             ///< "pass 2 of 9"; empty: there is one
+  std::size_t of_pass_ = 0;      ///< rows that had their turns in it
+  std::set<std::string> reported_, shown_, unmeasured_;
 };
 
 }  // namespace crossover::bench

@@ -219,7 +219,8 @@ ResultFile::~ResultFile() {
   close(locked_);
 }
 
-void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries) {
+void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries,
+                     bool now) {
   WrittenRow row{.name = name, .facts = line_of(facts), .entries = {}};
   row.entries.reserve(entries.size());
   std::transform(entries.begin(), entries.end(), std::back_inserter(row.entries), line_of);
@@ -229,6 +230,12 @@ void ResultFile::put(const std::string& name, const Json& facts, const std::vect
     rows_.push_back(std::move(row));
   } else {
     *known = std::move(row);
+  }
+  // A pass may have hundreds of rows of some milliseconds: writing takes a twentieth of the time.
+  constexpr double rarely = 20;
+  constexpr double often = 1;  // second
+  if (!now && seconds_since(written_) < std::min(often, rarely * seconds_of_writing_)) {
+    return;
   }
   try {
     write();
@@ -258,6 +265,7 @@ std::filesystem::path ResultFile::finish(bool complete, bool successful) {
 }
 
 void ResultFile::write() {
+  const Instant begun = std::chrono::steady_clock::now();
   update(context_["crossover"]["parts"].back(), rows_.size() - earlier_rows_, spent_);
   std::string rows;
   std::string entries;
@@ -274,6 +282,8 @@ void ResultFile::write() {
   if (before >= 0) {
     close(before);
   }
+  written_ = std::chrono::steady_clock::now();
+  seconds_of_writing_ = seconds_since(begun);
 }
 
 }  // namespace crossover::bench

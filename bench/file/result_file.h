@@ -34,9 +34,10 @@ class ResultFile {
   ~ResultFile();
 
   /// A row and its entries of `benchmarks`, a line each, in the place of what there was of that
-  /// name; the file is on disk and valid when this returns. Throws std::runtime_error.
+  /// name; the file is on disk and valid when this returns; unless it must be there `now`, within a
+  /// second or with the next row. Throws std::runtime_error.
   void put(const std::string& name, const nlohmann::ordered_json& facts,
-           const std::vector<nlohmann::ordered_json>& entries);
+           const std::vector<nlohmann::ordered_json>& entries, bool now = true);
 
   /// Into context.crossover, with the next row.
   void note(const std::string& field, nlohmann::ordered_json value);
@@ -53,8 +54,10 @@ class ResultFile {
   nlohmann::ordered_json context_;
   const Spent& spent_;
   std::vector<WrittenRow> rows_;
-  int locked_ = -1;               ///< the file as it is on disk, which no other run may go on with
-  std::size_t earlier_rows_ = 0;  ///< so many of the first are an earlier run's
+  Instant written_;                ///< when it was, last
+  double seconds_of_writing_ = 0;  ///< that this took
+  int locked_ = -1;                ///< the file as it is on disk, which no other run may go on with
+  std::size_t earlier_rows_ = 0;   ///< so many of the first are an earlier run's
 };
 
 }  // namespace crossover::bench

@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "command_line/flag.h"
+#include "rows/counters.h"
 #include "rows/facts.h"
 
 namespace crossover::bench {
@@ -53,7 +55,55 @@ void put_counters(const std::vector<Repetition>& repetitions, std::vector<Json>&
   }
 }
 
+Repetition repetition_in(const Json& entry, const std::vector<Repetition>& before) {
+  constexpr double milliseconds = 1e-3;
+  Repetition one = before.empty() ? Repetition() : before.front();
+  std::erase_if(one.counters, [](const auto& counter) {  // what is the same in all stands once
+    return kind_of_counter(counter.first) != CounterKind::repetition;
+  });
+  one.seconds = milliseconds * entry.at("real_time").get<double>();
+  one.cpu_seconds = milliseconds * entry.at("cpu_time").get<double>();
+  one.iterations = entry.value("iterations", one.iterations);
+  one.instance = entry.value("instance", 0);
+  for (const auto& [key, value] : entry.items()) {
+    if (value.is_number() && key != "real_time" && key != "cpu_time" && key != "iterations" &&
+        key != "instance") {
+      one.counters[key] = value.get<double>();
+    }
+  }
+  return one;
+}
+
 }  // namespace
+
+Record record_in(const WrittenRow& written, const std::vector<std::string>& planned_warnings) {
+  try {
+    Record record;
+    record.facts = Json::parse(written.facts);
+    if (record.facts.contains("outcome")) {
+      return {};
+    }
+    for (const std::string& warning : record.facts.value("warnings", std::vector<std::string>())) {
+      if (std::find(planned_warnings.begin(), planned_warnings.end(), warning) ==
+          planned_warnings.end()) {
+        record.doubts.push_back(warning);
+      }
+    }
+    for (const char* of_file : {"name", "configuration", "repetitions", "warnings"}) {
+      record.facts.erase(of_file);
+    }
+    for (const std::string& line : written.entries) {
+      if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
+        record.repetitions.push_back(repetition_in(entry, record.repetitions));
+        record.instances = std::max(record.instances, record.repetitions.back().instance + 1);
+      }
+    }
+    return record;
+  } catch (const Json::exception&) {
+    throw UsageError("--resume: the file has " + written.name +
+                     " that can't be read; without --resume the rows are measured anew");
+  }
+}
 
 Json number_json(double value) {
   constexpr double exact = 9007199254740992;  // below it a double tells whole numbers apart

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "file/earlier_run.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -17,6 +18,10 @@ struct RowJson {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann
 };
 
 RowJson row_json(const std::string& name, const Row& row);
+
+/// What row_json() wrote of a measured row, without warnings that the plan has anyway; of any other
+/// row nothing. UsageError where it is no such row.
+Record record_in(const WrittenRow& written, const std::vector<std::string>& planned_warnings);
 
 /// Whole numbers as they are, of others six digits: no clock is steadier than a millionth. Null
 /// where JSON has no such number.

@@ -34,6 +34,9 @@ const std::vector<Counter>& counters() {
       {"width", "features", fact, "inputs and outputs of a layer"},
       {"cpu_threads", "threads", fact,
        "threads of the computation; at most so many with execution auto"},
+      {"threads_used", "threads", fact,
+       "threads of the CPU that have any work; fewer than cpu_threads where no operation is worth "
+       "more"},
       {"count", "–", fact, "operations, launches or copies in one iteration, one behind the other"},
       {"flops", "operations", fact,
        "additions and multiplications, counted over the list of operations before any fusion"},
@@ -81,6 +84,12 @@ const std::vector<Counter>& counters() {
       {"seconds_launch", "s", repetition,
        "profile: time by which the CPU is slower to launch than the GPU to compute"},
       {"seconds_synchronization", "s", repetition, "profile: waits for the GPU"},
+      {"cpu_wait", "share", repetition,
+       "time that threads of the program were ready to run and waited for a processor, over the "
+       "time of the timed loop, summed over the threads"},
+      {"cpu_steal", "share", repetition,
+       "time that the hypervisor took from the processors, over the time of the timed loop, summed "
+       "over the processors"},
       {"sm_clock_mhz_before", "MHz", repetition,
        "the GPU's SM clock before the timed loop, if the driver tells"},
       {"sm_clock_mhz_after", "MHz", repetition,

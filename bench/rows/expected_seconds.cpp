@@ -46,8 +46,17 @@ int trials(double iteration, double min_time_seconds) {
 
 double expected_reference_seconds(double flops) { return flops / reference_flops_per_second; }
 
-ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
-                                 double min_time_seconds, const ExpectedWork& work) {
+int instances_of(int repetitions, double seconds, double making_seconds, int most) {
+  constexpr double share = 1.0 / 4;
+  constexpr int fewest = 3;
+  const double paid = share * seconds / std::max(making_seconds, 1e-9);
+  const int worth = 1 + static_cast<int>(std::min(paid, 1.0 * repetitions));
+  return std::clamp(std::max(fewest, worth), 1, std::max(1, std::min(repetitions, most)));
+}
+
+ExpectedSeconds expected_seconds(const Device& device, int threads, const Effort& effort,
+                                 int most_instances, const ExpectedWork& work) {
+  const auto& [repetitions, min_time_seconds] = effort;
   const bool on_gpu = !device.is_host;
   const Rates& rates = on_gpu ? rates_of_gpu : rates_of_thread;
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
@@ -63,13 +72,15 @@ ExpectedSeconds expected_seconds(const Device& device, int threads, int repetiti
   const int tried = trials(iteration, min_time_seconds);
   const double around_a_loop = (on_gpu ? std::max(warm_up_seconds, iteration) : 0) +
                                work.bytes_checked / bytes_checked_per_second;
-  const double once = compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
-                      expected_reference_seconds(work.flops_of_reference) +
-                      work.bytes_prepared / bytes_prepared_per_second + work.seconds_of_choice +
-                      work.iterations_of_choice * iteration +
+  const double making = compiled_and_kept + (on_gpu ? first_warm_up_seconds : 0) + 2 * iteration +
+                        work.bytes_prepared / bytes_prepared_per_second;
+  const double once = making + expected_reference_seconds(work.flops_of_reference) +
+                      work.seconds_of_choice + work.iterations_of_choice * iteration +
                       (tried > 0 ? of_trials * profiled * loop : 0) + tried * around_a_loop;
   const double repetition = profiled * loop + around_a_loop;
-  return {.all = once + repetitions * repetition, .repetition = repetition};
+  const double all = once + repetitions * repetition;
+  const int instances = instances_of(repetitions, all, making, most_instances);
+  return {.all = all + (instances - 1) * making, .repetition = repetition};
 }
 
 }  // namespace crossover::bench

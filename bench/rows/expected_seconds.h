@@ -3,6 +3,7 @@
 // left and the plan of a sweep stand on them, no result does.
 #pragma once
 
+#include "command_line/sweeps.h"
 #include "rows/device.h"
 
 namespace crossover::bench {
@@ -37,12 +38,17 @@ constexpr double expected_flops_of_a_thread_per_second = 4e10;
 double expected_reference_seconds(double flops);
 
 struct ExpectedSeconds {
-  double all = 0;         ///< from compilation to the last repetition
+  double all = 0;         ///< from compilation to the last repetition, of all its instances
   double repetition = 0;  ///< of these, of each repetition
 };
 
-/// `threads`: of the CPU.
-ExpectedSeconds expected_seconds(const Device& device, int threads, int repetitions,
-                                 double min_time_seconds, const ExpectedWork& work);
+/// A row is made so often for its repetitions: as often as there are some, where that makes it at
+/// most a quarter longer than the `seconds` that it takes with one instance; else as often as does,
+/// and at least 3 times. At most `most`.
+int instances_of(int repetitions, double seconds, double making_seconds, int most);
+
+/// `threads`: of the CPU. `most_instances`: of the row.
+ExpectedSeconds expected_seconds(const Device& device, int threads, const Effort& effort,
+                                 int most_instances, const ExpectedWork& work);
 
 }  // namespace crossover::bench

@@ -92,6 +92,15 @@ nlohmann::ordered_json facts_json(const Result& result) {
   return json;
 }
 
+nlohmann::ordered_json first_steps_json(const FirstSteps& steps) {
+  return {{"losses", steps.losses}, {"norms", steps.norms}};
+}
+
+FirstSteps first_steps_in(const nlohmann::ordered_json& json) {
+  return {.losses = json.at("losses").get<std::vector<double>>(),
+          .norms = json.at("norms").get<std::vector<double>>()};
+}
+
 nlohmann::ordered_json configuration_json(const Configuration& configuration) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const auto& [key, value] : configuration) {

@@ -12,6 +12,10 @@ namespace crossover::bench {
 /// facts; all but the last are left out where there is nothing to tell.
 nlohmann::ordered_json facts_json(const Result& result);
 
+/// {"losses": [0.69, ...], "norms": [1.2, ...]}, and back.
+nlohmann::ordered_json first_steps_json(const FirstSteps& steps);
+FirstSteps first_steps_in(const nlohmann::ordered_json& json);
+
 /// {"execution": "fused", "cpu_threads": "1"}, and back.
 nlohmann::ordered_json configuration_json(const Configuration& configuration);
 Configuration configuration_in(const nlohmann::ordered_json& json);

@@ -49,8 +49,7 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   } else {
     row.min_time_seconds = chosen.min_time_seconds;
   }
-  row.expected =
-      expected_seconds(*row.device, threads, chosen.repetitions, chosen.min_time_seconds, work);
+  row.expected = expected_seconds(*row.device, threads, chosen, arguments.sweep.most_passes, work);
 }
 
 std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {

@@ -94,9 +94,8 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
               const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
   Row row{.configuration = std::move(configuration),
           .device = &device,
-          .expected = expected_seconds(device, threads_of(spec), arguments.sweep.effort.repetitions,
-                                       arguments.sweep.effort.min_time_seconds,
-                                       expected_work(spec, device))};
+          .expected = expected_seconds(device, threads_of(spec), arguments.sweep.effort,
+                                       arguments.sweep.most_passes, expected_work(spec, device))};
   row.make = [&device, spec, minimum_work, arguments](Result& result) {
     require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
     auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));

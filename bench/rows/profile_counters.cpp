@@ -71,6 +71,11 @@ void count_profile(Program& program, double seconds, std::map<std::string, doubl
   }
 }
 
+bool is_profile(const std::string& counter) {
+  return std::any_of(categories.begin(), categories.end(),
+                     [&](OpCategory category) { return counter_of(category) == counter; });
+}
+
 void derive_unattributed(benchmark::UserCounters& counters, double seconds) {
   double attributed = 0;
   for (const OpCategory category : categories) {

@@ -18,6 +18,9 @@ std::string to_string(OpCategory category);
 /// many profiles as fit `seconds`: one at least, 21 at most.
 void count_profile(Program& program, double seconds, std::map<std::string, double>& counters);
 
+/// Whether it is one of these counters.
+bool is_profile(const std::string& counter);
+
 /// Adds `seconds_unattributed`: what is left of `seconds` beyond the counters of the profile.
 void derive_unattributed(benchmark::UserCounters& counters, double seconds);
 

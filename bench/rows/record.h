@@ -20,9 +20,12 @@ struct Repetition {
   double seconds = 0, cpu_seconds = 0;  ///< of one iteration, by the wall clock and the processor's
   std::int64_t iterations = 0;
   int instance = 0;  ///< of the row's program: the n-th that was made, from 0
-  /// What was measured in it; in the first of an instance also what was measured once.
+  /// What was measured in it; in the first also what was measured once.
   std::map<std::string, double> counters;
 };
+
+/// Whether others had the processors so long that its time says more of them than of the row.
+bool is_disturbed(const Repetition& repetition);
 
 struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
   Outcome outcome = Outcome::measured;
@@ -44,6 +47,7 @@ struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann'
   [[nodiscard]] Configuration chosen() const;
   /// Of the repetitions, in their order.
   [[nodiscard]] std::vector<double> seconds() const;
+  [[nodiscard]] int disturbed_repetitions() const;
 };
 
 }  // namespace crossover::bench

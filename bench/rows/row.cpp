@@ -55,6 +55,20 @@ std::string to_string(Outcome outcome) {
   return "";
 }
 
+bool is_disturbed(const Repetition& repetition) {
+  constexpr double tolerated = 0.05;  // of the time of its loop
+  double lost = 0;
+  for (const char* counter : {"cpu_wait", "cpu_steal"}) {
+    const auto share = repetition.counters.find(counter);
+    lost += share != repetition.counters.end() ? share->second : 0;
+  }
+  return lost > tolerated;
+}
+
+int Record::disturbed_repetitions() const {
+  return static_cast<int>(std::count_if(repetitions.begin(), repetitions.end(), is_disturbed));
+}
+
 Configuration Record::chosen() const {
   const auto at = facts.find("chosen");
   return at == facts.end() ? Configuration() : configuration_in(*at);

@@ -53,6 +53,13 @@ struct RowVerification {
   }
 };
 
+/// What the first steps of a verified instance came to. A later one does the same arithmetic on the
+/// same numbers, so it must come to it too.
+struct FirstSteps {
+  std::vector<double> losses;  ///< of each step, from the deterministic start
+  std::vector<double> norms;   ///< of each parameter tensor after them
+};
+
 /// What the making of a row found out. Google Benchmark has the times.
 struct Result {
   std::string label;     ///< what the name does not say
@@ -62,8 +69,10 @@ struct Result {
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   std::map<std::string, std::int64_t> convolutions;  ///< see ProgramFacts
   RowVerification verification;
-  std::optional<Mismatch> not_verified;                  ///< none: the results are right
-  std::optional<MinimumWork> minimum_work;               ///< of one iteration; none: not counted
+  std::optional<FirstSteps> first_steps;    ///< of an instance that was verified; none: none was
+  std::int64_t iterations = 0;              ///< of a repetition; 0: the first is to settle them
+  std::optional<Mismatch> not_verified;     ///< none: the results are right
+  std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
 };
 
@@ -91,6 +100,7 @@ struct Row {
   Configuration configuration;
   Device* device = nullptr;
   int repetitions = 0;           ///< 0: as many as the sweep's
+  int wanted = 0;                ///< repetitions, before it is shown; 0: whatever it has
   double min_time_seconds = 0;   ///< of one repetition; 0: the sweep's
   ExpectedSeconds expected;      ///< a guess, for the time left and for a plan
   std::string reference;         ///< what rows share that is computed once; empty: nothing

@@ -205,16 +205,20 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
           rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
     }
   }
-  const Effort& effort = arguments_.sweep.effort;
+  Effort effort = arguments_.sweep.effort;
+  if (row.repetitions > 0) {
+    effort.repetitions = row.repetitions;
+  }
+  if (row.min_time_seconds > 0) {
+    effort.min_time_seconds = row.min_time_seconds;
+  }
   const VerificationPlan verification = verification_plan(plan);
   work.flops_of_reference = verification.flops_of_operations;
   if (target.options.execution == Execution::automatic) {
     add_choice(plan, !target.device->is_host, work);
   }
-  row.expected = expected_seconds(
-      *row.device, target.options.threads,
-      row.repetitions > 0 ? row.repetitions : effort.repetitions,
-      row.min_time_seconds > 0 ? row.min_time_seconds : effort.min_time_seconds, work);
+  row.expected = expected_seconds(*row.device, target.options.threads, effort,
+                                  arguments_.sweep.most_passes, work);
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);

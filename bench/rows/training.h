@@ -36,6 +36,10 @@ struct TrainingProgram {
   [[nodiscard]] std::int64_t steps() const { return std::ssize(workload.order); }
   /// Throws std::runtime_error where a loss or a parameter is not finite.
   void require_finite() const;
+  /// Trains so many steps from the deterministic start, at most those of an iteration.
+  [[nodiscard]] FirstSteps first_steps(std::int64_t count);
+  /// Whether it comes to what a verified instance came to, within the tolerances of verification.
+  [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision);
 };
 
 class Training {

@@ -108,6 +108,36 @@ void TrainingProgram::require_finite() const {
   }
 }
 
+FirstSteps TrainingProgram::first_steps(std::int64_t count) {
+  count = std::clamp<std::int64_t>(count, 1, steps());
+  restart(*program, workload);
+  program->enqueue(0, count);
+  program->wait();
+  FirstSteps found{.losses = download(*program, workload, find(workload, "loss")), .norms = {}};
+  found.losses.resize(static_cast<std::size_t>(count));
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    const std::vector<double> values = download(*program, workload, id);
+    found.norms.push_back(
+        std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0)));
+  }
+  return found;
+}
+
+bool TrainingProgram::reproduces(const FirstSteps& verified, Precision precision) {
+  const Tolerance tolerance = tolerance_for(workload, precision, program->facts().arithmetic);
+  const FirstSteps own = first_steps(std::ssize(verified.losses));
+  const auto are_close = [](const std::vector<double>& ones, const std::vector<double>& others,
+                            double allowed, double least) {
+    return std::equal(ones.begin(), ones.end(), others.begin(), others.end(),
+                      [&](double one, double other) {
+                        return std::abs(one - other) <= allowed * std::max(std::abs(other), least);
+                      });
+  };
+  constexpr double small_loss = 0.1;  // as in verification: relative to this
+  return are_close(own.losses, verified.losses, tolerance.loss, small_loss) &&
+         are_close(own.norms, verified.norms, tolerance.parameters, 0);
+}
+
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
   // A row that is made again for more repetitions stays what it was chosen to be.
   const Target target = as_chosen(asked, result);
@@ -140,8 +170,12 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Instant verifying = std::chrono::steady_clock::now();
   result.graph_form = made.program->facts().graph_form;
   result.convolutions = made.program->facts().convolutions;
-  verify_or_note(result,
-                 [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
+  if (!result.first_steps || !made.reproduces(*result.first_steps, target.options.precision)) {
+    verify_or_note(
+        result, [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
+    result.first_steps =
+        made.first_steps(result.verification.batch ? 1 : result.verification.compared);
+  }
   const double verification_seconds = seconds_since(verifying);
   result.verification_seconds += verification_seconds;
   result.verification.take(made.program->facts().arithmetic, target.options.precision);
@@ -162,6 +196,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"launches", static_cast<double>(made.program->facts().launches)},
       {"first_call_seconds", first_call_seconds},
       {"verification_seconds", verification_seconds}});
+  if (const auto threads = made.program->facts().threads) {
+    result.counters["threads_used"] = *threads;
+  }
   if (least.bytes_to_device > 0) {
     result.counters["bytes_to_device"] = least.bytes_to_device;
   }

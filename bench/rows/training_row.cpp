@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/training_row.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -17,9 +18,8 @@ constexpr double profiled_share = 0.1;
 
 class PreparedTraining : public PreparedBenchmark {
  public:
-  PreparedTraining(TrainingProgram made, Result& result) : made_(std::move(made)), result_(result) {
-    profile(0);
-  }
+  PreparedTraining(TrainingProgram made, Result& result)
+      : made_(std::move(made)), result_(result), iterations_(result.iterations) {}
 
   void start() override {
     restart(*made_.program, made_.workload);
@@ -35,8 +35,12 @@ class PreparedTraining : public PreparedBenchmark {
     const double timed_seconds = seconds_since(started_);
     timed_seconds_ += timed_seconds;
     made_.require_finite();
-    if (profiled_seconds_ < profiled_share * timed_seconds_) {
-      profile(profiled_share * timed_seconds);
+    const double affordable = profiled_share * timed_seconds;
+    // Of a row that was made again the former profile will do, unless one more costs little.
+    const auto of_one = timed_seconds / static_cast<double>(std::max<std::int64_t>(1, iterations_));
+    if (profiled_seconds_ < profiled_share * timed_seconds_ &&
+        (iterations_ == 0 || of_one < affordable)) {
+      profile(affordable);
     }
   }
 
@@ -54,7 +58,8 @@ class PreparedTraining : public PreparedBenchmark {
 
   TrainingProgram made_;
   Result& result_;
-  Instant started_;  ///< of this repetition
+  std::int64_t iterations_;  ///< of each repetition; 0: not settled when it was made
+  Instant started_;          ///< of this repetition
   double timed_seconds_ = 0;
   double profiled_seconds_ = 0;
 };

@@ -51,20 +51,94 @@ double Passes::expected(const Group& group) const {
   return sum;
 }
 
+double Passes::promised() const {
+  double sum = 0;
+  for (const auto& [name, turns] : took_) {
+    const Row& row = rows_[name];
+    const int left = row.wanted - static_cast<int>(row.record.repetitions.size());
+    if (left > 0 && row.record.outcome == Outcome::measured && !closed_.contains(name)) {
+      const RowCosts& costs = sampler_.costs(name);
+      const int made = std::clamp(instances_of({name}) - row.record.instances, 0, left);
+      sum += left * costs.repetition + made * costs.making.value_or(costs.repetition);
+    }
+  }
+  return sum;
+}
+
 bool Passes::admits(const Group& group, double share) const {
   if (!options_.budget_seconds) {
     return true;
   }
   const double seconds = expected(group);
   const double budget = *options_.budget_seconds;
+  const double others = promised();
   // Should it take longer than expected, it still ends in time.
-  return seconds <= left() && doubt * seconds <= left() + tolerated * budget &&
-         spent_.all() + seconds <= share * budget;
+  return seconds <= left() - others && doubt * seconds <= left() - others + tolerated * budget &&
+         spent_.all() + others + seconds <= share * budget;
+}
+
+int Passes::instances_of(const Group& group) const {
+  int most = options_.most_passes;
+  for (const std::string& name : group) {
+    const RowCosts& costs = sampler_.costs(name);
+    const int repetitions = rows_[name].wanted;
+    most = std::min(
+        most, bench::instances_of(repetitions, costs.first_making + repetitions * costs.repetition,
+                                  costs.making.value_or(0), options_.most_passes));
+  }
+  return most;
+}
+
+/// Instances are spread over the passes, repetitions over the instances.
+int Passes::wanted(const Group& group, const std::string& name, const Before& before,
+                   const Pass& pass) const {
+  const int all = rows_[name].wanted;
+  const int instances = std::min(instances_of(group), pass.of);
+  const int passes_left = pass.of - pass.number + 1;
+  const int instances_left = std::clamp(instances - before.instances, 1, passes_left);
+  const bool is_due = before.instances == 0 || instances_left == passes_left ||
+                      (pass.number - 1) * instances >= before.instances * pass.of;
+  const int open = all - before.repetitions;
+  return before.repetitions +
+         (is_due && open > 0 ? (open + instances_left - 1) / instances_left : 0);
+}
+
+void Passes::visit(const Group& group, const Pass& pass) {
+  std::map<std::string, Before> before;
+  for (const std::string& name : group) {
+    const Record& record = rows_[name].record;
+    before[name] = {.repetitions = static_cast<int>(record.repetitions.size()),
+                    .instances = record.instances};
+  }
+  const auto now = [&](const std::string& name) {
+    return closed_.contains(name) ? 0 : wanted(group, name, before[name], pass);
+  };
+  Group due = group;
+  std::erase_if(due,
+                [&](const std::string& name) { return now(name) <= before[name].repetitions; });
+  double seconds = 0;
+  for (const std::string& name : due) {
+    const RowCosts& costs = sampler_.costs(name);
+    seconds += costs.making.value_or(0) + costs.repetition;
+  }
+  if (due.empty() || seconds > left()) {
+    return;
+  }
+  take(due, now);
+  for (const std::string& name : due) {
+    if (std::ssize(rows_[name].record.repetitions) == before[name].repetitions) {
+      closed_.insert(name);
+    }
+  }
 }
 
 void Passes::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
   std::map<std::string, double> begun;
   std::map<std::string, double> sums;
+  std::map<std::string, std::size_t> taken;
+  for (const std::string& name : group) {
+    taken[name] = rows_[name].record.repetitions.size();
+  }
   std::string last;
   const auto note = [&] {  // the turn of `last` is over
     if (!last.empty()) {
@@ -88,27 +162,83 @@ void Passes::take(const Group& group, const std::function<int(const std::string&
   take_turns(group, rows_, sampler_, wanted, has_time, options_.shuffled ? &random_ : nullptr);
   note();
   for (const auto& [name, seconds] : sums) {
-    auto& [took, guess] = experience_[kind_of(rows_[name])];
-    took += seconds;
-    guess += guessed(name);
+    if (taken[name] == 0) {
+      const Row& row = rows_[name];
+      const int later = row.wanted - static_cast<int>(row.record.repetitions.size());
+      auto& [took, guess] = experience_[kind_of(row)];
+      took += seconds;
+      guess += guessed(name) - std::max(0, later) * row.expected.repetition;
+    }
   }
 }
 
-std::vector<PlannedRow> Passes::measure_pass(const std::vector<PlannedRow>& pass, double share) {
-  std::vector<Group> groups = turns(pass, rows_, options_.together);
-  if (options_.shuffled) {
-    std::shuffle(groups.begin(), groups.end(), random_);
+std::vector<PlannedRow> Passes::measure_rows(const std::vector<PlannedRow>& plan) {
+  constexpr double of_ceilings = 1.0 / 3;
+  if (plan.empty()) {
+    return {};
   }
-  for (const Group& group : groups) {
-    if (admits(group, share)) {
-      take(group, [&](const std::string& name) { return few_repetitions(name); });
+  Pass pass{.number = 1, .of = 1};
+  std::map<std::string, double> shares;  // of the budget, before which it must end
+  for (const PlannedRow& planned : plan) {
+    Row& row = rows_[planned.name];
+    row.wanted = few_repetitions(planned.name);
+    pass.of = std::max(pass.of, std::min(row.wanted, options_.most_passes));
+    shares[planned.name] = planned.pass == pass_of_ceilings ? of_ceilings : 1 + tolerated;
+  }
+  std::vector<Group> groups = turns(plan, rows_, options_.together);
+  for (; pass.number <= pass.of; ++pass.number) {
+    sampler_.begin_pass(pass.number, pass.of);
+    if (options_.shuffled) {
+      std::shuffle(groups.begin(), groups.end(), random_);
+    }
+    std::erase_if(groups, [&](const Group& group) {
+      const bool is_open = pass.number > 1 || admits(group, shares.at(group.front()));
+      if (is_open) {
+        visit(group, pass);
+      }
+      return !is_open || std::all_of(group.begin(), group.end(), [&](const std::string& name) {
+        const Record& record = rows_[name].record;
+        return record.outcome != Outcome::measured || closed_.contains(name) ||
+               std::ssize(record.repetitions) >= rows_[name].wanted;
+      });
+    });
+    if (groups.empty()) {
+      break;
     }
   }
   // Also of a group that had its turns: one that was put back may have had none.
   std::vector<PlannedRow> later;
-  std::copy_if(pass.begin(), pass.end(), std::back_inserter(later),
+  std::copy_if(plan.begin(), plan.end(), std::back_inserter(later),
                [&](const auto& planned) { return !rows_[planned.name].record.has_had_a_turn(); });
   return later;
+}
+
+void Passes::repeat_disturbed(const std::vector<PlannedRow>& plan) {
+  std::vector<PlannedRow> disturbed;
+  for (const PlannedRow& planned : plan) {
+    const Row& row = rows_[planned.name];
+    if (row.record.outcome == Outcome::measured && !closed_.contains(planned.name) &&
+        row.record.disturbed_repetitions() > 0) {
+      disturbed.push_back(planned);
+    }
+  }
+  if (disturbed.empty() || !options_.is_quiet()) {
+    return;
+  }
+  sampler_.begin_pass(2, 2);  // by new workers
+  for (const Group& group : turns(disturbed, rows_, options_.together)) {
+    double seconds = 0;
+    for (const std::string& name : group) {
+      Row& row = rows_[name];
+      row.wanted = static_cast<int>(row.record.repetitions.size()) +
+                   std::min(row.record.disturbed_repetitions(), few_repetitions(name));
+      const RowCosts& costs = sampler_.costs(name);
+      seconds += costs.making.value_or(costs.first_making) + costs.repetition;
+    }
+    if (seconds < left()) {
+      take(group, [&](const std::string& name) { return rows_[name].wanted; });
+    }
+  }
 }
 
 /// Each at most a few times as many as the sweep's.
@@ -171,48 +301,43 @@ void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
 void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
                      const std::function<void(double seconds)>& look_closer) {
   choose_repetitions(plan);
-  std::vector<PlannedRow> ladder;
-  std::vector<PlannedRow> ceilings;
-  std::vector<PlannedRow> networks;
+  // What the question needs, in its order, and what does not fit now again beside the others.
+  std::vector<PlannedRow> first;
   std::vector<PlannedRow> others;
-  for (const PlannedRow& row : plan) {
-    (row.pass == pass_of_ladder     ? ladder
-     : row.pass == pass_of_ceilings ? ceilings
-     : row.pass == pass_of_networks ? networks
-                                    : others)
-        .push_back(row);
+  for (const char* pass : {pass_of_ladder, pass_of_ceilings, pass_of_networks}) {
+    std::copy_if(plan.begin(), plan.end(), std::back_inserter(first),
+                 [&](const PlannedRow& row) { return row.pass == pass; });
   }
-  constexpr double of_ceilings = 1.0 / 3;
-  constexpr double all = 1 + tolerated;
-  std::vector<PlannedRow> open;
-  const auto measure_or_leave = [&](const std::vector<PlannedRow>& pass, double share) {
-    const std::vector<PlannedRow> later = measure_pass(pass, share);
-    open.insert(open.end(), later.begin(), later.end());
-  };
+  std::copy_if(plan.begin(), plan.end(), std::back_inserter(others), [&](const PlannedRow& row) {
+    return std::none_of(first.begin(), first.end(),
+                        [&](const PlannedRow& one) { return one.name == row.name; });
+  });
   const auto closer = [&] {
     if (look_closer && left() > 0) {
       look_closer(left() / 2);
     }
   };
-  measure_or_leave(ladder, all);
-  measure_or_leave(ceilings, of_ceilings);
-  measure_or_leave(networks, all);
+  std::vector<PlannedRow> open = measure_rows(first);
   if (has_networks) {
     closer();
   }
   open.insert(open.end(), others.begin(), others.end());
-  for (const PlannedRow& row : measure_pass(open, all)) {
+  for (const PlannedRow& row : measure_rows(open)) {
     left_open_.push_back(row.name);
   }
   if (!has_networks) {
     closer();
   }
+  std::vector<PlannedRow> again;
   for (const std::string& name : sampler_.to_try_again()) {
-    if (admits({name}, all)) {
+    if (admits({name}, 1 + tolerated)) {
+      again.push_back({.name = name, .pass = "again"});
       sampler_.begin_anew(name);
-      take({name}, [&](const std::string& again) { return few_repetitions(again); });
+      closed_.erase(name);
     }
   }
+  measure_rows(again);
+  repeat_disturbed(plan);
   if (options_.budget_seconds) {
     repeat_noisiest();
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep as a list of passes over its rows: who has the next turn, and when it ends. Without a
-// budget it is one pass, after the ladder's first rows where there is a GPU. Within one what the
-// question needs comes first (that, ceilings, then every network, with few repetitions), then a
-// closer look, then the other rows, then more repetitions of the noisiest.
+// A sweep as a list of passes over its rows: who has the next turn, and when it ends. In each pass
+// a row is planned, allocated and measured again, by a new worker, so that its repetitions also
+// differ by what differs between runs. Within a budget what the question needs comes first (the
+// ladder, ceilings, then every network, with few repetitions), then a closer look, then the other
+// rows, then more repetitions of the noisiest.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +28,11 @@ struct PassOptions {
   int repetitions = 0;                   ///< of rows that have no number of their own
   std::optional<double> budget_seconds;  ///< from the start of `spent` on
   Together together = Together::devices;
+  int most_passes = 1;    ///< over the same rows: with one, each row has one instance
   bool shuffled = false;  ///< work comes in random order, and each round of its rows in another
+  /// Whether the machine is quiet now, so that rows which other programs disturbed can be had
+  /// again.
+  std::function<bool()> is_quiet = [] { return true; };
 };
 
 class Passes {
@@ -55,12 +61,29 @@ class Passes {
   [[nodiscard]] double expected(const Group& group) const;
   /// Whether the group ends in time, before that share of the budget is used.
   [[nodiscard]] bool admits(const Group& group, double share) const;
+  /// Seconds that rows will take which have begun.
+  [[nodiscard]] double promised() const;
   void choose_repetitions(const std::vector<PlannedRow>& plan);
   [[nodiscard]] int few_repetitions(const std::string& name) const;
-  /// Returns those that had no turn, for later.
-  std::vector<PlannedRow> measure_pass(const std::vector<PlannedRow>& pass, double share);
+  /// Pass after pass over these rows, until each has its few repetitions. Returns those that had no
+  /// turn, for later.
+  std::vector<PlannedRow> measure_rows(const std::vector<PlannedRow>& plan);
+  struct Pass {
+    int number = 1, of = 1;
+  };
+  /// How many repetitions it should have behind that pass, and had `before`.
+  struct Before {
+    int repetitions = 0, instances = 0;
+  };
+  [[nodiscard]] int wanted(const Group& group, const std::string& name, const Before& before,
+                           const Pass& pass) const;
+  /// Of each row of the group, by what making them costs.
+  [[nodiscard]] int instances_of(const Group& group) const;
+  void visit(const Group& group, const Pass& pass);
   void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
   void repeat_noisiest();
+  /// Rows with repetitions that other programs disturbed get as many more, where these have ended.
+  void repeat_disturbed(const std::vector<PlannedRow>& plan);
 
   PassOptions options_;
   const Spent& spent_;
@@ -73,6 +96,7 @@ class Passes {
   std::map<std::string, std::pair<double, double>> experience_;
   /// By row: seconds of its first repetition, with all before, and of the last one.
   std::map<std::string, std::pair<double, double>> took_;
+  std::set<std::string> closed_;  ///< rows of which no more can be had
   std::vector<std::string> left_open_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rows/facts.h"
+#include "rows/profile_counters.h"
 #include "run/peer.h"
 #include "run/say.h"
 
@@ -160,15 +161,61 @@ bool Sampler::prepare(const std::string& name, Row& row) {
       request["chosen"] = configuration_json(chosen);
     }
   }
+  if (const auto verified = first_steps_.find(name); verified != first_steps_.end()) {
+    request["first_steps"] = verified->second;
+  }
+  const double begun = spent_.all();
   const Json answer = ask(row, request);
   if (ended(row, answer)) {
     return false;
   }
-  record.facts = answer.at("facts");
-  once_[name] = numbers_in(answer.at("once"));
+  record.facts.update(answer.at("facts"));  // that of the first was verified, and says how
+  if (answer.contains("first_steps")) {
+    first_steps_.try_emplace(name, answer["first_steps"]);
+  }
+  note_making(name, spent_.all() - begun, request, answer);
+  if (record.instances == 0) {
+    once_[name] = numbers_in(answer.at("once"));
+  }
   ++record.instances;
+  earlier_doubts_[name] = record.doubts;
   prepared_[&worker_of(row)].insert(name);
   return true;
+}
+
+/// Of one that had to choose how to run, a further instance is made in a time that nobody knows
+/// yet.
+void Sampler::note_making(const std::string& name, double seconds, const Json& request,
+                          const Json& answer) {
+  RowCosts& costs = costs_[name];
+  if (costs.first_making == 0) {
+    costs.first_making = seconds;
+  }
+  if (answer.at("facts").contains("chosen") && !request.contains("chosen")) {
+    return;
+  }
+  costs.making = seconds;
+  if (const auto told = answer.find("spent"); told != answer.end()) {  // without a process's start
+    const bool is_verified_once =
+        answer.contains("first_steps") && !request.contains("first_steps");
+    costs.making = told->value("making", 0.0) + told->value("profile", 0.0) +
+                   (is_verified_once ? 0 : told->value("verification", 0.0));
+  }
+}
+
+void Sampler::renew_workers() {
+  for (auto& [worker, rows] : prepared_) {
+    if (worker->renew()) {
+      rows.clear();
+    }
+  }
+}
+
+void Sampler::begin_pass(int number, int of) {
+  if (number > 1) {
+    renew_workers();
+  }
+  reporter_.begin_pass(number, of);
 }
 
 std::optional<double> Sampler::repeat(const std::string& name) {
@@ -182,6 +229,7 @@ std::optional<double> Sampler::repeat(const std::string& name) {
       (!prepared_[&worker_of(row)].contains(name) && !prepare(name, row))) {
     return std::nullopt;
   }
+  const double begun = spent_.all();
   const Json answer =
       ask(row, {{"do", "repeat"},
                 {"row", name},
@@ -196,8 +244,23 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   Repetition repetition = repetition_in(answer.at("times"));
   repetition.instance = record.instances - 1;
   repetition.counters.merge(std::exchange(once_[name], {}));
+  if (!record.repetitions.empty()) {  // what this instance did not profile, an earlier one did
+    for (const auto& [counter, value] : record.repetitions.back().counters) {
+      if (is_profile(counter)) {
+        repetition.counters.emplace(counter, value);
+      }
+    }
+  }
   record.repetitions.push_back(std::move(repetition));
-  record.doubts = answer.value("doubts", record.doubts);
+  costs_[name].repetition = spent_.all() - begun;
+  if (answer.contains("doubts")) {  // of this instance
+    record.doubts = earlier_doubts_[name];
+    for (const std::string doubt : answer["doubts"]) {
+      if (std::find(record.doubts.begin(), record.doubts.end(), doubt) == record.doubts.end()) {
+        record.doubts.push_back(doubt);
+      }
+    }
+  }
   return record.repetitions.back().seconds;
 }
 
@@ -211,6 +274,18 @@ void Sampler::forget(const std::string& name) {
   release(name, rows_[name]);
   rows_[name].record = {};
   reported_.erase(name);
+  first_steps_.erase(name);
+  costs_.erase(name);
+}
+
+void Sampler::put_back(const std::string& name) {
+  const auto reported = reported_.find(name);
+  if (reported == reported_.end()) {
+    forget(name);
+  } else {
+    release(name, rows_[name]);
+    rows_[name].record = reported->second.record;
+  }
 }
 
 void Sampler::finish(const std::string& name) {
@@ -229,8 +304,10 @@ void Sampler::finish(const std::string& name) {
   if (reported.turns > 0 && is_unavailable(row.record)) {
     say(name + " keeps the repetitions that it has: " + row.record.reason);
     std::vector<Repetition> all = std::move(row.record.repetitions);
+    const std::string reason = std::move(row.record.reason);
     row.record = reported.record;
     row.record.repetitions = std::move(all);
+    row.record.doubts.push_back("has not all its repetitions: " + reason);
     if (turns_of(row.record) == reported.turns) {
       return;
     }

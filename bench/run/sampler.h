@@ -24,6 +24,13 @@ struct SamplerOptions {
   double patience_seconds = unlimited;
 };
 
+/// What a row costs, as far as it is known.
+struct RowCosts {
+  double first_making = 0;       ///< seconds, with the verification
+  std::optional<double> making;  ///< of one more instance
+  double repetition = 0;         ///< of the last one, with all around it
+};
+
 class Sampler {
  public:
   /// `worker`: of the rows that have none of their own.
@@ -42,8 +49,16 @@ class Sampler {
   /// reported; wrong results make it a failure.
   void finish(const std::string& name);
 
+  /// What is prepared is lost: the workers' processes end, and what comes next finds new ones.
+  void renew_workers();
+  /// All rows are finished. Each pass but the first has new workers.
+  void begin_pass(int number, int of);
+  [[nodiscard]] const RowCosts& costs(const std::string& name) { return costs_[name]; }
+
   /// As if the row had had no turn yet.
   void forget(const std::string& name);
+  /// As if it had had no turn since it was reported.
+  void put_back(const std::string& name);
 
   /// Rows on a GPU that ended their worker, for a second try when no other row can be lost by it.
   /// None where the GPU is lost.
@@ -70,6 +85,8 @@ class Sampler {
   /// Takes over how the row ended, if the answer says so.
   static bool ended(Row& row, const Json& answer);
   bool prepare(const std::string& name, Row& row);
+  void note_making(const std::string& name, double seconds, const Json& request,
+                   const Json& answer);
   void release(const std::string& name, Row& row);
 
   Rows& rows_;
@@ -79,10 +96,13 @@ class Sampler {
   SamplerOptions options_;
   std::map<Worker*, std::set<std::string>> prepared_;  ///< rows, by who holds them
   std::map<std::string, Reported> reported_;
-  std::map<std::string, std::map<std::string, double>> once_;  ///< for a row's next repetition
-  std::string last_;                                           ///< whose turn it was
-  std::vector<std::string> ended_workers_;                     ///< rows on a GPU
-  double lost_seconds_ = 0;                                    ///< in rows that ended workers
+  std::map<std::string, Json> first_steps_;  ///< of rows whose first instance was verified
+  std::map<std::string, RowCosts> costs_;
+  std::map<std::string, std::vector<std::string>> earlier_doubts_;  ///< of instances before
+  std::map<std::string, std::map<std::string, double>> once_;       ///< for a row's next repetition
+  std::string last_;                                                ///< whose turn it was
+  std::vector<std::string> ended_workers_;                          ///< rows on a GPU
+  double lost_seconds_ = 0;                                         ///< in rows that ended workers
 };
 
 }  // namespace crossover::bench

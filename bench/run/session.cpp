@@ -16,6 +16,8 @@
 #include "file/context.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
+#include "file/row_json.h"
+#include "rows/cpu_watch.h"
 #include "run/passes.h"
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"
@@ -33,13 +35,28 @@ std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {
   return names;
 }
 
-/// Takes the rows out of the plan that the earlier run has measured. Returns how many.
-std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier) {
-  std::set<std::string> kept;
+/// Takes the rows out of the plan that the earlier run has measured, and gives the others what it
+/// has of them. Returns how many it took.
+std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, int repetitions,
+                      Rows& rows) {
+  std::map<std::string, const WrittenRow*> kept;
   for (const WrittenRow& row : earlier.rows) {
-    kept.insert(row.name);
+    kept[row.name] = &row;
   }
-  return std::erase_if(plan, [&](const PlannedRow& row) { return kept.contains(row.name); });
+  return std::erase_if(plan, [&](const PlannedRow& planned) {
+    const auto written = kept.find(planned.name);
+    if (written == kept.end()) {
+      return false;
+    }
+    Row& row = rows[planned.name];
+    Record record = record_in(*written->second, row.warnings);
+    if (record.repetitions.empty() ||
+        std::ssize(record.repetitions) >= repetitions_of(row, repetitions)) {
+      return true;
+    }
+    row.record = std::move(record);
+    return false;
+  });
 }
 
 /// Rows take turns with their lead: unless the earlier run has all of a group, none counts.
@@ -101,6 +118,13 @@ std::string shares(const Spent& spent) {
   return text.str();
 }
 
+/// Whether the processors are as good as unused, now that nothing is measured.
+bool is_quiet() {
+  constexpr double a_while = 0.5;  // seconds
+  constexpr double unused = 0.1;
+  return busy_share(a_while) < unused;
+}
+
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
@@ -114,17 +138,14 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
   limits.seconds = std::min(limits.seconds, seconds);
   limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
   const auto seconds_taken = [&](const std::string& name) {
-    std::vector<double> taken;
-    if (const auto kept = earlier.seconds.find(name); kept != earlier.seconds.end()) {
-      taken = kept->second;
-    }
-    const std::vector<double> own = session.rows[name].record.seconds();
-    taken.insert(taken.end(), own.begin(), own.end());
-    return taken;
+    const std::vector<double> own = session.rows[name].record.seconds();  // what was kept is in it
+    const auto kept = earlier.seconds.find(name);
+    return own.empty() && kept != earlier.seconds.end() ? kept->second : own;
   };
   refine(arguments.refine, arguments, devices, rows,
          {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
           .finish = [&](const std::string& name) { sampler.finish(name); },
+          .renew = [&] { sampler.renew_workers(); },
           .seconds = seconds_taken,
           .models = earlier.models},
          limits, [&](const nlohmann::ordered_json& refinement) {
@@ -155,7 +176,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     if (arguments.resume) {
       earlier = read_earlier(out, context);
       leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
-      kept = take_kept(plan, *earlier);
+      kept = take_kept(plan, *earlier, flags.repetitions(), rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
@@ -187,11 +208,14 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
+  const bool as_asked = is_given(arguments, "--benchmark_repetitions");
   Passes passes(
       {.repetitions = flags.repetitions(),
        .budget_seconds = arguments.budget_seconds,
        .together = flags.shuffles() || peer != nullptr ? Together::all : Together::devices,
-       .shuffled = flags.shuffles()},
+       .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
+       .shuffled = flags.shuffles(),
+       .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
       spent, rows, sampler);
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "command_line/axes.h"
 
@@ -59,6 +60,10 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
                 const std::function<bool(const std::string& name)>& has_time,
                 std::mt19937* random) {
   std::vector<std::string> later;
+  std::map<std::string, std::size_t> before;
+  for (const std::string& name : names) {
+    before[name] = rows[name].record.repetitions.size();
+  }
   for (std::vector<std::string> left = names; !left.empty();) {
     if (random != nullptr) {
       std::shuffle(left.begin(), left.end(), *random);
@@ -72,8 +77,8 @@ void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& samp
       if (sampler.repeat(name)) {
         return taken() >= wanted(name);
       }
-      if (record.out_of_memory && names.size() > 1 && taken() == 0) {
-        sampler.forget(name);
+      if (record.out_of_memory && names.size() > 1 && record.repetitions.size() == before[name]) {
+        sampler.put_back(name);
         later.push_back(name);
       }
       return true;

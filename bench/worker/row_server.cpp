@@ -118,11 +118,18 @@ Json RowServer::prepare(const Json& request) {
     if (held.result.chosen.empty() && request.contains("chosen")) {  // by another process
       held.result.chosen = configuration_in(request["chosen"]);
     }
+    if (request.contains("first_steps")) {
+      held.result.first_steps = first_steps_in(request["first_steps"]);
+    }
     held.iterations = request.value("iterations", held.iterations);
+    held.result.iterations = held.iterations;
     held.is_new = true;
     tell_("making and verifying it");
     held.prepared = row.make(held.result);
     answer = {{"facts", facts_json(held.result)}, {"once", Json::object()}};
+    if (held.result.first_steps) {
+      answer["first_steps"] = first_steps_json(*held.result.first_steps);
+    }
     for (const auto& [counter, value] : held.result.counters) {
       if (kind_of_counter(counter) == CounterKind::once) {
         answer["once"][counter] = value;
@@ -169,9 +176,11 @@ Json RowServer::repeat(const Json& request) {
       held.prepared->start();
       spent_.making += seconds_since(start);
       held.gpu.before(*row.device->backend);
+      held.cpu.before();
       start = std::chrono::steady_clock::now();
       measure(state, *held.prepared);
       spent_.warm_up += seconds_since(start);
+      held.cpu.after();
       held.gpu.after(*row.device->backend);
       start = std::chrono::steady_clock::now();
       const double profiled = held.result.profile_seconds;
@@ -223,6 +232,7 @@ Json RowServer::repeat(const Json& request) {
     }
   }
   held.gpu.count(times);
+  held.cpu.count(times);
   return {{"times", times}, {"doubts", held.gpu.doubts()}};
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "rows/cpu_watch.h"
 #include "rows/gpu_state.h"
 #include "rows/row.h"
 #include "run/spent.h"
@@ -35,6 +36,7 @@ class RowServer {
   struct Held {
     std::unique_ptr<PreparedBenchmark> prepared;
     bool is_new = true;  ///< has had no turn since it was made
+    CpuWatch cpu;
     GpuWatch gpu;
     Result result;
     std::int64_t iterations = 0;   ///< of each repetition, settled by the first one

@@ -150,7 +150,12 @@ bool WorkerProcess::replace(const std::vector<std::string>& more) {
   return true;
 }
 
-int WorkerProcess::close() { return end(at_its_end); }
+bool WorkerProcess::renew() {
+  code_ = std::max(code_, end(at_its_end));
+  return true;
+}
+
+int WorkerProcess::close() { return std::max(code_, end(at_its_end)); }
 
 int WorkerProcess::end(std::chrono::seconds patience) {
   if (process_ < 0) {

@@ -38,6 +38,10 @@ class Worker {
   /// Ends it at once, so that the next request finds a new process, with `more` behind its words.
   /// False where it has none: then all stays as it is.
   virtual bool replace(const std::vector<std::string>& /*more*/) { return false; }
+
+  /// Lets its process end by itself, so that the next request finds a new one. False where it has
+  /// none.
+  virtual bool renew() { return false; }
 };
 
 /// Answers in this process: for debuggers and profilers, and for tests.
@@ -65,9 +69,10 @@ class WorkerProcess : public Worker {
 
   Json ask(const Json& request, double limit_seconds = unlimited) override;
   bool replace(const std::vector<std::string>& more) override;
+  bool renew() override;
 
-  /// Lets it end by itself, and waits. Its exit code, or 128 and the signal's number; 0 where there
-  /// is none.
+  /// Lets it end by itself, and waits. Its exit code, or 128 and the signal's number, or that of a
+  /// renewed one before it; 0 where there is none.
   int close();
 
  private:
@@ -80,6 +85,7 @@ class WorkerProcess : public Worker {
   std::vector<std::string> command_;
   std::vector<std::string> variables_;  ///< NAME=VALUE, all
   pid_t process_ = -1;
+  int code_ = 0;  ///< of the processes that were renewed: the largest
   Pipes pipes_;
   std::optional<LineReader> answers_;
   std::string doing_;  ///< by its own word, since it was asked last

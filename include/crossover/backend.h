@@ -122,6 +122,7 @@ struct ProgramFacts {
                                  ///< passes, copies
   Reorders reorders;             ///< in such a pass
   Arithmetic arithmetic;         ///< how its kernels round
+  std::optional<int> threads;    ///< of a CPU that have any work; none where nobody counted
   std::optional<Choice> chosen;  ///< what Execution::automatic came to; none of any other
   /// Loops in the one graph of the whole order: 0 where that holds each run by itself; none where
   /// there is no such graph.
@@ -157,8 +158,11 @@ class Program {
 
   [[nodiscard]] const ProgramFacts& facts() const { return facts_; }
 
-  /// Says that Execution::automatic came to it.
-  void set_chosen(const Choice& choice) { facts_.chosen = choice; }
+  /// Says that Execution::automatic came to it, on the threads that have any work.
+  void set_chosen(const Choice& choice) {
+    facts_.chosen = choice;
+    facts_.chosen->threads = facts_.threads.value_or(choice.threads);
+  }
 
  protected:
   ProgramFacts facts_;

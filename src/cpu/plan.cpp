@@ -74,6 +74,16 @@ std::int64_t CpuPlan::bytes_keeping_activations() const {
 
 std::int64_t CpuPlan::launches() const { return count_kernels(lowered_, workload_.order); }
 
+int CpuPlan::threads_used() const {
+  int most = 1;
+  for (const std::vector<PlannedKernel>& step : lowered_.steps) {
+    for (const PlannedKernel& kernel : step) {
+      most = std::max(most, kernel.threads);
+    }
+  }
+  return most;
+}
+
 Reorders CpuPlan::reorders() const {
   Reorders all;
   for (const Run& run : workload_.order) {
@@ -92,9 +102,12 @@ std::unique_ptr<Program> CpuPlan::instantiate() {
     flush_denormals(threads_);  // before the first number is computed
     Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
     auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
-    return std::make_unique<CpuProgram>(
-        std::move(tensors), std::move(steps), workload_.order,
-        ProgramFacts{.bytes = bytes(), .launches = launches(), .reorders = reorders()}, threads_);
+    return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
+                                        ProgramFacts{.bytes = bytes(),
+                                                     .launches = launches(),
+                                                     .reorders = reorders(),
+                                                     .threads = threads_used()},
+                                        threads_);
   });
 }
 

@@ -28,6 +28,7 @@ class CpuPlan : public Plan {
 
   /// What the Program's facts will say.
   [[nodiscard]] Reorders reorders() const;
+  [[nodiscard]] int threads_used() const;
 
  private:
   [[nodiscard]] MemoryPlan memory(Activations activations) const;

@@ -59,8 +59,10 @@ bool PairTest::is_open() const {
   return is_sure(all, won_[0] + left) || is_sure(all, won_[1] + left);
 }
 
-bool run_pairs(PairTest& test, const Measurement& first, const Measurement& second) {
+bool run_pairs(PairTest& test, const std::function<void()>& begin, const Measurement& first,
+               const Measurement& second) {
   for (bool first_begins = true; test.is_open(); first_begins = !first_begins) {
+    begin();
     const std::optional<double> one = first_begins ? first() : second();
     const std::optional<double> two = !one ? one : first_begins ? second() : first();
     if (!one || !two) {

@@ -52,8 +52,10 @@ class PairTest {
 using Measurement = std::function<std::optional<double>()>;
 
 /// Adds pairs until the test is decided or can't be any more: first and second, second and first,
-/// first and second, so that what drifts helps neither. False where a measurement could not be had.
-bool run_pairs(PairTest& test, const Measurement& first, const Measurement& second);
+/// first and second, so that what drifts helps neither. `begin` is called before each. False where
+/// a measurement could not be had.
+bool run_pairs(PairTest& test, const std::function<void()>& begin, const Measurement& first,
+               const Measurement& second);
 
 /// The faster side of two rows that were measured one after the other, where no repetition of one
 /// is as long as one of the other; `neither` where some are, or where there are none.

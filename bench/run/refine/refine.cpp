@@ -157,7 +157,12 @@ class Refinement {
     const auto repeated = [&](const std::string& name) -> Measurement {
       return [&] { return is_late() || is_enough() ? std::nullopt : measured_.repeat(name); };
     };
-    const bool is_decided = run_pairs(test, repeated(first), repeated(second));
+    const auto renew = [&] {  // no pair shares its instances with another
+      if (!is_late() && !is_enough()) {
+        measured_.renew();
+      }
+    };
+    const bool is_decided = run_pairs(test, renew, repeated(first), repeated(second));
     Json size = size_json(contest_.sizes[place]);
     size.update({{"pairs", test.pairs()},
                  {"won_by_first", test.won_by_first()},

@@ -33,6 +33,7 @@ struct RefineLimits {
 struct RefineRows {
   std::function<std::optional<double>(const std::string& name)> repeat;
   std::function<void(const std::string& name)> finish;
+  std::function<void()> renew;  ///< what comes next is made anew, in another process
   SecondsOf seconds;
   /// Networks on ladders that an earlier run has measured, for their rungs; may be empty.
   std::vector<std::string> models = {};

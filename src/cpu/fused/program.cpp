@@ -43,6 +43,7 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
       shares_ |= phase.shared;
     }
   }
+  facts_.threads = shares_ ? threads_ : 1;
 }
 
 void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64_t first_row,
