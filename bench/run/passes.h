@@ -32,7 +32,7 @@ struct PassOptions {
   bool shuffled = false;  ///< work comes in random order, and each round of its rows in another
   /// Whether the machine is quiet now, so that rows which other programs disturbed can be had
   /// again.
-  std::function<bool()> is_quiet = [] { return true; };
+  std::function<bool()> is_quiet = [] { return false; };
 };
 
 class Passes {
