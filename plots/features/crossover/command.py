@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--summary",
         action="store_true",
-        help="print one line for the file that answers for each machine instead, with its crossover",
+        help="print one line for each machine instead, with the crossover of its newest sweep",
     )
     either.add_argument(
         "--published",
