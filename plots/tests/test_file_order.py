@@ -110,6 +110,10 @@ def test_the_report_shows_the_complete_file_and_names_the_other(folder, tmp_path
     assert printed.err.startswith(SHORT) and printed.err.count("\n") == 1
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert SHORT in page and "measured on 2020-01-02" in page and "1 older file of" in page
+    assert "does not answer for" not in page
+    shell("report", tmp_path / "in" / "new.json", "-o", tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "new.json does not answer for its machine" in page
 
 
 @pytest.mark.parametrize("command", ["times", "why"])
