@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench: reads the command line, registers rows, and measures them.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -78,9 +76,10 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
       arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
   constexpr double generous = 4;  // a driver may have to compile all kernels first
+  const bool plans_a_gpu = only_plans && arguments.cuda == CudaUse::on;
   Devices devices = child ? devices_in(*child, generous * arguments.patience_seconds)
-                          : find_devices(arguments.cuda);
-  if (arguments.cuda == CudaUse::on && devices.gpus().empty()) {
+                          : find_devices(plans_a_gpu ? CudaUse::automatic : arguments.cuda);
+  if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }
   std::optional<Peer> peer;
@@ -90,7 +89,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     spent.lent += seconds_since(lent);
   }
   const bool is_described =  // by the plan, or by the other program
-      only_plans || (peer && peer->has_gpu() && !measures(arguments, "bench"));
+      plans_a_gpu || (peer && peer->has_gpu() && !measures(arguments, "bench"));
   if (is_described && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     devices.all.push_back(planned_gpu());
   }
@@ -102,7 +101,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   keep_programs(plan, arguments, rows);
   if (only_plans) {
-    print(std::cout, plan);
+    print(std::cout, plan, arguments.budget_seconds);
     return 0;
   }
   flags.initialize();
@@ -132,7 +131,6 @@ int run(const std::vector<std::string>& command, Spent& spent) {
   switch (arguments.action) {
     case Action::help:
       std::cout << help() << std::flush;
-      benchmark::PrintDefaultHelp();
       return 0;
     case Action::machine:
       std::cout << machine_json(find_devices(CudaUse::automatic)).dump(1) << std::endl;

@@ -192,6 +192,16 @@ TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
   EXPECT_EQ(both.gpu_modes.of_training.size(), 1U);
 }
 
+TEST(Sweeps, HaveEnoughPairsForAnIntervalBesideAnotherProgram) {
+  EXPECT_EQ(parse({}).sweep.minibatch_repetitions, 3);
+  constexpr int fewest = 6;
+  for (const Sweep& sweep : sweeps()) {
+    const Sweep beside = parse({"--sweep=" + sweep.name, "--peer=x"}).sweep;
+    EXPECT_EQ(beside.effort.repetitions, std::max(sweep.effort.repetitions, fewest));
+    EXPECT_EQ(beside.minibatch_repetitions, std::max(sweep.minibatch_repetitions, fewest));
+  }
+}
+
 TEST(Axes, ClassesThatNoLabelCanTellAreRefused) {
   EXPECT_EQ(parse({"--mlp=2,2147483648"}).tasks.front().model.classes, most_classes);
   EXPECT_THROW(parse({"--mlp=2,2147483649"}), UsageError);

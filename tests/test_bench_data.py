@@ -109,10 +109,13 @@ def test_reads_a_number_below_the_smallest_double(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("batch", "steps"), [(1, 3), (2, 2), (3, 1), (1000, 1)])
-def test_last_batch_may_be_short(tmp_path: Path, three: Path, batch: int, steps: int) -> None:
+def test_last_batch_may_be_short_and_none_is_larger_than_the_data(
+    tmp_path: Path, three: Path, batch: int, steps: int
+) -> None:
     document = measure(tmp_path, *MLP, f"--data={three}", f"--batch={batch}")
     for row in samples(document):
-        assert (row["rows"], row["batch"], row["steps"]) == (3, batch, steps)
+        assert (row["rows"], row["batch"], row["steps"]) == (3, min(batch, 3), steps)
+        assert row["configuration"]["batch"] == str(min(batch, 3))
 
 
 @pytest.mark.slow

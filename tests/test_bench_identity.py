@@ -59,7 +59,7 @@ def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Pat
         (f"--data={data}",),
         (f"--data={other}",),
     ]
-    documents = [measure(tmp_path, *MLP, *variant) for variant in variants]
+    documents = [measure(tmp_path, *MLP, "--batch=3", *variant) for variant in variants]
     assert len({row["name"] for document in documents for row in samples(document)}) == 1
     found = [{row["workload"] for row in samples(document)} for document in documents]
     assert len(set().union(*found)) == len(variants)
@@ -118,7 +118,7 @@ def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
     document = measure(tmp_path, *MLP)
     order = [axis["key"] for axis in document["context"]["crossover"]["axes"]]
     flags = ("--sweep=full", "--products=heuristic,autotuned", "--precision=f32,bf16")
-    rows = bench(*flags, "--plan").stdout.splitlines()
+    rows = bench(*flags, "--plan", "--cuda=on").stdout.splitlines()
     names = [row.split()[-1] for row in rows if " rows " not in row]
     assert any("/device:cuda/" in name for name in names)
     assert any("/products:autotuned" in name for name in names)

@@ -3,10 +3,12 @@
 
 import ctypes
 import os
+import pty
 import resource
 import shutil
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -306,6 +308,41 @@ def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
     done = bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1))
     assert done.returncode == 0
     validate(measured)
+
+
+# --- lines on a terminal
+
+
+def on_terminal(columns: int, *arguments: str) -> list[str]:
+    """The lines that bench prints on a terminal of that width."""
+    screen, inner = pty.openpty()
+    termios.tcsetwinsize(inner, (24, columns))
+    command = [BENCH, *arguments]
+    with os.fdopen(screen, "rb", buffering=0) as shown:
+        subprocess.run(
+            command, stdout=inner, stderr=subprocess.DEVNULL, env=environment(), check=True
+        )
+        os.close(inner)
+        return shown.read(100_000).decode().splitlines()
+
+
+def test_a_line_ends_where_the_terminal_does() -> None:
+    (whole,) = bench(*DISC).stdout.splitlines()
+    assert whole.startswith("[1/1] Epoch/model:disc-2/batch:100/")
+    name = whole.split()[1]
+    for columns in (60, 80):
+        lines = on_terminal(columns, *DISC)
+        assert len(lines) > 1 and max(map(len, lines)) <= columns
+        assert lines[0].startswith("[1/1] Epoch/model:disc-2/batch:100/")
+        assert all(line.startswith("      ") for line in lines[1:])
+        assert name in "".join(line.strip() for line in lines)
+    assert len(on_terminal(200, *DISC)) == 1
+
+
+def test_a_doubt_is_in_the_line_too() -> None:
+    cores = strict(bench("--machine").stdout)["cpu"]["cores"]
+    done = bench(*DISC, f"--threads={cores + 1}")
+    assert f"! oversubscribed: {cores + 1} threads on {cores} cores" in done.stdout
 
 
 # --- interrupted

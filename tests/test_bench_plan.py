@@ -50,7 +50,8 @@ class Planned(NamedTuple):
 
 @functools.cache
 def plan(program: Path, *arguments: str) -> tuple[Planned, ...]:
-    done = bench("--plan", *arguments, program=program)
+    cuda = () if "--cuda=off" in arguments else ("--cuda=on",)
+    done = bench("--plan", *arguments, *cuda, program=program)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
     return tuple(Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows)
@@ -158,7 +159,7 @@ def is_of_the_ladder(row: Planned) -> bool:
 
 
 @pytest.mark.parametrize("sweep", ["default", "gpu"])
-@pytest.mark.parametrize("budget", [(), ("--budget=10m",)])
+@pytest.mark.parametrize("budget", [(), ("--budget=10h",)])
 @pytest.mark.parametrize("threads", ["--threads=1,16", "--threads=1,2"])
 def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: str) -> None:
     """What libraries do for everyone comes first, and a crossover within two minutes."""
@@ -204,6 +205,31 @@ def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others() -> Non
     assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
 
 
+def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured() -> None:
+    for named in (("--mlp=2,2",), ("--model=disc-2",), ("--model=disc-2", "--sweep=gpu")):
+        rows = plan(BENCH, *named, "--threads=1", "--cuda=off")
+        assert {row.family for row in rows} == {"Peak", "Epoch", "Minibatch"}
+        assert {row.axes["model"] for row in rows if row.family != "Peak"} == {
+            "mlp-2-2" if named[0].startswith("--mlp") else "disc-2"
+        }
+    rows = plan(BENCH, "--mlp=2,2", "--family=Gemm", "--threads=1", "--cuda=off")
+    assert {row.family for row in rows} == {"Gemm"}
+
+
+def test_a_plan_within_a_budget_has_what_fits() -> None:
+    flags = ("--sweep=quick", "--threads=1", "--cuda=off")
+    whole = plan(BENCH, *flags, "--budget=10h")
+    seconds = whole[-1].until / 2
+    part = plan(BENCH, *flags, f"--budget={seconds}s")
+    assert 0 < len(part) < len(whole) and part[-1].until <= seconds
+    kept = [row.name for row in part]
+    assert [row.name for row in whole if row.name in kept] == kept
+    told = bench("--plan", *flags, f"--budget={seconds}s").stdout.splitlines()
+    (left,) = [line.split() for line in told if line.startswith("left open")]
+    assert int(left[2]) == len(whole) - len(part)
+    assert int(told[-1].split()[1]) == len(part)
+
+
 def test_other_sweeps_go_family_by_family() -> None:
     rows = [row for row in plan(BENCH, "--sweep=quick", "--threads=1") if row.phase != "ladder"]
     assert [row.phase for row in rows] == [row.family for row in rows]
@@ -218,11 +244,15 @@ def test_other_sweeps_go_family_by_family() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_has_the_rows_of_a_gpu_unless_they_are_not_wanted() -> None:
-    devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu")}
+def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted() -> None:
+    flags = ("--sweep=gpu", "--threads=1", "--family=Epoch", "--model=disc-2")
+    devices = {row.axes["device"] for row in plan(BENCH, *flags)}
     assert devices == {"cpu", "cuda"}
-    devices = {row.axes["device"] for row in plan(BENCH, "--sweep=gpu", "--cuda=off")}
-    assert devices == {"cpu"}
+    assert {row.axes["device"] for row in plan(BENCH, *flags, "--cuda=off")} == {"cpu"}
+    # Else it has what would be measured here.
+    listed = bench(*flags, "--benchmark_list_tests").stdout.splitlines()
+    told = bench("--plan", *flags).stdout.splitlines()
+    assert [line.split()[-1] for line in told if " rows " not in line] == listed
     assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is not one of")
 
 

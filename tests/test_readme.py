@@ -225,7 +225,7 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 SPAN = re.compile(r"`([\w.-]+(?:/[\w.*-]+)+/?)`")
 TREE = re.compile(r"^```tree\n(.*?)^```", re.DOTALL | re.MULTILINE)
-MADE = ("build/", "report/", "brought/", "gpu-results/", ".venv")  # by commands
+MADE = ("results/tries", "build/", "report/", "brought/", "gpu-results/", ".venv")  # by commands
 
 
 def paths_of(page: Path) -> set[str]:

@@ -2,8 +2,11 @@
 """The Python environment that ./run makes: when, when again, and when not."""
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,3 +122,20 @@ def test_requirements_are_pinned() -> None:
         pins = [line for line in lines if line and not line.startswith("#")]
         assert pins
         assert all("==" in pin.split(";")[0] for pin in pins)
+
+
+def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "it's a $HOME" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    command = python.with_name("crossover-plots")
+    monkeypatch.setattr(environment, "PYTHON", python)
+    monkeypatch.setattr(environment, "COMMAND", command)
+    # Through the link, Python would not find the packages of this one.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path[1:]))
+    environment.install_command()
+    words = [command, "why", "no such file.json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "no such file.json: no such file" in done.stderr
+    done = subprocess.run([command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("crossover-plots: ")

@@ -2,7 +2,6 @@
 """What ./run does with results: their names, what is kept after a signal, what is drawn."""
 
 import datetime
-import functools
 import json
 import os
 import shutil
@@ -25,12 +24,16 @@ DRAWS = RUN.Arguments()
 
 
 def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path: Path) -> None:
-    for name in ("2025-03-09-abc.json", "2025-03-09-abc-2.json", "2025-03-09-abc-3.json"):
-        path = results.new_file("m", "abc", TODAY, tmp_path)
-        assert path == tmp_path / "m" / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    other = results.new_file("m", "abd-dirty", TODAY, tmp_path)
+    tries, answers = tmp_path / "tries" / "m", tmp_path / "m"
+    for folder, name in (
+        (tries, "2025-03-09-abc.json"),
+        (answers, "2025-03-09-abc-2.json"),
+        (tries, "2025-03-09-abc-3.json"),
+    ):
+        assert results.new_file("abc", TODAY, tries, answers) == tries / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    other = results.new_file("abd-dirty", TODAY, tries, answers)
     assert other.name == "2025-03-09-abd-dirty.json"
 
 
@@ -71,30 +74,31 @@ def run_file(path: Path, seconds: float, **changes: object) -> Path:
         **changes,
     }
     document = {"context": {"crossover": crossover}, "rows": [{}, {}, {}], "benchmarks": []}
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document), encoding="utf-8")
     os.utime(path, (seconds, seconds))
     return path
 
 
-def test_unfinished_runs_are_those_of_this_machine_and_commit(tmp_path: Path) -> None:
+def test_unfinished_runs_are_those_of_this_machine_and_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
     older = run_file(tmp_path / "m" / "a.json", 1000)
-    newer = run_file(tmp_path / "m" / "b.json.partial", 2000)
+    newer = run_file(tmp_path / "tries" / "m" / "b.json.partial", 2000)
     run_file(tmp_path / "m" / "b.json", 3000, complete=True)
     run_file(tmp_path / "m" / "c.json", 4000, software={"commit": "abc1234", "dirty": True})
     run_file(tmp_path / "m" / "d.json", 5000, software={"commit": "f" * 40, "dirty": False})
     run_file(tmp_path / "other" / "e.json", 6000)
     for text in ("", "{", "[]", '{"context": 1}'):
         (tmp_path / "m" / f"{len(text)}.json").write_text(text, encoding="utf-8")
-    first, second = results.unfinished("m", "abc1234", tmp_path)
+    first, second = results.unfinished("m", "abc1234")
     assert (first.out, second.out) == (newer.with_name("b.json"), older)
     assert first.rows == 3
     assert first.flags == ("--sweep=quick", "--model=disc-2")
-    assert [run.out.name for run in results.unfinished("m", "abc1234-dirty", tmp_path)] == [
-        "c.json"
-    ]
-    assert results.unfinished("m", "unknown", tmp_path) == []
-    assert results.unfinished("none", "abc1234", tmp_path) == []
+    assert [run.out.name for run in results.unfinished("m", "abc1234-dirty")] == ["c.json"]
+    assert results.unfinished("m", "unknown") == []
+    assert results.unfinished("none", "abc1234") == []
 
 
 @pytest.fixture
@@ -102,11 +106,8 @@ def run_of_abc1234(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for results in which ./run works, of machine m at commit abc1234."""
     monkeypatch.setattr(results, "machine_of", lambda _: "m")
     monkeypatch.setattr(results, "commit_of", lambda _: "abc1234")
-    for function in ("new_file", "unfinished"):
-        monkeypatch.setattr(
-            results, function, functools.partial(getattr(results, function), results=tmp_path)
-        )
-    return tmp_path / "m"
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    return tmp_path / "tries" / "m"
 
 
 def destination(*words: str) -> tuple[Path, list[str]]:
@@ -194,6 +195,74 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     paths: list[Path] = []
     monkeypatch.setattr(RUN, "plots", lambda _, path, *__: not paths.append(path))
     return paths
+
+
+WHOLE = {"command": ["bench", "--cuda=off"], "sweep": "default", "repetitions": 9}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, ""),
+        ({"configuration": WHOLE | {"sweep": "quick"}}, "its sweep is quick"),
+        (
+            {"configuration": WHOLE | {"command": ["bench", "--mlp=2,2"]}},
+            "flags chose its rows (--mlp=2,2)",
+        ),
+        ({"complete": False}, "it was not finished, so rows are missing"),
+    ],
+)
+def test_a_whole_sweep_leaves_the_tries_and_has_the_page(
+    run_of_abc1234: Path,
+    changes: dict[str, object],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words: list[object] = []
+    monkeypatch.setattr(RUN, "plots", lambda *given: not words.extend(given))
+    begun = run_of_abc1234 / "a.json"
+    run_file(begun, time.time(), **({"complete": True, "configuration": WHOLE} | changes))
+    begun.with_suffix(".check").touch()
+    assert RUN.conclude(begun, 0, 0.0, DRAWS) == 0
+    answers = results.RESULTS / "m" / "a.json"
+    path = begun if why else answers
+    page = RUN.REPORT / "try" if why else RUN.REPORT
+    assert words == ["report", path, "-o", page, "--summary"]
+    for suffix in (".json", ".check"):
+        assert path.with_suffix(suffix).is_file()
+    assert begun.exists() is bool(why)
+    said = capsys.readouterr().out
+    assert f"results: {path}\n" in said and ("a try: " in said) is bool(why) and why in said
+
+
+def test_a_run_never_replaces_one_of_the_same_name(run_of_abc1234: Path) -> None:
+    begun = run_file(run_of_abc1234 / "a.json", 1000, complete=True, configuration=WHOLE)
+    there = run_file(results.RESULTS / "m" / "a.json", 1000)
+    assert results.settle(begun) == begun and begun.exists() and there.exists()
+
+
+def test_a_page_that_cannot_be_beside_the_program_is_beside_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "can_write", lambda folder: folder == tmp_path)
+    path = tmp_path / "out" / "x.json"
+    assert results.page_folder(tmp_path, path, is_try=False) == tmp_path
+    assert results.page_folder(tmp_path / "no", path, is_try=False) == path.with_name("no")
+    assert results.page_folder(tmp_path / "no", path, is_try=True) == path.with_name("no") / "try"
+
+
+def test_a_checkout_that_is_only_read_uses_the_program_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def built(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(RUN.build, "program", built)
+    monkeypatch.setattr(RUN.build, "BENCH", script(tmp_path / "bench", ""))
+    monkeypatch.setattr(RUN, "can_write", lambda _: False)
+    RUN.bring_up_to_date(DRAWS)
+    assert "bench is used as it was built" in capsys.readouterr().err
 
 
 def test_finished_rows_are_drawn_even_if_others_failed_but_not_after_a_signal(

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,6 +111,21 @@ PEERS = Environment(
 )
 VENV = MAIN.folder
 PYTHON = MAIN.python
+
+
+COMMAND = VENV / "bin" / "crossover-plots"
+
+
+def install_command() -> None:
+    """`python -m plots` of this checkout as a command that works from anywhere."""
+    start = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[0] = {COMMAND.name!r}; "
+        "from plots.cli import main; sys.exit(main())"
+    )
+    text = f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -c {shlex.quote(start)} "$@"\n'
+    if not COMMAND.exists() or COMMAND.read_text(encoding="utf-8") != text:
+        COMMAND.write_text(text, encoding="utf-8")
+        COMMAND.chmod(0o755)
 
 
 def tool(name: str) -> Path:

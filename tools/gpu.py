@@ -275,7 +275,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
 def planned(bench: Path, arguments: argparse.Namespace) -> Iterator[str]:
     """Lines of the plan; the last of each command is its sum."""
     threads = ",".join(map(str, sorted({1, arguments.cores or cores()})))
-    plan = [bench, "--plan", f"--sweep={arguments.sweep}", f"--threads={threads}"]
+    plan = [bench, "--plan", "--cuda=on", f"--sweep={arguments.sweep}", f"--threads={threads}"]
     for command, stages in COMMANDS.items():
         yield f"{command} command"
         total = 0.0

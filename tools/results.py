@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run's results go: results/<machine>/<date>-<commit>.json, never over an earlier one."""
+"""Where a run's results go: results/tries/<machine>/<date>-<commit>.json, never over an earlier
+one; and from there to results/<machine>/, once it is a complete default or full sweep."""
 
 import datetime
 import json
@@ -9,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import ROOT, Failure, friendly, stored
+from plots.file.shortcomings import shortcomings
+from tools.console import ROOT, Failure, can_write, friendly, stored
 
 RESULTS = ROOT / "results"
 _CLOCK_SECONDS = 2.0
@@ -29,10 +31,12 @@ def machine_of(bench: Path) -> str:
 
 
 def has_new_gpu(bench: Path, out: Path) -> bool:
-    """Whether there is a GPU of which no complete result lies beside `out`; no where unknown."""
+    """Whether there is a GPU of which there is no complete result, neither beside `out`; no where
+    unknown."""
     try:
-        gpu = json.loads(_ask(bench, "--machine"))["gpu"]
-        complete = [_gpu_of(path) for path in out.parent.glob("*.json")]
+        machine = json.loads(_ask(bench, "--machine"))
+        gpu, folders = machine["gpu"], {out.parent, *folders_of(machine["id"])}
+        complete = [_gpu_of(path) for folder in folders for path in folder.glob("*.json")]
         return gpu is not None and gpu["name"] not in complete
     except (Failure, ValueError, KeyError, TypeError):
         return False
@@ -51,15 +55,49 @@ def commit_of(bench: Path) -> str:
     return _ask(bench, "--commit").strip()
 
 
-def new_file(machine: str, commit: str, today: datetime.date, results: Path = RESULTS) -> Path:
-    """The first free name for a run of today's."""
+def folders_of(machine: str) -> tuple[Path, Path]:
+    """Where runs of a machine begin and tries stay, and where what answers for it goes."""
+    return RESULTS / "tries" / machine, RESULTS / machine
+
+
+def new_file(commit: str, today: datetime.date, *folders: Path) -> Path:
+    """In the first of the folders, a name for a run of today's that is free in all of them."""
     stem = f"{today.isoformat()}-{commit}"
-    path = results / machine / f"{stem}.json"
+    name = f"{stem}.json"
     number = 1
-    while path.exists():
+    while any((folder / name).exists() for folder in folders):
         number += 1
-        path = results / machine / f"{stem}-{number}.json"
-    return path
+        name = f"{stem}-{number}.json"
+    return folders[0] / name
+
+
+def why_try(path: Path) -> str:
+    """Why a run is no complete default or full sweep, a phrase; empty where it is one."""
+    try:
+        crossover = stored(path)["context"]["crossover"]
+        configuration = crossover["configuration"]
+        found = shortcomings(
+            command=[str(word) for word in configuration["command"]],
+            data=str(configuration.get("data", "")),
+            ended="" if crossover["complete"] is True else "not finished",
+            sweep=str(configuration["sweep"]),
+            repetitions=int(configuration["repetitions"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return "its file can't be read"
+    return found[0].said if found else ""
+
+
+def settle(path: Path) -> Path:
+    """Move a run that answers for its machine out of the tries, with what lies beside it under the
+    same name; say where it is then."""
+    tries, answers = folders_of(path.parent.name)
+    if path.parent != tries or why_try(path) or (answers / path.name).exists():
+        return path
+    make_folder(answers)
+    for beside in [*path.parent.glob(f"{path.stem}.check"), path]:
+        beside.rename(answers / beside.name)
+    return answers / path.name
 
 
 @dataclass(frozen=True)
@@ -75,13 +113,14 @@ _OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
 _PARTIAL = ".partial"
 
 
-def unfinished(machine: str, commit: str, results: Path = RESULTS) -> list[Unfinished]:
+def unfinished(machine: str, commit: str) -> list[Unfinished]:
     """Those of this machine and commit, the latest first."""
     with suppress(OSError):
         files = [
             (path.stat().st_mtime, path)
             for pattern in ("*.json", f"*.json{_PARTIAL}")
-            for path in (results / machine).glob(pattern)
+            for folder in folders_of(machine)
+            for path in folder.glob(pattern)
         ]
         return list(filter(None, (_unfinished(path, commit) for _, path in sorted(files)[::-1])))
     return []
@@ -118,6 +157,13 @@ def make_folder(folder: Path) -> None:
             "name a file elsewhere with --out=FILE",
             code=2,
         ) from None
+
+
+def page_folder(report: Path, path: Path, is_try: bool) -> Path:
+    """Where the page of the run in `path` goes: that of a try not over one that answers for the
+    machine; where `report` can't be written, beside the results."""
+    own = report if can_write(report) else path.parent / report.name
+    return own / "try" if is_try else own
 
 
 def written_since(asked: Path, started: float) -> Path | None:

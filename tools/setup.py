@@ -36,6 +36,7 @@ def for_run(mode: str) -> cuda.Choice:
     """Everything installed for ./run; what to tell CMake of CUDA."""
     packages.ensure(packages.FOR_RUN)
     environment.MAIN.ensure(environment.FOR_RUN)
+    environment.install_command()
     return cuda.choose(mode)
 
 

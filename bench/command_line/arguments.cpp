@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "command_line/networks.h"
+#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -71,7 +72,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        }},
       {"--plan", "",
        "print the rows in the order they would be measured, with estimated seconds, and exit; "
-       "lists GPU rows even without a GPU",
+       "with --budget, those that fit; with --cuda=on, those of a GPU even where there is none",
        [&to](const std::string&) { to.action = Action::plan; }},
       {"--check", "",
        "try every operation, copy, probe and tiny network in every way that the devices have, "
@@ -98,6 +99,37 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::version; }},
       {"--help", "", "print this text and exit",
        [&to](const std::string&) { to.action = Action::help; }},
+  };
+}
+
+/// Google Benchmark's that do something here; what reads them is take_benchmark_flag(), which gets
+/// them all.
+std::vector<Flag> benchmark_flags() {
+  const std::string boolean = "true|false";
+  return {
+      {"--benchmark_filter",
+       "REGEX",
+       "measure only rows in whose names this is found; with - in front of it, only the others",
+       {}},
+      {"--benchmark_repetitions", "N", "repetitions of each row (default: the sweep's)", {}},
+      {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: the sweep's)", {}},
+      {"--benchmark_enable_random_interleaving", boolean, "measure in random order", {}},
+      {"--benchmark_list_tests", boolean, "print the names of the rows and exit", {}},
+      {"--benchmark_format",
+       "console|json|csv",
+       "print the rows as Google Benchmark does; the times are in ms",
+       {}},
+      {"--benchmark_display_aggregates_only",
+       boolean,
+       "of these print mean, median and deviation",
+       {}},
+      {"--benchmark_report_aggregates_only",
+       boolean,
+       "true: the same, without a result file; false: keep them beside the samples",
+       {}},
+      {"--benchmark_color", "auto|" + boolean, "colours of the format console", {}},
+      {"--benchmark_counters_tabular", boolean, "there, a column for each counter", {}},
+      {"--benchmark_context", "KEY=VALUE,...", "add this to the context of the result file", {}},
   };
 }
 
@@ -154,6 +186,9 @@ bool take_benchmark_flag(const std::string& argument, const std::string& name,
     throw UsageError(argument +
                      ": results are written as JSON; name the file with --out=FILE.json");
   }
+  if (name == "--benchmark_time_unit") {
+    throw UsageError(argument + ": lines choose a unit that fits, and all else is in ms");
+  }
   if (name.starts_with("--benchmark_") || name == "--v") {
     to.passed_on.push_back(argument);
     return true;
@@ -185,10 +220,23 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
   flag->take(value);
 }
 
+/// All, or of networks that someone names those that train, with the ceilings that bound them.
+std::vector<std::string> families_for(bool named_networks) {
+  std::vector<std::string> names;
+  for (const BenchmarkFamily& family : families()) {
+    if (!named_networks || family.trains != Trains::nothing || family.bounds_others) {
+      names.push_back(family.name);
+    }
+  }
+  return names;
+}
+
 /// What follows from the choices, in the types that the families ask for.
-void resolve_choices(Arguments& arguments) {
+void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   const Choices& choices = arguments.choices;
-  arguments.families = choices.has("family") ? choices.of("family") : find_axis("family").values;
+  arguments.families = choices.has("family")
+                           ? choices.of("family")
+                           : families_for(choices.has("model") || networks.mlp.has_value());
   for (const std::string& precision :
        choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
     arguments.precisions.push_back(options_of({{"precision", precision}}).precision);
@@ -240,7 +288,10 @@ Arguments parse(const std::vector<std::string>& arguments) {
   if (result.resume && !result.out) {
     throw UsageError("--resume needs the file to go on with: --out=FILE.json");
   }
-  resolve_choices(result);
+  if (result.peer) {
+    result.sweep = for_pairs(result.sweep);
+  }
+  resolve_choices(result, networks);
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||
       result.action == Action::context || result.action == Action::describe ||
@@ -263,14 +314,17 @@ std::string help() {
       "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
       "  bench --model=heart --data=heart.csv\n"
       "  bench --cost --mlp=784,512,10 --batch=64\n\n";
-  for (const Flag& flag : all_flags(arguments, networks)) {
-    std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
-    left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
-    text += left + wrapped(flag.help, indent) + "\n";
-  }
-  return text +
-         "\nExit code: 0 all rows measured, 1 a row failed or was skipped, 2 wrong usage.\n"
-         "Google Benchmark's flags work as well:\n\n";
+  const auto add = [&](const std::vector<Flag>& flags) {
+    for (const Flag& flag : flags) {
+      std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
+      left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
+      text += left + wrapped(flag.help, indent) + "\n";
+    }
+  };
+  add(all_flags(arguments, networks));
+  text += "\nFlags of Google Benchmark's:\n\n";
+  add(benchmark_flags());
+  return text + "\nExit code: 0 all rows measured, 1 a row failed or was skipped, 2 wrong usage.\n";
 }
 
 }  // namespace crossover::bench

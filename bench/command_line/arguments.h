@@ -72,7 +72,7 @@ bool is_given(const Arguments& arguments, const std::string& flag);
 /// Throws UsageError.
 Arguments parse(const std::vector<std::string>& arguments);
 
-/// The help text of our flags; Google Benchmark's own follow it.
+/// The help text.
 std::string help();
 
 }  // namespace crossover::bench

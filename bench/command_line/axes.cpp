@@ -45,7 +45,9 @@ std::vector<Axis> computation_axes() {
        .description = "kind of benchmark",
        .values = family_names(),
        .flag = {"--family", "NAME,...",
-                "measure only these families (default: all): " + join(family_names())}},
+                "measure only these families: " + join(family_names()) +
+                    " (default: all; of networks named by --mlp or --model those that train, and "
+                    "the ceilings)"}},
       {.key = "quantity", .description = "which ceiling of the device is measured"},
       {.key = "direction",
        .description = "source and destination of a copy: host (h) or device (d)",
@@ -67,7 +69,8 @@ std::vector<Axis> computation_axes() {
       {.key = "batch",
        .description = "samples per training step",
        .flag = {"--batch", "N,...",
-                "batch sizes (default: the network's own); of an epoch at most its number of rows",
+                "batch sizes (default: the network's own); a larger one than the data has rows is "
+                "all its rows",
                 largest_size}},
       {.key = "activation",
        .description = "function after the layer",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line/sweeps.h"
 
+#include <algorithm>
+
 #include "command_line/choices.h"
 #include "crossover/catalogue.h"
 
@@ -20,6 +22,13 @@ constexpr std::int64_t kibibyte = 1 << 10;
 constexpr std::int64_t mebibyte_of_a_copy = 1 << 20;
 
 }  // namespace
+
+Sweep for_pairs(Sweep sweep) {
+  constexpr int pairs = 6;
+  sweep.effort.repetitions = std::max(sweep.effort.repetitions, pairs);
+  sweep.minibatch_repetitions = std::max(sweep.minibatch_repetitions, pairs);
+  return sweep;
+}
 
 std::vector<Sweep> sweeps() {
   std::vector<std::string> standard = disc_family().names;

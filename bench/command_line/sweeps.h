@@ -57,6 +57,10 @@ struct Sweep {
   std::vector<std::int64_t> copy_bytes;
 };
 
+/// With at least as many repetitions of rows that train as an interval of 95 % for the median of
+/// pairs takes (docs/method/peers.md).
+Sweep for_pairs(Sweep sweep);
+
 /// "quick", "default", "full", "gpu".
 std::vector<Sweep> sweeps();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/reporter.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,16 +17,27 @@
 namespace crossover::bench {
 namespace {
 
-/// Three significant digits and a unit: 31.2 ms.
+constexpr double rounds_to_next = 0.9995;  ///< in three digits
+
+/// Three significant digits, and of a number from 1000 on all before the point.
+std::string digits(double value) {
+  std::ostringstream text;
+  if (value >= rounds_to_next * 1e3) {
+    text << std::fixed << std::setprecision(0);
+  } else {
+    text << std::setprecision(3);
+  }
+  text << value;
+  return text.str();
+}
+
+/// With a unit: 31.2 ms.
 std::string duration(double seconds) {
   const std::initializer_list<std::pair<double, const char*>> units{
       {1, " s"}, {1e-3, " ms"}, {1e-6, " us"}, {1e-9, " ns"}};
   for (const auto& [size, unit] : units) {
-    if (seconds >= size || size == 1e-9) {
-      std::ostringstream text;
-      text.precision(3);
-      text << seconds / size << unit;
-      return text.str();
+    if (seconds >= rounds_to_next * size || size == 1e-9) {
+      return digits(seconds / size) + unit;
     }
   }
   return {};
@@ -34,6 +46,36 @@ std::string duration(double seconds) {
 /// Of whoever runs it: a line there can be written over.
 bool has_terminal() { return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1; }
 
+/// Of the terminal that is written to; 0 where it is none.
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  return is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/// `first`, the parts of `name` and `rest` behind each other, with new lines where the terminal's
+/// end: behind `first`, and before a part.
+std::string folded(const std::string& first, const std::string& name,
+                   const std::vector<std::string>& rest, std::size_t columns) {
+  std::string text = first;
+  std::size_t used = first.size();
+  const auto add = [&](const std::string& part, const std::string& between) {
+    const bool fits = columns == 0 || used + between.size() + part.size() <= columns;
+    const std::string before = fits ? between : "\n" + std::string(first.size(), ' ');
+    text += before + part;
+    used = (fits ? used + between.size() : first.size()) + part.size();
+  };
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('/', begin + 1), name.size());
+    add(name.substr(begin, end - begin), "");
+    begin = end;
+  }
+  for (const std::string& part : rest) {
+    add(part, "  ");
+  }
+  return text;
+}
+
 /// Google Benchmark's columns are as wide as the longest name, with "_median" behind it.
 std::size_t widest(const std::vector<std::string>& names) {
   std::size_t width = 0;
@@ -41,6 +83,31 @@ std::size_t widest(const std::vector<std::string>& names) {
     width = std::max(width, name.size());
   }
   return width + std::string("_median").size();
+}
+
+/// The library says how itself was built, as if it were bench, whose timed loops it has no part in.
+void report_context(const benchmark::BenchmarkReporter::Context& context,
+                    benchmark::BenchmarkReporter& reporter) {
+  std::ostringstream output;
+  std::ostringstream errors;
+  reporter.SetOutputStream(&output);
+  reporter.SetErrorStream(&errors);
+  reporter.ReportContext(context);
+  reporter.SetOutputStream(&std::cout);
+  reporter.SetErrorStream(&std::cerr);
+  std::string text = output.str();
+  const std::string type = R"("library_build_type": ")";
+  if (const std::size_t at = text.find(type); at != std::string::npos) {
+    const std::size_t begin = at + type.size();
+    text.replace(begin, text.find('"', begin) - begin, "release");
+  }
+  std::cout << text << std::flush;
+  std::istringstream lines(errors.str());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("Library was built as") == std::string::npos) {
+      std::cerr << line << "\n";
+    }
+  }
 }
 
 }  // namespace
@@ -53,7 +120,7 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
   if (output_.standard != nullptr) {
     benchmark::BenchmarkReporter::Context context;
     context.name_field_width = widest(selected);
-    output_.standard->ReportContext(context);
+    report_context(context, *output_.standard);
   }
 }
 
@@ -62,7 +129,7 @@ void Reporter::begin_pass(int number, int of) {
   pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
   constexpr double long_enough = 20;  // seconds
   if (number > 1 && !has_terminal() && expected_seconds_ > long_enough) {
-    say(pass_ + time_left());
+    say(pass_ + "  " + time_left());
   }
 }
 
@@ -131,7 +198,7 @@ void Reporter::finish() {
 /// In the terminal's last line, until the next line of text.
 void Reporter::show_progress() const {
   if (has_terminal() && !pass_.empty()) {
-    std::cerr << "\r\033[K" << pass_ << ", " << of_pass_ << " rows" << time_left() << std::flush;
+    std::cerr << "\r\033[K" << pass_ << ", " << of_pass_ << " rows  " << time_left() << std::flush;
   }
 }
 
@@ -155,22 +222,23 @@ void Reporter::show_line(const std::string& name, const std::vector<StandardRun>
     seconds.push_back(of_one > 0 ? of_one : record.repetitions[i].seconds);
     flops_per_second.push_back(counter(runs[i], "flops_per_second"));
   }
-  std::ostringstream line;
-  line << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
-       << output_.kept + shown_.size() << "/" << selected_ << "] " << name << "  ";
+  std::ostringstream number;
+  number << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
+         << output_.kept + shown_.size() << "/" << selected_ << "] ";
+  std::vector<std::string> parts;
   if (record.outcome != Outcome::measured) {
-    line << to_string(record.outcome) << ": " << record.reason;
+    parts.push_back(to_string(record.outcome) + ": " + record.reason);
     say(name + ": " + record.reason);
   } else if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-    line.precision(3);
-    const double middle = median(seconds);
-    line << duration(middle) << "  (" << duration(*least) << " to " << duration(*most) << ")";
+    parts.push_back(duration(median(seconds)));
+    parts.push_back("(" + duration(*least) + " to " + duration(*most) + ")");
     if (const double rate = median(flops_per_second); rate > 0) {
-      line << "  " << rate / 1e9 << " GFLOP/s";
+      parts.push_back(digits(rate / 1e9) + " GFLOP/s");
     }
     if (const Configuration chosen = record.chosen(); !chosen.empty()) {
-      line << "  " << value_of(chosen, "execution");
+      std::ostringstream line;
+      line << value_of(chosen, "execution");
       for (const auto& [key, value] : chosen) {
         if (key == "cpu_threads") {
           line << " on " << words_of_threads(value);
@@ -178,10 +246,17 @@ void Reporter::show_line(const std::string& name, const std::vector<StandardRun>
           line << ", " << key << ":" << value;
         }
       }
+      parts.push_back(line.str());
     }
   }
+  for (const std::string& doubt : rows_[name].warnings) {
+    parts.push_back("! " + doubt);
+  }
+  if (const std::string left = time_left(); !left.empty()) {
+    parts.push_back(left);
+  }
   clear_progress();
-  std::cout << line.str() << time_left() << std::endl;
+  std::cout << folded(number.str(), name, parts, terminal_columns()) << std::endl;
 }
 
 /// Of those that it is expected to take.
@@ -210,7 +285,7 @@ std::string Reporter::time_left() const {
   }
   constexpr double minute = 60;
   std::ostringstream text;
-  text << "  [" << std::lround(left < minute ? left : left / minute)
+  text << "[" << std::lround(left < minute ? left : left / minute)
        << (left < minute ? " s" : " min") << " left]";
   return text.str();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/cost.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -121,11 +122,12 @@ void require_one_network(const Arguments& arguments) {
 Json cost_json(const Arguments& arguments) {
   require_one_network(arguments);
   const Task& task = arguments.tasks.front();
-  const TrainingOptions training{.rows = task.rows,
-                                 .batch = batches_of(arguments, task.batch).front(),
-                                 .optimizer = task.optimizer,
-                                 .accumulate = arguments.accumulate,
-                                 .precision = arguments.precisions.front()};
+  const TrainingOptions training{
+      .rows = task.rows,
+      .batch = std::min(batches_of(arguments, task.batch).front(), task.rows),
+      .optimizer = task.optimizer,
+      .accumulate = arguments.accumulate,
+      .precision = arguments.precisions.front()};
   try {
     // The order of the epoch, in three arrangements.
     bench::require_memory(arguments,

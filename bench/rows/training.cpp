@@ -83,10 +83,11 @@ std::vector<TrainingPlan> Training::plans() const {
   const bool of_steps = iteration_ == Iteration::step;
   for (const Task& task : of_steps ? arguments_.minibatch_tasks : arguments_.tasks) {
     const auto own = data_.find(task.model.name);
-    for (const std::int64_t batch : batches_of(arguments_, task.batch)) {
+    for (const std::int64_t asked : batches_of(arguments_, task.batch)) {
       const std::int64_t rows = own != data_.end() ? own->second.rows.rows
-                                : of_steps         ? batch
+                                : of_steps         ? asked
                                                    : task.rows;
+      const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {
         TrainingOptions options{.rows = rows,
                                 .batch = batch,

@@ -239,11 +239,18 @@ std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& name
   return plan;
 }
 
-void print(std::ostream& to, const std::vector<PlannedRow>& plan) {
+void print(std::ostream& to, const std::vector<PlannedRow>& plan,
+           std::optional<double> budget_seconds) {
   std::vector<std::pair<std::string, std::pair<int, double>>> passes;
   double sum = 0;
+  std::pair<int, double> open;
   std::array<char, 64> text{};
   for (const PlannedRow& planned : plan) {
+    if (budget_seconds && sum + planned.seconds > *budget_seconds) {
+      ++open.first;
+      open.second += planned.seconds;
+      continue;
+    }
     sum += planned.seconds;
     if (passes.empty() || passes.back().first != planned.pass) {
       passes.push_back({planned.pass, {0, 0}});
@@ -254,13 +261,18 @@ void print(std::ostream& to, const std::vector<PlannedRow>& plan) {
                   planned.seconds, sum);
     to << text.data() << planned.name << "\n";
   }
-  for (const auto& [pass, of_pass] : passes) {
-    std::snprintf(text.data(), text.size(), "%-9s %5d rows %7.1f s\n", pass.c_str(), of_pass.first,
-                  of_pass.second);
+  const auto add = [&](const std::string& what, int rows, double seconds) {
+    std::snprintf(text.data(), text.size(), "%-9s %5d rows %7.1f s\n", what.c_str(), rows, seconds);
     to << text.data();
+  };
+  for (const auto& [pass, of_pass] : passes) {
+    add(pass, of_pass.first, of_pass.second);
   }
-  std::snprintf(text.data(), text.size(), "%-9s %5zu rows %7.1f s\n", "all", plan.size(), sum);
-  to << text.data() << std::flush;
+  if (open.first > 0) {
+    add("left open", open.first, open.second);
+  }
+  add("all", static_cast<int>(plan.size()) - open.first, sum);
+  to << std::flush;
 }
 
 }  // namespace crossover::bench

@@ -7,6 +7,7 @@
 // followed by one row for each value of each axis. In both, what is worth less comes behind.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -33,7 +34,9 @@ std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& name
                                 const Sweep& sweep, bool within_budget);
 
 /// One line for each row: pass, expected seconds of the row and of all up to it, name. In the end a
-/// line for each pass and one for all.
-void print(std::ostream& to, const std::vector<PlannedRow>& plan);
+/// line for each pass and one for all. Rows for which the budget has no time are only counted: at
+/// most so many are left open, as rows may get fewer repetitions.
+void print(std::ostream& to, const std::vector<PlannedRow>& plan,
+           std::optional<double> budget_seconds);
 
 }  // namespace crossover::bench

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from plots.core.machines import SORTS
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
-from plots.file.file_order import machine, newer_but_short, newest_per_machine
+from plots.file import loading
+from plots.file.file_order import machine, newest_per_machine, passed_over
 from plots.file.rows import File
 from plots.text import printable
 
@@ -129,7 +130,8 @@ def add_baseline(parser: argparse.ArgumentParser, default: str) -> None:
 def newest(
     files: Iterable[File], key: Callable[[File], Hashable] = machine
 ) -> tuple[list[File], list[File]]:
-    """newest_per_machine(), with a sentence on stderr for each newer file that does not count."""
+    """newest_per_machine(), with a sentence on stderr for each machine whose newer files do not
+    count."""
     shown, others = newest_per_machine(files, key)
     tell_passed_over(shown, others, key)
     return shown, others
@@ -138,6 +140,20 @@ def newest(
 def tell_passed_over(
     shown: Iterable[File], others: Iterable[File], key: Callable[[File], Hashable] = machine
 ) -> None:
-    """Says which of `others` are newer than the file `shown` of their machine, but lack rows."""
-    for sentence in newer_but_short(shown, others, key):
-        print(sentence, file=sys.stderr)
+    """Says which of `others` are newer than the file `shown` of their machine, but say less."""
+    for one in passed_over(shown, others, key):
+        print(one.said, file=sys.stderr)
+
+
+def load_answering(
+    paths: Sequence[Path], wanted: Callable[[File], bool] = lambda _: True
+) -> tuple[list[File], list[str]]:
+    """load_files() of `paths` for a command that shows one file after the other.
+
+    Each file that `paths` name counts, but of a folder only newest() of those `wanted`.
+    """
+    files, problems = loading.load_files(paths)
+    is_named = {file.path: file.path in paths for file in files}
+    found = [file for file in files if not is_named[file.path] and wanted(file)]
+    counting = {file.path for file in newest(found)[0]}
+    return [file for file in files if is_named[file.path] or file.path in counting], problems

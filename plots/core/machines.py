@@ -17,7 +17,7 @@ from plots.core.network import best, epoch_rows, on_device
 from plots.core.work import per_iteration
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
-from plots.file.file_order import gpus_first, has_gpu, machine, newer_but_short
+from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Row
 from plots.parallel import Map, in_process
@@ -69,11 +69,11 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class SideBySide:
     """Machines in the order in which they are shown, and the one the ratios are to; `passed_over`
-    are the newer_but_short() files, a sentence each."""
+    are newer files that say less."""
 
     standings: tuple[Standing, ...]
     baseline: File
-    passed_over: tuple[str, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 class UnknownMachineError(Exception):
@@ -114,8 +114,7 @@ def side_by_side(
                 older=hidden.count(machine(file)),
             )
         )
-    passed_over = tuple(newer_but_short(files, older))
-    return SideBySide(tuple(ordered(standings, sort)), chosen, passed_over)
+    return SideBySide(tuple(ordered(standings, sort)), chosen, tuple(passed_over(files, older)))
 
 
 def networks_of(standings: Iterable[Standing]) -> str:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many files are shown, and in which order."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 from plots.file.families import EPOCH
 from plots.file.rows import File
+from plots.file.shortcomings import STANDINGS
 from plots.text import printable
 
 
@@ -26,30 +28,67 @@ def by_id(file: File) -> str:
 def newest_per_machine(
     files: Iterable[File], key: Callable[[File], Hashable] = machine
 ) -> tuple[list[File], list[File]]:
-    """Of each machine the newest file that is complete, or the newest where none is, and all
-    others; both latest first. `key` tells machines apart."""
+    """Of each machine the file that answers for it, and all others; both latest first.
+
+    That is the newest complete default or full sweep; where there is none, the newest of those with
+    the least shortcomings. `key` tells machines apart.
+    """
     ordered = newest_first(files)
     counts: dict[Hashable, File] = {}
-    for file in sorted(ordered, key=lambda file: not file.complete):
+    for file in sorted(ordered, key=_standing, reverse=True):
         counts.setdefault(key(file), file)
     newest = [file for file in ordered if counts[key(file)] is file]
     return newest, [file for file in ordered if counts[key(file)] is not file]
 
 
-def newer_but_short(
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """The `files` of a machine that are newer than the one that answers for it; `said` in a
+    sentence."""
+
+    said: str
+    files: tuple[File, ...]
+
+
+def passed_over(
     shown: Iterable[File], others: Iterable[File], key: Callable[[File], Hashable] = machine
-) -> list[str]:
-    """A sentence for each of `others` that is newer than the file `shown` of its machine, but lacks
-    rows."""
-    counts = {key(file): file for file in shown}
-    return [
-        f"{printable(file.path.name)} of {printable(file.machine.id)} is newer than "
-        f"{printable(one.path.name)} but was {file.ended}, so it does not count; --resume goes on "
-        "with it."
-        for file in others
-        if (one := counts.get(key(file))) and one.complete and not file.complete
-        if newest_first((one, file))[0] is file
-    ]
+) -> list[PassedOver]:
+    """What of `others` is newer than the file `shown` of its machine, but says less of it."""
+    others = list(others)
+    found = []
+    for one in shown:
+        own = tuple(
+            file
+            for file in others
+            if key(file) == key(one)
+            and _standing(file) < _standing(one)
+            and newest_first((one, file))[0] is file
+        )
+        if own:
+            found.append(PassedOver(_passed_over_words(one, own), own))
+    return found
+
+
+_NAMED = 2  # of the files passed over
+
+
+def _passed_over_words(one: File, files: Sequence[File]) -> str:
+    of_machine = f"of {printable(one.machine.id)}"
+    newer = f"newer than {printable(one.path.name)}"
+    names = [printable(file.path.name) for file in files]
+    if len(files) == 1:
+        known = {shortcoming.said for shortcoming in one.shortcomings}
+        why = next(each.said for each in files[0].shortcomings if each.said not in known)
+        return f"{names[0]} {of_machine} is {newer}, but {why}: it does not count."
+    named = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - 1} more"]
+    return f"{' and '.join(named)} {of_machine} are {newer}, but measure less: they do not count."
+
+
+def _standing(file: File) -> tuple[bool, ...]:
+    """How much a file says of its machine, to compare: without a shortcoming of the worst kind, of
+    the next, of the last."""
+    kinds = {one.standing for one in file.shortcomings}
+    return tuple(kind not in kinds for kind in STANDINGS)
 
 
 def has_gpu(file: File) -> bool:

@@ -6,22 +6,16 @@ from collections.abc import Iterator
 
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
+from plots.file.shortcomings import FEWEST_REPETITIONS, own_words
 from plots.text import printable
 
-FEWEST_REPETITIONS = 9
 MOST_BYTES = 1_500_000
-SWEEPS = ("default", "full")
 FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
 
 # The table of 2016 may be a file of its own: its seven networks with the ceilings.
 SEVEN = ("fcn-s", "alexnet-s", "resnet-50", "fcn-r", "alexnet-r", "resnet-56", "lstm")
 _SEVEN_FAMILIES = ("Peak", "Minibatch")
 
-# What may stand on bench's command line: where results go, and what leaves the sweep whole.
-_ALLOWED = re.compile(
-    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
-    re.DOTALL,
-)
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9]+)?\.json")
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
@@ -56,33 +50,18 @@ def praise(file: File) -> str:
 
 
 def _run_faults(file: File) -> Iterator[str]:
-    run, software = file.run, file.software
-    if not file.complete:
-        yield f"the run was {file.ended}, so rows are missing: go on with --resume"
-    if not software.commit:
+    is_table = _is_table_of_2016(file)
+    counting = [one for one in file.shortcomings if not (is_table and one.is_partial)]
+    yield from (f"{one.said}: {one.remedy}" for one in counting)
+    if not file.software.commit:
         yield "it does not state its commit: build in a git checkout"
-    if software.dirty:
+    if file.software.dirty:
         yield "it was measured with uncommitted changes: measure a clean checkout"
-    if run.sweep not in SWEEPS:
-        known = " or ".join(SWEEPS)
-        yield f"its sweep is {printable(run.sweep)}: measure with --sweep={known}"
-    own = _own_words(file)
-    if own and not _is_table_of_2016(file):
-        yield f"it measures other rows than the sweep's: leave out {printable(' '.join(own))}"
-    if run.data not in ("", "generated"):
-        yield f"it trains on {printable(run.data)}: measure with the generated data"
-    if run.repetitions < FEWEST_REPETITIONS:
-        yield (f"it has {run.repetitions} repetitions: measure with {FEWEST_REPETITIONS} or more")
-
-
-def _own_words(file: File) -> list[str]:
-    """What of the command line decides which rows there are."""
-    return [word for word in file.run.command[1:] if not _ALLOWED.fullmatch(word)]
 
 
 def _is_table_of_2016(file: File) -> bool:
     """Whether it was measured as docs/method/shi.md says for that table."""
-    words = [word.partition("=") for word in _own_words(file)]
+    words = [word.partition("=") for word in own_words(file.run.command)]
     given = {name: set(values.split(",")) for name, _, values in words}
     return given == {"--family": set(_SEVEN_FAMILIES), "--model": set(SEVEN)}
 

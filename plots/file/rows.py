@@ -15,6 +15,7 @@ import numpy as np
 
 from plots.file.axes import BUILT_IN, OWN, Axes
 from plots.file.ladders import DISC, Ladder
+from plots.file.shortcomings import Shortcoming, shortcomings
 from plots.text import whole
 
 
@@ -327,3 +328,14 @@ class File:
             return ""
         budget = self.run.budget_seconds
         return "interrupted" if budget is None else f"ended by its budget of {budget:,.0f} s"
+
+    @property
+    def shortcomings(self) -> tuple[Shortcoming, ...]:
+        """What keeps the file from answering for its machine; empty where nothing does."""
+        return shortcomings(
+            command=self.run.command,
+            data=self.run.data,
+            ended=self.ended,
+            sweep=self.run.sweep,
+            repetitions=self.run.repetitions,
+        )

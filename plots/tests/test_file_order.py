@@ -7,26 +7,29 @@ import pytest
 
 from plots.cli import main
 from plots.file import loading
-from plots.file.file_order import newer_but_short, newest_per_machine
+from plots.file.file_order import newest_per_machine, passed_over
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
-SHORT = "new.json of synthetic machine is newer than whole.json but was interrupted, so it does "
-BUDGET = SHORT.replace("interrupted, so it does ", "ended by its budget of 60 s")
+SHORT = "new.json of synthetic machine is newer than whole.json, but it was interrupted, so rows "
+BUDGET = SHORT.replace("interrupted, so rows ", "ended by its budget of 60 s, so rows are missing")
 
 
 @pytest.fixture
 def folder(write):
     """Writes an old, a whole and a newer but shorter file of one machine; returns their folder."""
 
-    def written(complete=(True, True, False), budget=None, entries=None):
+    def written(complete=(True, True, False), budget=None, entries=None, **configuration):
         entries = entries or synthetic.sweep(gpu=False)["benchmarks"]
         entries = [entry for entry in entries if "mlp" not in entry["name"]]  # which bench counts
         for name, day, whole in zip(("old", "whole", "new"), (1, 2, 3), complete, strict=True):
             own = entries if name != "new" else entries[:27]
             document = synthetic.document(own, date=f"2020-01-0{day}T00:00:00Z", complete=whole)
+            crossover = document["context"]["crossover"]
             if budget and not whole:
                 left = {"seconds": budget, "used_seconds": budget, "left_open": ["a"]}
-                document["context"]["crossover"]["budget"] = left
+                crossover["budget"] = left
+            if name == "new":
+                crossover["configuration"] |= configuration
             path = write(document, f"in/{name}.json")
         return path.parent
 
@@ -49,12 +52,55 @@ def names(files):
 def test_the_newest_complete_file_counts(folder, complete, first, others, told):
     shown, rest = newest_per_machine(loading.load_files([folder(complete)])[0])
     assert (names(shown), names(rest)) == ([first], others)
-    assert len(newer_but_short(shown, rest)) == told
+    (one,) = passed_over(shown, rest) or [None]
+    assert len(one.files if one else ()) == told
 
 
 def test_what_ended_the_newer_file_is_said(folder):
     shown, rest = newest_per_machine(loading.load_files([folder(budget=60)])[0])
-    assert [text.partition(",")[0] for text in newer_but_short(shown, rest)] == [BUDGET]
+    assert [one.said for one in passed_over(shown, rest)] == [f"{BUDGET}: it does not count."]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "why"),
+    [
+        ({"sweep": "quick"}, "its sweep is quick"),
+        ({"sweep": "gpu", "repetitions": 5}, "its sweep is gpu"),
+        ({"repetitions": 1}, "it has 1 repetition"),
+        ({"data": "mine.csv"}, "it trains on mine.csv"),
+        ({"command": ["bench", "--model=disc-2"]}, "flags chose its rows (--model=disc-2)"),
+        ({"command": ["bench", "--with-peers", "--mode=eager", "--benchmark_filter=x"]}, "filter="),
+    ],
+)
+def test_a_try_never_counts_before_a_whole_sweep(folder, configuration, why):
+    files = loading.load_files([folder((True, True, True), **configuration)])[0]
+    shown, rest = newest_per_machine(files)
+    assert names(shown) == ["whole"]
+    (one,) = passed_over(shown, rest)
+    assert names(one.files) == ["new"] and why in one.said
+
+
+def test_the_least_try_counts_where_there_is_nothing_better(write):
+    """An interrupted sweep says more than one network, and a quick sweep more than either."""
+    for day, (name, complete, own) in enumerate(
+        [
+            ("quick", True, {"sweep": "quick"}),
+            ("interrupted", False, {}),
+            ("one", True, {"command": ["bench", "--model=disc-2"]}),
+            ("two", True, {"command": ["bench", "--model=disc-4"]}),
+        ],
+        1,
+    ):
+        entries = synthetic.sweep(gpu=False)["benchmarks"]
+        document = synthetic.document(entries, date=f"2020-01-0{day}T00:00:00Z", complete=complete)
+        document["context"]["crossover"]["configuration"] |= own
+        path = write(document, f"in/{name}.json")
+    shown, rest = newest_per_machine(loading.load_files([path.parent])[0])
+    assert (names(shown), names(rest)) == (["quick"], ["two", "one", "interrupted"])
+    said = "two.json and 2 more of synthetic machine are newer than quick.json, but measure less: "
+    assert [one.said for one in passed_over(shown, rest)] == [f"{said}they do not count."]
+    path.with_name("quick.json").unlink()
+    assert names(newest_per_machine(loading.load_files([path.parent])[0])[0]) == ["interrupted"]
 
 
 @pytest.mark.slow
@@ -64,6 +110,23 @@ def test_the_report_shows_the_complete_file_and_names_the_other(folder, tmp_path
     assert printed.err.startswith(SHORT) and printed.err.count("\n") == 1
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert SHORT in page and "measured on 2020-01-02" in page and "1 older file of" in page
+    assert "does not answer for" not in page
+    shell("report", tmp_path / "in" / "new.json", "-o", tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "new.json does not answer for its machine" in page
+
+
+@pytest.mark.parametrize("command", ["times", "why"])
+def test_of_a_folder_one_file_counts_and_named_ones_always(command, folder, capsys):
+    place = folder()
+    main([command, str(place)])
+    of_a_folder, told = capsys.readouterr()
+    assert SHORT in told
+    main([command, str(place / "whole.json")])
+    assert capsys.readouterr().out == of_a_folder
+    main([command, str(place / "new.json"), str(place)])
+    more, told = capsys.readouterr()
+    assert SHORT not in told and len(more) > len(of_a_folder)
 
 
 @pytest.mark.parametrize(

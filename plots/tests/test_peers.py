@@ -74,6 +74,24 @@ def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(load):
     assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
 
 
+@pytest.mark.parametrize(
+    ("ratios", "bold"),
+    [
+        ([2.0] * 6, (True, False)),
+        ([0.5] * 6, (False, True)),
+        ([2.0] * 5, (False, False)),  # no interval
+        ([2.0] * 5 + [0.5], (False, False)),
+    ],
+)
+def test_a_time_is_bold_where_the_interval_says_so(load, ratios, bold):
+    own = synthetic.cpu_configuration("disc-3", 1)
+    entries = synthetic.samples(own, [1e-3] * len(ratios))
+    entries += synthetic.samples(theirs(own), [1e-3 * ratio for ratio in ratios])
+    (table,) = peer_tables(load(entries))
+    cells = dict(zip((column.key for column in table.columns), table.lines[0], strict=True))
+    assert (cells["seconds"].bold, cells["peer_seconds"].bold) == bold
+
+
 def test_too_few_and_unequal_repetitions_give_no_interval(load):
     own = synthetic.cpu_configuration("disc-3", 1)
     few = load([*synthetic.samples(own, [1e-3] * 5), *synthetic.samples(theirs(own), [2e-3] * 5)])

@@ -25,7 +25,7 @@ HELP = "predict times for a network that nobody measured, and where to train it"
 DESCRIPTION = (
     "Predicts how long a network's epoch takes on the CPU and on the GPU, with an error band, from "
     "its cost (bench --cost) and from the ceilings and rows in each file. If a machine has several "
-    "files, the newest complete one counts."
+    "files, the newest complete sweep counts."
 )
 EXAMPLE = "advise --mlp 784,512,10 --batch 64 results"
 

@@ -261,10 +261,12 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     samples = f" of {units.count(size)} samples" if size else ""
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
+    models = {row.configuration["model"] for row in rows}
+    counted = f"({units.count(largest)} parameters)"
+    network = f", the largest network measured {counted}," if len(models) > 1 else f" {counted}"
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
     return (
-        f"the CPU trains {row.configuration['model']}, the largest network measured "
-        f"({units.count(largest)} parameters), at {units.seconds(row.median)} "
+        f"the CPU trains {row.configuration['model']}{network} at {units.seconds(row.median)} "
         f"{FAMILIES[row.family].a}{samples} on "
         f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}"
     )

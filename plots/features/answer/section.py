@@ -13,7 +13,7 @@ from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import Glance, glance, machines
-from plots.file.file_order import newer_but_short
+from plots.file.file_order import passed_over
 from plots.file.rows import File
 from plots.text import counted
 
@@ -54,9 +54,15 @@ def build(files: Sequence[File], context: Context) -> Section:
             f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
             "the order of this page; --detail=N shows the first N, --detail=all shows all."
         )
-    passed_over = newer_but_short(files, context.older)
-    notes += passed_over
-    if older := len(context.older) - len(passed_over):
+    notes += [
+        f"{file.path.name} does not answer for its machine as a complete default or full sweep "
+        f"does: {'; '.join(one.said for one in file.shortcomings)}."
+        for file in files
+        if file.shortcomings
+    ]
+    left_out = passed_over(files, context.older)
+    notes += [one.said for one in left_out]
+    if older := len(context.older) - sum(len(one.files) for one in left_out):
         notes.append(
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )

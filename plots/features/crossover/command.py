@@ -12,6 +12,7 @@ from plots.core.command import (
     add_paths,
     add_sort,
     complain,
+    load_answering,
     newest,
     print_tables,
     save_charts,
@@ -60,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--summary",
         action="store_true",
-        help="print one line for each machine's newest complete file instead, with its crossover",
+        help="print one line for each machine instead, with the crossover of its newest sweep",
     )
     either.add_argument(
         "--published",
@@ -77,7 +78,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    files, problems = loading.load_files(options.paths)
+    load = loading.load_files if options.summary else load_answering
+    files, problems = load(options.paths)
     if options.summary:
         return _summarize(files, problems, options)
     if options.threads:

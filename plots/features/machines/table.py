@@ -166,8 +166,9 @@ def _about(side: SideBySide) -> list[str]:
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",
     ]
-    texts += side.passed_over
-    if older := sum(standing.older for standing in side.standings) - len(side.passed_over):
+    texts += (one.said for one in side.passed_over)
+    newer = sum(len(one.files) for one in side.passed_over)
+    if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
     others = [standing for standing in side.standings if standing.file is not side.baseline]

@@ -3,9 +3,8 @@
 
 import argparse
 
-from plots.core.command import add_format, add_paths, complain, print_tables
+from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
 from plots.features.peers.table import missing_table, peer_tables
-from plots.file import loading
 from plots.text import printable
 
 NAME = "peers"
@@ -28,12 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    files, problems = loading.load_files(options.paths)
+    files, problems = load_answering(options.paths, lambda file: bool(file.peers))
     with_peers = [file for file in files if file.peers]
-    if files and not with_peers:
+    if not (with_peers or problems):
         problems.append(
-            f"{printable(str(files[0].path))}: has no rows of PyTorch; ./run --with-peers measures "
-            "both"
+            f"{printable(str(options.paths[0]))}: has no rows of PyTorch; ./run --with-peers "
+            "measures both"
         )
     tables = []
     for file in with_peers:

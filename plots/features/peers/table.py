@@ -112,12 +112,14 @@ def _cells(pair: Pair, notes: dict[str, int]) -> tuple[Cell, ...]:
     elif pair.low is None:
         doubts.append(_FEW)
     ours, theirs = seconds(pair.ours), seconds(pair.theirs)
+    ours_wins = pair.low is not None and pair.low > 1
+    theirs_wins = pair.high is not None and pair.high < 1
     return (
         text_cell(pair.ours.configuration.get("precision")),
         text_cell(_where(pair.ours)),
-        Cell(units.seconds(ours), ours, bold=ours < theirs),
+        Cell(units.seconds(ours), ours, bold=ours_wins),
         text_cell(_how(pair.ours)),
-        Cell(units.seconds(theirs), theirs, bold=theirs < ours),
+        Cell(units.seconds(theirs), theirs, bold=theirs_wins),
         text_cell(_how(pair.theirs)),
         Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes)),
         number_cell(pair.low),

@@ -85,15 +85,15 @@ def _of_networks(verdict: Verdict) -> str:
         reasons = [reason for one in verdict.outlooks for reason in one.problems]
         return f"{name}: nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
     sure = [one for _, one in fastest if one.winner == "gpu"]
+    only = fastest[0][1].common["model"] if len(fastest) == 1 else ""
     if not sure:
-        return f"{name}: none of {len(fastest)} networks would surely be faster; {NOT_MEASURED}."
+        none = f"{only} would not" if only else f"none of {len(fastest)} networks would"
+        return f"{name}: {none} surely be faster; {NOT_MEASURED}."
     ratios = [end for one in sure for end in (one.low, one.high) if end]
     least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
-    count = f"all {len(fastest)}" if len(sure) == len(fastest) else f"{len(sure)} of {len(fastest)}"
-    return (
-        f"{name}: {count} networks measured would train {least} to {most} times as fast; "
-        f"{NOT_MEASURED}."
-    )
+    share = "all" if len(sure) == len(fastest) else f"{len(sure)} of"
+    networks = only or f"{share} {len(fastest)} networks measured"
+    return f"{name}: {networks} would train {least} to {most} times as fast; {NOT_MEASURED}."
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:

@@ -36,8 +36,8 @@ HELP = "predict from which size a GPU that you do not have would win"
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
     "measured, with a band from published times, and from which size the card would "
-    "overtake the file's measured CPU. Of several files from one machine the newest complete one "
-    "counts; the GPU's rows of all files join the fit. docs/method/prediction.md says how. "
+    "overtake the file's measured CPU. Of several files from one machine the newest complete "
+    "sweep counts; the GPU's rows of all files join the fit. docs/method/prediction.md says how. "
     "Nothing predicted is written into a result file."
 )
 EXAMPLE = "predict results --gpu=rtx-4090,h200"

@@ -17,8 +17,8 @@ HELP = "write one HTML page with everything, and its charts"
 DESCRIPTION = (
     "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
     "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
-    "several files from one machine the newest complete one is shown. Bad files are named and left "
-    "out, and the exit code is then 2."
+    "several files from one machine the newest complete sweep is shown. Bad files are named and "
+    "left out, and the exit code is then 2."
 )
 EXAMPLE = "report results -o report"
 _DETAILED = 4

@@ -156,8 +156,8 @@ def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]
 def newest_with_rows(
     figures: Sequence[Figure], files: Sequence[File]
 ) -> list[tuple[File, list[Row]]]:
-    """Of each machine's files the newest with such rows, a complete one before others, or the
-    newest, with its shi_rows()."""
+    """Of each machine the file that answers for it among those with such rows, or else among all,
+    with its shi_rows()."""
     found = {file.path: shi_rows(file, figures) for file in files}
     with_rows, _ = newest_per_machine([file for file in files if found[file.path]], by_id)
     chosen = {file.machine.id: file for file in newest_per_machine(files, by_id)[0]}

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(
         parser,
         "*",
-        "file or folder; of each machine the newest complete file with such rows counts",
+        "file or folder; of each machine the newest complete sweep with such rows counts",
     )
     add_format(parser)
 

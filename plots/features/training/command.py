@@ -3,11 +3,17 @@
 
 import argparse
 
-from plots.core.command import add_all, add_format, add_paths, complain, print_tables
+from plots.core.command import (
+    add_all,
+    add_format,
+    add_paths,
+    complain,
+    load_answering,
+    print_tables,
+)
 from plots.core.network import training_rows
 from plots.core.tables.table import Table
 from plots.features.training.table import best_table, every_table
-from plots.file import loading
 from plots.file.families import TRAINING
 from plots.text import printable
 
@@ -28,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    files, problems = loading.load_files(options.paths)
+    files, problems = load_answering(options.paths)
     tables: list[Table] = []
     for file in files:
         found = [rows for family in TRAINING if (rows := training_rows(file, family))]

@@ -12,9 +12,10 @@ from plots.core.command import (
     add_paths,
     charts_missing,
     complain,
+    load_answering,
     print_tables,
 )
-from plots.file import loading, rows
+from plots.file import rows
 from plots.text import printable
 
 NAME = "why"
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from plots.features.why.summary import why_text  # noqa: PLC0415
     from plots.features.why.table import why_tables  # noqa: PLC0415
 
-    files, problems = loading.load_files(options.paths)
+    files, problems = load_answering(options.paths)
     short = options.format == "text" and not options.all
     tables, texts = [], []
     for file in files:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a run from answering for its machine, which a complete default or full sweep does.
+
+./run asks as well, with a Python that may have no NumPy.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plots.text import printable
+
+FEWEST_REPETITIONS = 9
+SWEEPS = ("default", "full")
+STANDINGS = range(3)  # of shortcomings, the worst first
+
+# What may stand on bench's command line: where results go, and what leaves the sweep whole.
+_ALLOWED = re.compile(
+    r"--(with-peers|layout|mode|pages|devices|sweep|cuda|out|memory-limit|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcoming:
+    """A phrase, such as "its sweep is quick", and its remedy. The smaller `standing`, the less such
+    a run says of its machine."""
+
+    said: str
+    remedy: str
+    standing: int
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether other rows than a sweep's were asked for."""
+        return self.standing == 0
+
+
+def own_words(command: Sequence[str]) -> list[str]:
+    """What of the command line `command` decides which rows there are, where the sweep does not."""
+    return [word for word in command[1:] if not _ALLOWED.fullmatch(word)]
+
+
+def shortcomings(
+    *, command: Sequence[str], data: str, ended: str, sweep: str, repetitions: int
+) -> tuple[Shortcoming, ...]:
+    """Those of a run with that command line and that data; `ended`: what it was, if rows are
+    missing, such as interrupted. None where it answers for its machine."""
+    found = []
+    if own := printable(" ".join(own_words(command))):
+        found.append(Shortcoming(f"flags chose its rows ({own})", "leave them out", 0))
+    if data not in ("", "generated"):
+        trained = f"it trains on {printable(data)}"
+        found.append(Shortcoming(trained, "measure with the generated data", 0))
+    if ended:
+        missing = f"it was {ended}, so rows are missing"
+        found.append(Shortcoming(missing, "go on with --resume", 1))
+    if sweep not in SWEEPS:
+        known = " or ".join(SWEEPS)
+        found.append(
+            Shortcoming(f"its sweep is {printable(sweep)}", f"measure with --sweep={known}", 2)
+        )
+    if repetitions < FEWEST_REPETITIONS:
+        few = f"it has {repetitions} repetition{'' if repetitions == 1 else 's'}"
+        found.append(Shortcoming(few, f"measure with {FEWEST_REPETITIONS} or more", 2))
+    return tuple(found)
