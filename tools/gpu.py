@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from tools import pack, results
-from tools.console import ROOT, Failure, cores, friendly, said, say, stored
+from tools.console import ROOT, Failure, Parser, cores, friendly, said, say, stored
 from tools.environment import VENV
 from tools.limited import MINUTES, Limited, Stage, never
 from tools.table import table
@@ -64,11 +64,6 @@ SANITIZED = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message}; see tools/gpu_sweep --help", 2)
-
-
 def _place(word: str) -> Path:
     if not word:
         raise argparse.ArgumentTypeError("name a folder")
@@ -76,7 +71,7 @@ def _place(word: str) -> Path:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="tools/gpu_sweep",
         allow_abbrev=False,
         description="Measures on a GPU machine without a network, in three commands of minutes: "

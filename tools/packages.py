@@ -159,7 +159,7 @@ def _run_as_root(privilege: Sequence[str], log: str, *command: str) -> None:
     settings = ["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "LC_ALL=C.UTF-8"]
     whole = [*privilege, "env", *settings, *command]
     # dpkg, cut off half-way, leaves packages that have to be repaired.
-    run_logged(log, whole, LOGS / f"{log}.log", wait_if_stopped=log != "apt-update")
+    run_logged(log, whole, LOGS / f"{log}.log", patience=10 if log == "apt-update" else 600)
 
 
 def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
