@@ -78,14 +78,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def said(*command: str | Path) -> str:
+def said(*command: str | Path, given: str = "") -> str:
     """What a command prints, however it ends; nothing where it cannot run."""
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=60, check=False
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    text = {"text": True, "errors": "replace", "capture_output": True}
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, input=given, timeout=60, check=False, **text).stdout
+    return ""
 
 
 def stored(path: Path) -> dict[str, Any]:
