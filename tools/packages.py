@@ -64,7 +64,7 @@ def _has_header(header: str) -> Callable[[], bool]:
     return present
 
 
-def _has_fuzzer() -> bool:
+def has_fuzzer() -> bool:
     folder = said("clang++", "-print-runtime-dir").strip()
     return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
 
@@ -101,7 +101,7 @@ FOR_TEST: tuple[Need, ...] = (
     Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), optional=True),
     # Of whatever version is the distribution's own, as that can read its C++ library.
     Need("clang", "clang", _has_program("clang++"), optional=True),
-    Need("libclang-rt-dev", "clang's libFuzzer", _has_fuzzer, optional=True),
+    Need("libclang-rt-dev", "clang's libFuzzer", has_fuzzer, optional=True),
     Need("libomp-14-dev", "clang 14's omp.h", _OMP_H.exists, optional=True),
 )
 
