@@ -3,17 +3,16 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from scripts import TEST, script
+from scripts import ROOT, TEST, script
 
-from tools import console, sources, stages
-from tools.stages import Result, Stage
-
-# --- which stages
+from tools import sources, stages
+from tools.stages import Stage
 
 
 def names(*arguments: str) -> list[str]:
@@ -31,57 +30,69 @@ def test_stages_come_with_what_they_need() -> None:
 
 # --- stages side by side
 
+STAGE = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tools import stages
+from tools.console import Failure, Missing
+stages.ROOT = here = Path({here!r})
 
-@pytest.fixture(autouse=True)
-def _logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "LOGS", tmp_path)
-    monkeypatch.delenv("CI", raising=False)
+def lacks():
+    raise Missing("not here")
+def fails():
+    raise Failure("a sentence")
+def hangs():
+    (here / "hangs").touch()
+    time.sleep(600)
+
+name = sys.argv[-1].removeprefix("--stage=")
+runs = dict(good=lambda: True, after=lambda: True, bad=lambda: False, lacks=lacks, fails=fails,
+    hangs=hangs, dies=lambda: sys.exit(1))
+sys.exit(stages.perform(stages.Stage(name, "", lambda _: runs[name]()), None))
+"""
 
 
-def results(*table: tuple[str, str, tuple[str, ...]]) -> dict[str, Result]:
-    """Runs stages, each given as name, Python text, and the names it needs."""
-    texts = {name: text for name, text, _ in table}
-    return stages.run_all(
-        [Stage(name, "described", lambda _: True, needs) for name, _, needs in table],
-        lambda stage: [sys.executable, "-c", texts[stage.name]],
-    )
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Runs the stage of a name, which tells how it ends."""
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    return [str(script(tmp_path / "a $tage", STAGE.format(root=str(ROOT), here=str(tmp_path))))]
 
 
 def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    command: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = "print('its words'); raise SystemExit(1)"
-    made = str(tmp_path / "made")
-    write = f"import time; time.sleep(0.3); open({made!r}, 'w')"
-    got = results(
-        *(("a", bad, ()), ("b", "", ("a",)), ("c", "", ("b",))),
-        *(("d", write, ()), ("e", f"open({made!r})", ("d",))),
-    )
-    verdicts = {name: result.verdict for name, result in got.items()}
-    assert verdicts == {**dict.fromkeys("abc", "FAILED"), **dict.fromkeys("de", "passed")}
-    assert list(verdicts) == list("abcde")
+    needs = {"bad": (), "fails": (), "lacks": (), "dies": (), "good": ("after",), "after": ()}
+    table = [Stage(name, "described", lambda _: True, need) for name, need in needs.items()]
+    table.append(Stage("hangs", "", lambda _: True, ("good", "bad")))  # not run at all
+    monkeypatch.delenv("CI", raising=False)
+    got = {name: result.verdict for name, result in stages.run_all(table, command).items()}
+    assert got == {
+        **{"bad": "FAILED", "fails": "FAILED", "lacks": "skipped", "dies": "not run to its end"},
+        **{"good": "passed", "after": "passed", "hangs": "not run to its end"},
+    }
     out = capfd.readouterr().out
-    assert "== a: described\nits words\n== a: FAILED after" in out
-    assert "== b: not run: a did not pass" in out
-
-
-def test_a_skip_fails_only_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip = ("a", f"raise SystemExit({stages.SKIPPED})", ())
-    assert results(skip)["a"].verdict == "skipped"
+    assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
-    assert results(skip)["a"].verdict == "FAILED"
+    assert stages.run_all(table[2:3], command)["lacks"].verdict == "FAILED"
 
 
-def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    def raising(error: Exception) -> int:
-        def run(_: object) -> bool:
-            raise error
-
-        return TEST.perform(Stage("c", "", run), TEST.Arguments())
-
-    assert raising(console.Failure("a sentence")) == 1
-    assert raising(console.Missing("not here")) == stages.SKIPPED
-    assert capsys.readouterr().out == "c: a sentence\nskipped: not here\n"
+def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> None:
+    text = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
+        "from pathlib import Path; from tools import console, stages\n"
+        f"stages.ROOT = Path({str(tmp_path)!r}); all = [stages.Stage('hangs', '', print)]\n"
+        f"sys.exit(console.guarded('./x', lambda _: stages.run_all(all, {command!r})))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", text], start_new_session=True, stdout=-1, stderr=-2, text=True
+    )
+    while not (tmp_path / "hangs").exists():
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, _ = process.communicate(timeout=600)  # only when all have closed it
+    assert process.returncode == 130 and "./x: stopped; start it again" in out
 
 
 # --- clang-tidy

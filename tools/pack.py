@@ -63,7 +63,8 @@ def _debian(folder: Path) -> None:
 
 
 def _wheels(folder: Path) -> None:
-    """oneDNN, and the headers of cudnn-frontend; cuDNN itself is too large to bring along."""
+    """oneDNN, headers of cudnn-frontend, and fastjsonschema for `plots times`; cuDNN itself is too
+    large to bring along."""
     with suppress(CommandFailed):
         MAIN.ensure(FOR_TOOLKIT)
     libraries = [path for path in VENV.glob("lib/libdnnl.so.*.*") if not path.is_symlink()]
@@ -75,10 +76,11 @@ def _wheels(folder: Path) -> None:
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
-    headers = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
+    parts = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
     for site in VENV.glob("lib/python3*/site-packages"):
-        headers += [(site, "include/cudnn*"), (site, "include/cudnn_frontend/**/*")]
-    for root, pattern in headers:
+        parts += [(site, "include/cudnn*"), (site, "include/cudnn_frontend/**/*")]
+        parts.append((site, "fastjsonschema/*.py"))
+    for root, pattern in parts:
         for path in filter(Path.is_file, root.glob(pattern)):
             _copy(path, folder / path.relative_to(root))
     if not (folder / "include" / "cudnn_frontend.h").is_file():
