@@ -166,7 +166,7 @@ def run_logged(
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
-            last = (_lines(log) or [""])[-1]
+            last = (_lines(log, 4096) or [""])[-1]
             if in_place:
                 width = shutil.get_terminal_size().columns - 3
                 print(f"\r\033[K  {last[:width]}", end="", file=sys.stderr, flush=True)
@@ -186,5 +186,8 @@ def run_logged(
     return _lines(log)
 
 
-def _lines(log: Path) -> list[str]:
-    return log.read_text(encoding="utf-8", errors="replace").splitlines()
+def _lines(log: Path, last: int = 2**40) -> list[str]:
+    """Those of its last bytes."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - last))
+        return file.read().decode("utf-8", "replace").splitlines()
