@@ -112,10 +112,8 @@ def _reached(source: Path, options: list[str]) -> set[Path]:
 
 def changed_files() -> set[Path] | None:
     """What differs from main; on main, from the commit before. None where git does not know."""
-    bases = (git("merge-base", "HEAD", main) for main in ("origin/main", "main"))
+    bases = (git("merge-base", "HEAD^", main) for main in ("origin/main", "main", "HEAD^"))
     base = next(filter(None, bases), None)
-    if base in (None, git("rev-parse", "HEAD")):
-        base = git("rev-parse", "--verify", "HEAD^")
     differing = base and git("diff", "--name-only", "-z", base[0])
     new = git("ls-files", "--others", "--exclude-standard", "-z")
     if differing is None or new is None:
