@@ -101,4 +101,4 @@ def _result(stage: Stage) -> Result:
     try:
         return Result(*json.loads((ROOT / _FOLDER / stage.name).read_text(encoding="utf-8")))
     except OSError:
-        return Result("not run to its end")
+        return Result("not run, or not to its end")
