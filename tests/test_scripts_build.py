@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CMake is told to configure, and when afresh."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import ROOT
 
 from tools import build, console, cuda
 
@@ -99,10 +97,3 @@ def test_a_toolkit_that_lacks_something_is_told(
     assert capsys.readouterr().err == ""
     assert "-DCROSSOVER_CUDA=AUTO" in configured(choice=cuda.Choice("/n", "13.0", required=False))
     assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
-
-
-def test_presets_have_their_folders() -> None:
-    presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))
-    for preset in presets["configurePresets"]:
-        path = build.folder(preset["name"]).relative_to(ROOT)
-        assert preset["binaryDir"] == f"${{sourceDir}}/{path}"

@@ -86,7 +86,8 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
 def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> None:
     text = (
         f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
-        "from pathlib import Path; from tools import console, stages\n"
+        "from pathlib import Path; import signal; from tools import console, stages\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it is ignored in background jobs\n"
         f"stages.ROOT = Path({str(tmp_path)!r}); all = [stages.Stage('hangs', '', print)]\n"
         f"sys.exit(console.guarded('./x', lambda _: stages.run_all(all, {command!r})))"
     )
