@@ -166,7 +166,7 @@ def run_logged(
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
-            last = (_lines(log, 4096) or [""])[-1]
+            last = next((line for line in _lines(log, 4096)[::-1] if line.strip()), "no output yet")
             if in_place:
                 width = shutil.get_terminal_size().columns - 3
                 print(f"\r\033[K  {last[:width]}", end="", file=sys.stderr, flush=True)
