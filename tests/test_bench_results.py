@@ -128,7 +128,9 @@ def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> Non
         lines = path.read_text("utf-8").splitlines()
         rows = lines[lines.index(' "rows": [') : lines.index(' "benchmarks": [')]
         assert len(rows) == len(document["rows"]) + 2  # and what encloses them
-        times = re.compile("(real_time|cpu_time|iterations|instance|.*seconds.*|cpu_wait|cpu_steal)$")
+        times = re.compile(
+            "(real_time|cpu_time|iterations|instance|.*seconds.*|cpu_wait|cpu_steal)$"
+        )
         entries = [
             {key: value for key, value in entry.items() if not times.match(key)}
             for entry in document["benchmarks"]

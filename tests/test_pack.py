@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import ROOT
+from scripts import ROOT, refused
 
 from tools import console, pack
 
@@ -35,6 +35,7 @@ def test_wheels_are_packed_as_far_as_they_are_here(
     wanted = ["include/dnnl.h", "include/oneapi/dnnl/dnnl.h", "lib/cmake/dnnl/a.cmake"]
     frontend = ["include/cudnn_frontend.h", "include/cudnn_frontend/plans.h"]
     frontend.append("include/cudnn_backend_base.h")  # which they include
+    frontend.append("fastjsonschema/__init__.py")
     for name in (*wanted, *(site + name for name in frontend), site + "include/another.h"):
         (tmp_path / "venv" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "venv" / name).touch()
@@ -51,9 +52,8 @@ def test_wheels_are_packed_as_far_as_they_are_here(
 
 def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
-    with pytest.raises(console.Failure, match="is not empty") as caught:
+    with refused("is not empty"):
         pack.collect(tmp_path)
-    assert caught.value.code == 2
 
 
 def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,33 +17,28 @@ from tools import console, environment, setup
 # --- arguments
 
 
-def test_own_flags_are_taken_and_the_rest_goes_to_bench() -> None:
-    parsed = RUN.parse(["--sweep=quick", "--no-report", "--setup-only", "--model=disc-10"])
-    assert parsed.setup_only
-    assert not parsed.report
-    assert not parsed.help
-    assert parsed.bench == ["--sweep=quick", "--model=disc-10"]
-    assert RUN.parse(["--sweep=quick", "-h"]).help and RUN.parse(["--help"]).help
+def test_own_flags_are_taken_and_the_rest_goes_to_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--cuda=off", "--model=disc-10", "--out=/x/b.json", "--benchmark_out=a.json"]
+    parsed = RUN.parse(["--no-report", "--setup-only", *words])
+    assert (parsed.setup_only, parsed.report, parsed.help) == (True, False, False)
+    assert (parsed.cuda, parsed.bench) == ("off", words)
+    assert parsed.out == tmp_path / "a.json", "the last one counts"
+    assert RUN.parse(["--benchmark_out_format=json"]).out is None
+    assert TEST.parse(["--cuda=off", "--only=ruff"]).cuda == "off"
+    assert [TEST.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
 
 
-@pytest.mark.parametrize(
-    ("argument", "tells"),
-    [
-        *(
-            (f"--{word}", True)
-            for word in ("machine", "models", "commit", "cost", "describe", "plan")
-        ),
-        *((f"--benchmark_list_tests{value}", True) for value in ("", "=true")),
-        *((f"--benchmark_list_tests={value}", False) for value in ("false", "0")),
-        ("--model=disc-2", False),
-        ("--benchmark_filter=--machine", False),
-    ],
-)
-def test_flags_that_only_tell_something_make_no_results(argument: str, tells: bool) -> None:
-    assert RUN.parse([argument]).only_tells is tells
+def test_flags_that_only_tell_something_make_no_results() -> None:
+    for word in ("machine", "models", "plan", "benchmark_list_tests", "benchmark_list_tests=true"):
+        assert RUN.parse([f"--{word}"]).only_tells
+    for word in ("benchmark_list_tests=false", "model=disc-2", "benchmark_filter=--machine"):
+        assert not RUN.parse([f"--{word}"]).only_tells
 
 
-CUDA = ("--cuda", "--cuda=", "--cuda=ON", "--cuda=yes")
+CUDA = ("--cuda", "--cuda=", "--cuda=ON")
 DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz=-1m")
 
 
@@ -55,10 +50,17 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
         *((TEST.parse, [word]) for word in ("--only=nonsense", "--only=", "--fast", "ruff")),
         *((TEST.parse, ["--fuzz=1m", word]) for word in ("--quick", "--all", "--only=ruff")),
         (TEST.parse, ["--all", "--quick"]),
+        (RUN.parse, ["--compare-with=HEAD", "--check-statistics"]),
+        (RUN.parse, ["--with-peers", "--check-statistics"]),
+        (RUN.parse, ["--check-statistics", "--resume"]),
+        (RUN.parse, ["--compare-with=nonsense"]),
     ],
 )
 def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: list[str]) -> None:
-    with refused(r"use --cuda=auto|is no duration|choose from|see ./test --help|be combined"):
+    with refused(
+        r"use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
+        r"measure them again|no such commit"
+    ):
         parse(words)
 
 
@@ -102,30 +104,6 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
     assert command[4] == f"--out={path}"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--compare-with=HEAD", "--check-statistics"],
-        ["--with-peers", "--check-statistics"],
-        ["--check-statistics", "--resume"],
-        ["--compare-with=nonsense"],
-    ],
-)
-def test_builds_that_cannot_be_compared_are_refused(words: list[str]) -> None:
-    with refused(r"ask for one of them|measure them again|no such commit"):
-        RUN.parse(words)
-
-
-def test_an_output_file_is_found_and_the_last_one_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert RUN.parse(["--sweep=quick"]).out is None
-    assert RUN.parse(["--benchmark_out=a.json"]).out == tmp_path / "a.json"
-    assert RUN.parse(["--out=a.json", "--out=/x/b.json"]).out == Path("/x/b.json")
-    assert RUN.parse(["--benchmark_out_format=json"]).out is None
-
-
 @pytest.mark.parametrize("command", ["run", "test"])
 @pytest.mark.parametrize(
     ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
@@ -158,10 +136,8 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path: Path) -> No
     ("error", "code", "said"),
     [
         (console.Failure("a sentence", 2), 2, "./x: a sentence\n"),
-        (console.Stopped(signal.SIGINT), 130, "\n./x: stopped; start it again"),
         (console.Stopped(signal.SIGTERM), 143, "\n./x: stopped; start it again"),
         (PermissionError(13, "Permission denied", "/f"), 1, "./x: /f: Permission denied\n"),
-        (OSError(28, "No space left on device"), 1, "./x: No space left on device\n"),
     ],
 )
 def test_whatever_goes_wrong_ends_as_a_sentence(
@@ -184,5 +160,5 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
 ) -> None:
     (tmp_path / "build").write_text("a file in the way", encoding="utf-8")
     monkeypatch.setattr(setup, "ROOT", tmp_path)
-    with pytest.raises(console.Failure, match="cannot write in"), setup.alone():
+    with refused("cannot write in"), setup.alone():
         pass

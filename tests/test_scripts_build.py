@@ -1,145 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a build folder is configured, and when afresh."""
+"""What CMake is told to configure, and when afresh."""
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import ROOT
 
 from tools import build, console, cuda
 
+Configure = Callable[..., set[str]]
 NO_CUDA = cuda.Choice(reason="not in this test")
-
-
-def write_cache(folder: Path, home: Path = ROOT, compiler: str = sys.executable) -> None:
-    (folder / "build.ninja").touch()
-    with (folder / "CMakeCache.txt").open("a", encoding="utf-8") as cache:
-        cache.write(
-            f"CMAKE_HOME_DIRECTORY:INTERNAL={home}\nCMAKE_CXX_COMPILER:FILEPATH={compiler}\n"
-        )
-        cache.write(f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}\n")
+TOOLKIT = cuda.Choice("/t/bin/nvcc", "13.0")
 
 
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """CMake configures tmp_path by writing down its command, in the list returned."""
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
+    """The words that CMake is started with, which keeps in its cache what it is told, and the
+    toolkit. It refuses a folder that holds a file `moved`."""
     commands: list[list[str]] = []
 
-    def run_logged(_what: str, command: list[str], _log: Path) -> list[str]:
+    def run_logged(_what: str, command: list[str], log: Path) -> list[str]:
         commands.append(command)
-        write_cache(tmp_path)
-        lacks = "-DCROSSOVER_CUDA=AUTO" in command
-        return ["-- No GPU backend: there is no cublasLt"] if lacks else []
+        if (tmp_path / "moved").exists() and "--fresh" not in command:
+            raise console.CommandFailed("Configuring", 1, [], log)
+        cache = build._cache(tmp_path)
+        cache |= dict(word[2:].split("=") for word in command if word.startswith("-DCROSSOVER"))
+        if checked:
+            cache["CROSSOVER_CUDA_CHECKED"] = f"{checked[-1].nvcc}|{checked[-1].version}||"
+        text = "".join(f"{name}:INTERNAL={value}\n" for name, value in cache.items())
+        (tmp_path / "CMakeCache.txt").write_text(text, encoding="utf-8")
+        return ["-- No GPU backend: there is no cublasLt"]
 
+    checked: list[cuda.Choice] = []
     monkeypatch.setattr(build, "run_logged", run_logged)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
-    monkeypatch.setattr(build, "version_of", lambda *_: (3, 25))
-    return commands
 
+    def run(tests: bool = True, choice: cuda.Choice = NO_CUDA, complete: bool = False) -> set[str]:
+        checked.extend([choice] if choice.nvcc else [])
+        build.configure("default", tests, choice, complete)
+        return {*map(str, commands[-1])}
 
-def configured(
-    commands: list[list[str]], tests: bool = True, choice: cuda.Choice = NO_CUDA, all_: bool = False
-) -> list[str]:
-    """The command that CMake was started with, without a second one; empty where it was not."""
-    commands.clear()
-    build.configure("default", tests, choice, all_)
-    build.configure("default", tests, choice, all_)
-    return commands.pop(0) if commands else []
-
-
-def test_a_folder_is_configured_once_and_keeps_its_tests_and_kernels(
-    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(build.environment, "FOR_RUN", (tmp_path / "requirements.txt",))
-    for tests, expected in (
-        (True, ("-DCROSSOVER_TESTS=ON", "-DCROSSOVER_CUDA_GENERATIONS=newest")),
-        (False, ("-DCROSSOVER_TESTS=ON", "=all", "-UCMAKE_CUDA_ARCHITECTURES")),
-        (True, ()),
-    ):
-        command = " ".join(configured(commands, tests))
-        assert all(word in command for word in expected) and bool(command) == bool(expected)
-    (tmp_path / "requirements.txt").touch()
-    command = configured(commands, tests=False)
-    assert "-DCROSSOVER_TESTS=ON" in command and "-UCMAKE_CUDA_ARCHITECTURES" not in command
-    assert configured(commands, tests=True) == []
-
-
-def test_run_builds_no_tests_and_a_whole_test_kernels_for_every_gpu(
-    commands: list[list[str]],
-) -> None:
-    command = configured(commands, tests=False)
-    assert {"-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_CUDA_GENERATIONS=all"} <= {*command}
-    assert "-DCROSSOVER_TESTS=ON" in configured(commands)
-    assert configured(commands, all_=True) == []
-
-
-def test_another_compiler_reconfigures_and_another_toolkit_afresh(
-    commands: list[list[str]], tmp_path: Path
-) -> None:
-    nvcc, other = tmp_path / "a" / "bin" / "nvcc", tmp_path / "b" / "bin" / "nvcc"
-    first = cuda.Choice(str(nvcc), "13.0")
-    compiler = None
-    for choice, fresh in (
-        (NO_CUDA, False),
-        (first, False),
-        (NO_CUDA, False),
-        (first, False),
-        (cuda.Choice(str(nvcc), "13.1"), True),
-        (cuda.Choice(str(other), "13.1"), True),
-        (NO_CUDA, False),
-        (first, True),
-    ):
-        command = configured(commands, choice=choice)
-        assert ("--fresh" in command) == fresh
-        assert {*choice.switches} <= {*command}
-        compiler = choice.nvcc or compiler
-        if compiler:  # CMake keeps it, also where it is told to do without
-            with (tmp_path / "CMakeCache.txt").open("a", encoding="utf-8") as cache:
-                cache.write(f"CMAKE_CUDA_COMPILER:FILEPATH={compiler}\n")
-
-
-def test_a_toolkit_that_lacks_something_is_no_reason_to_stop_unless_it_is_demanded(
-    commands: list[list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    choice = cuda.Choice("/usr/bin/nvcc", "13.0", required=False)
-    assert "-DCROSSOVER_CUDA=AUTO" in configured(commands, choice=choice)
-    assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
-    choice = cuda.Choice("/usr/bin/nvcc", "13.0")
-    assert "-DCROSSOVER_CUDA=ON" in configured(commands, choice=choice)
-    assert "building without CUDA" not in capsys.readouterr().err
+    return run
 
 
 @pytest.mark.parametrize(
-    "harm",
+    ("asked", "tests", "generations"),
     [
-        lambda folder: write_cache(folder, home=Path("/moved")),
-        lambda folder: write_cache(folder, compiler="/gone/c++"),
-        lambda folder: Path.unlink(folder / "build.ninja"),
+        ([(True, False)], "ON", "newest"),
+        ([(False, False)], "OFF", "all"),
+        ([(True, True)], "ON", "all"),
+        ([(True, False), (False, False)], "ON", "all"),
+        ([(False, False), (True, False)], "ON", "all"),
     ],
 )
-def test_an_unsound_folder_is_configured_afresh(
-    harm: Callable[[Path], None], commands: list[list[str]], tmp_path: Path
+def test_a_folder_keeps_its_tests_and_kernels(
+    asked: list[tuple[bool, bool]], tests: str, generations: str, configured: Configure
 ) -> None:
-    assert "--fresh" not in configured(commands)
-    harm(tmp_path)
-    assert "--fresh" in configured(commands)
+    for with_tests, complete in asked:
+        words = configured(with_tests, complete=complete)
+    wanted = {f"-DCROSSOVER_TESTS={tests}", f"-DCROSSOVER_CUDA_GENERATIONS={generations}"}
+    assert wanted <= words
+    changed = asked == [(True, False), (False, False)]
+    assert ("-UCMAKE_CUDA_ARCHITECTURES" in words) == changed, "what the old choice came to"
 
 
-def test_a_cmake_that_is_too_old_is_said_so(
-    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+def test_another_toolkit_is_configured_afresh(configured: Configure) -> None:
+    for choice, fresh in (
+        (NO_CUDA, False),
+        (TOOLKIT, False),
+        (NO_CUDA, False),
+        (TOOLKIT, False),
+        (cuda.Choice("/t/bin/nvcc", "13.1"), True),
+        (cuda.Choice("/u/bin/nvcc", "13.1"), True),
+        (NO_CUDA, False),
+        (TOOLKIT, True),
+    ):
+        words = configured(choice=choice)
+        assert ("--fresh" in words) == fresh
+        assert {*choice.switches} <= words
+
+
+def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(
+    configured: Configure, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(build, "version_of", lambda *_: (3, 22, 1))
-    with pytest.raises(console.Failure, match=r"CMake 3\.22\.1 found, 3\.25 needed"):
-        configured(commands)
-    assert commands == []
+    (tmp_path / "moved").touch()
+    with pytest.raises(console.CommandFailed):
+        configured()
+    (tmp_path / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/moved\n", "utf-8")
+    assert "--fresh" in configured()
 
 
-def test_presets_have_their_folders() -> None:
-    presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))
-    for preset in presets["configurePresets"]:
-        assert preset["binaryDir"] == str(build.folder(preset["name"])).replace(
-            str(ROOT), "${sourceDir}"
-        )
+def test_a_toolkit_that_lacks_something_is_told(
+    configured: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "-DCROSSOVER_CUDA=OFF" in configured()
+    assert capsys.readouterr().err == ""
+    assert "-DCROSSOVER_CUDA=AUTO" in configured(choice=cuda.Choice("/n", "13.0", required=False))
+    assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err

@@ -8,19 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripts import RUN, TEST, refused, script
+from scripts import refused, script
 
 from tools import console, cuda, environment
-
-
-def test_the_mode_is_taken_and_bench_gets_it_too() -> None:
-    parsed = RUN.parse(["--cuda=off", "--sweep=quick", "--cuda=on"])
-    assert parsed.cuda == "on"
-    assert parsed.bench == ["--cuda=off", "--sweep=quick", "--cuda=on"]
-    assert RUN.parse([]).cuda == "auto"
-    assert [stage.name for stage in TEST.chosen(TEST.parse(["--cuda=off", "--only=ruff"]))] == [
-        "ruff"
-    ]
 
 
 def nvcc_of(folder: Path, release: str) -> Path:
@@ -128,17 +118,3 @@ def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
     assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
     assert wheels == []
-
-
-@pytest.mark.parametrize(("answer", "version"), [(13020, (13, 2)), (12080, (12, 8))])
-def test_the_driver_tells_its_version(
-    answer: int, version: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Library:
-        @staticmethod
-        def cuDriverGetVersion(number: object) -> int:  # noqa: N802 - its name
-            number._obj.value = answer  # type: ignore[attr-defined]
-            return 0
-
-    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: Library)
-    assert cuda.driver_version() == version

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How ./test builds and runs the fuzzers, and what it says of what they find."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,11 +39,6 @@ def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], P
         return script(fuzz.BUILD / "one", noting + text)
 
     return made
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200)])
-def test_a_duration_is_seconds(text: str, seconds: int) -> None:
-    assert TEST.parse([f"--fuzz={text}"]).fuzz == seconds
 
 
 def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
@@ -104,12 +98,10 @@ def test_a_long_run_takes_every_fuzzer_and_that_of_plots(
     assert "Fuzzing one, plots: 300 s each" in captured.err
 
 
-def test_without_clang_the_stage_is_skipped(
+def test_without_libfuzzer_the_stage_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(console.Missing, match=r"clang\+\+ is not installed"):
-        TEST._fuzz(TEST.Arguments())
-    script(tmp_path / "clang++", f"import sys\nsys.exit('no {sys.platform} runtime')")
-    with pytest.raises(console.Missing, match=r"libclang-rt-dev: no .* runtime"):
-        TEST._fuzz(TEST.Arguments())
+    script(tmp_path / "clang++", f"print({str(tmp_path)!r})")
+    with pytest.raises(console.Missing, match="libclang-rt-dev"):
+        TEST._fuzz(None)

@@ -4,99 +4,84 @@
 from pathlib import Path
 
 import pytest
-from scripts import script
+from scripts import refused, script
 
 from tools import console, packages
+
+LINE = "\n    apt-get install -y --no-install-recommends cmake ninja-build"
 
 
 def need(package: str, present: bool = False, optional: bool = False) -> packages.Need:
     return packages.Need(package, f"what {package} is", lambda: present, optional)
 
 
-def with_apt(monkeypatch: pytest.MonkeyPatch, *have: str) -> None:
-    monkeypatch.setattr(packages, "has_apt", lambda: True)
-    monkeypatch.setattr(packages, "installed", lambda names: set(names) & set(have))
+NEEDS = [need("g++", present=True), need("cmake"), need("ninja-build")]
 
 
-def refusal(*needs: packages.Need) -> str:
-    """Of ensure(), which ends with exit code 2."""
-    with pytest.raises(console.Failure) as caught:
-        packages.ensure(needs)
-    assert caught.value.code == 2
-    return str(caught.value)
-
-
-def test_what_dpkg_lacks_may_still_be_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listing = "g++ installed\\ncmake config-files\\nninja-build half-installed\\nodd\\n"
-    for name, text in (
-        ("dpkg-query", f"import sys; print('{listing}'); sys.exit(1)"),
-        ("apt-get", ""),
-    ):
-        script(tmp_path / name, text)
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An apt-get, for root, which has not been asked for its lists yet."""
+    script(tmp_path / "apt-get", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    needs = [need("g++"), need("cmake", present=True), need("ninja-build"), need("git")]
-    assert packages.missing(needs) == needs[2:]
-    # Python's own venv module is asked of the interpreter that runs, not of dpkg.
-    with_apt(monkeypatch, "python3-venv")
-    assert packages.missing([need("python3-venv")]) != []
+    monkeypatch.setattr(packages, "_privilege", list)
+    monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
 
 
 POLICY = "clang-tidy-14:\n  Installed: (none)\n  Candidate: 1:14.0.6-12\n  Version table:\n"
 
 
+@pytest.mark.usefixtures("apt")
 def test_optional_packages_that_a_release_lacks_are_not_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_apt(monkeypatch)
-    monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
     lacking = POLICY.replace("clang-tidy-14", "libomp-14-dev").replace("1:14.0.6-12", "(none)")
     monkeypatch.setattr(packages, "said", lambda *_: POLICY + lacking)
-    needs = [need(name, optional=True) for name in ("clang-tidy-14", "libomp-14-dev", "unheard-of")]
-    assert packages.missing(needs) == needs  # apt has not been asked for its lists yet
+    names = ("clang-tidy-14", "libomp-14-dev", "unheard-of")
+    optional = [need(name, optional=True) for name in names]
+    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional
     (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()
-    assert packages.missing(needs) == needs[:1]
-    assert packages.missing([need("g++")]) != []
+    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional[:1]
 
 
+@pytest.mark.usefixtures("apt")
 def test_without_root_the_line_to_ask_for_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_apt(monkeypatch, "g++")
     monkeypatch.setattr(packages, "_privilege", lambda: None)
-    line = "\n    apt-get install -y --no-install-recommends cmake ninja-build\n"
-    assert line in refusal(need("g++"), need("cmake"), need("ninja-build"))
+    with refused(LINE + "\n"):
+        packages.ensure(NEEDS)
 
 
-def test_without_apt_the_things_themselves_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "has_apt", lambda: False)
-    said = refusal(need("cmake"), need("g++", present=True), need("x", optional=True))
-    assert "    what cmake is\n" in said and "docs/building.md" in said
-    assert "g++" not in said and "what x is" not in said
+def test_without_apt_the_things_themselves_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with refused(
+        "no apt .*:\n\n    what cmake is\n    what ninja-build is\n\nSee docs/building.md"
+    ):
+        packages.ensure([*NEEDS, need("x", optional=True)])
 
 
+@pytest.mark.usefixtures("apt")
 @pytest.mark.parametrize("failing", ["", "dpkg-configure", "apt-update", "apt-install"])
 def test_apt_installs_what_is_missing_after_repairs(
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a failure of the installation itself ends it; else what was installed is looked for."""
-    with_apt(monkeypatch)
-    monkeypatch.setattr(packages, "_privilege", list)
     commands: list[str] = []
 
-    def run_logged(what: str, command: list[str], log: Path, **_: bool) -> None:
+    def run_logged(what: str, command: list[str], log: Path, **_: float) -> None:
         commands.append(what)
         if what == failing:
             raise console.CommandFailed(what, 100, ["E: what apt says"], log)
 
     monkeypatch.setattr(packages, "run_logged", run_logged)
     with pytest.raises(console.Failure) as caught:
-        packages.ensure([need("cmake")])
+        packages.ensure(NEEDS)
     said = str(caught.value)
     if failing == "apt-install":
         assert "E: what apt says" in said and "the network and apt's sources" in said
-        assert "    apt-get install -y --no-install-recommends cmake" in said
+        assert said.endswith(LINE)
     else:
-        assert "apt has installed cmake, but what cmake is cannot be found" in said
+        assert "apt has installed cmake ninja-build, but what cmake is, what ninja" in said
     assert commands == ["apt-update", "dpkg-configure", "apt-install"]
 
 

@@ -35,12 +35,9 @@ def ctest(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     """A build with the tests `a` and `b`: whether all passed, and which ones ran."""
     monkeypatch.setattr(runners, "_FIXTURES", project / "fixtures")
     monkeypatch.setattr(build, "folder", lambda _: project)
-    lines = []
     for name in "ab":
-        (project / f"{name}.sh").write_text(f"#!/bin/sh\necho {name} >> {project}/ran\n", "utf-8")
-        (project / f"{name}.sh").chmod(0o755)
-        lines.append(f"add_test({name} {project}/{name}.sh)\n")
-    (project / "CTestTestfile.cmake").write_text("".join(lines), encoding="utf-8")
+        script(project / name, f"print({name!r}, file=open({str(project / 'ran')!r}, 'a'))\n")
+        append(project / "CTestTestfile.cmake", f"add_test({name} {project}/{name})\n")
     preset = {"name": "p", "generator": "Ninja", "binaryDir": str(project)}
     test = {"name": "p", "configurePreset": "p"}
     presets = {"version": 6, "configurePresets": [preset], "testPresets": [test]}
@@ -63,7 +60,7 @@ def test_only_what_changed_since_it_passed_is_repeated(
     assert ctest() == (True, "ab")
     assert ctest() == (True, "")
     assert "ctest: 2 of 2 tests unchanged since they passed" in capfd.readouterr().out
-    append(project / "b.sh", "exit 1\n")
+    append(project / "b", "exit(1)\n")
     assert ctest() == ctest() == (False, "b")  # a failure is never taken for a pass
     (project / "fixtures").mkdir()
     append(project / "fixtures" / "data", "1")
@@ -73,24 +70,21 @@ def test_only_what_changed_since_it_passed_is_repeated(
     assert ctest() == (False, "ab")
 
 
-def test_a_commit_alone_repeats_nothing(
-    ctest: Callable[..., tuple[bool, str]], project: Path
-) -> None:
-    text = (project / "a.sh").read_text(encoding="utf-8")
-    for tree, ran in (("-clean", "ab"), ("-dirty", ""), ("-other", "a")):
-        (project / "a.sh").write_text(f"{text}exit 0\n{os.urandom(20).hex()}{tree}\0", "utf-8")
-        assert ctest() == (True, ran)
+def test_a_commit_alone_changes_no_hash(tmp_path: Path) -> None:
+    hashes = []
+    for end in (b"-clean\0", b"-dirty\0", b"-other\0"):
+        (tmp_path / "a").write_bytes(b"code\0" + os.urandom(20).hex().encode() + end)
+        hashes.append(passed.of_files([tmp_path / "a"]))
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def test_a_quick_run_leaves_slow_tests_out_and_forgets_no_pass(
     ctest: Callable[..., tuple[bool, str]], project: Path
 ) -> None:
     append(project / "CTestTestfile.cmake", "set_tests_properties(b PROPERTIES LABELS slow)\n")
-    assert ctest(quick=True) == (True, "a")
-    assert ctest() == (True, "b")
-    append(project / "a.sh", "true\n")
-    assert ctest(quick=True) == (True, "a")
-    assert ctest() == (True, "")
+    assert [ctest(quick=True), ctest()] == [(True, "a"), (True, "b")]
+    append(project / "a", "# more\n")
+    assert [ctest(quick=True), ctest()] == [(True, "a"), (True, "")]
 
 
 # --- pytest
@@ -102,45 +96,14 @@ FILES = (
 )
 OF_PROGRAMS = {"bench", "build"}
 ALL = {"curves", "turns", *OF_PROGRAMS}
-PYTEST = """
-import sys
-report = [word for word in sys.argv if word.startswith("--junitxml=")][0].partition("=")[2]
-files = [word for word in sys.argv if word.endswith(".py")]
-print(*sys.argv, file=open("ran", "w"))
-with open(report, "w") as out:
-    print("<testsuites><testsuite>", file=out)
-    for file in files:
-        name = file.removesuffix(".py").replace("/", ".")
-        attribute, text = OUTCOMES.get(file, ("classname", ""))
-        for inside in ("", text):
-            print(f'<testcase {attribute}="{name}">{inside}</testcase>', file=out)
-    print("</testsuite></testsuites>", file=out)
-sys.exit(CODE)
-"""
 
 
 @pytest.fixture
-def repeated(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
-    """Which test files run. One of a file's two tests may have an outcome: by the file's name, the
-    attribute that names it in the report, and what it holds."""
-    for name in FILES:
+def files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*FILES, "build/bench"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).touch()
-    (project / "build" / "bench").touch()
     monkeypatch.setattr(runners, "every_file", lambda: [project / name for name in FILES])
-    monkeypatch.setattr(runners.environment, "PYTHON", project / "python")
-
-    def run(code: int = 0, quick: bool = False, **outcome: tuple[str, str]) -> set[str]:
-        outcomes = {f"tests/test_{name}.py": told for name, told in outcome.items()}
-        script(project / "python", f"OUTCOMES = {outcomes}; CODE = {code}\n{PYTEST}")
-        (project / "ran").write_text("", encoding="utf-8")
-        good = runners.run_pytest(2, [project / "build" / "bench"], quick)
-        words = (project / "ran").read_text(encoding="utf-8").split()
-        assert good == (code == 0) or not words
-        assert quick == ("not slow" in " ".join(words)) or not words
-        return {Path(word).stem.removeprefix("test_") for word in words if word.endswith(".py")}
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -152,40 +115,66 @@ def repeated(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., se
         ("plots/tests/test_curves.py", {"curves"}),
     ],
 )
+@pytest.mark.usefixtures("files")
 def test_test_files_are_repeated_when_something_that_they_read_changes(
-    repeated: Callable[..., set[str]], project: Path, changed: str, repeats: set[str]
+    project: Path, changed: str, repeats: set[str]
 ) -> None:
-    assert repeated() == ALL
-    assert repeated() == set()
+    before = runners._pytest_keys([project / "build" / "bench"])
     append(project / changed, "\n# another line\n")
-    assert repeated() == repeats
-    assert repeated() == set()
+    after = runners._pytest_keys([project / "build" / "bench"])
+    changed_keys = {name for name in after if after[name] != before[name]}
+    assert {Path(name).stem.removeprefix("test_") for name in changed_keys} == repeats
 
 
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        (1, ("classname", "<failure/>")),
-        (1, ("name", "<error/>")),  # of a file that cannot be imported
-        (0, ("classname", '<skipped message="there is no pdflatex here"/>')),
-        (0, ("name", '<skipped message="torch is not installed"/>')),
-    ],
-)
-def test_test_files_are_repeated_until_every_test_has_passed(
-    repeated: Callable[..., set[str]],
-    monkeypatch: pytest.MonkeyPatch,
-    code: int,
-    outcome: tuple[str, str],
-) -> None:
-    assert repeated(quick=True) == ALL  # and left tests out
-    assert repeated(code=2) == ALL  # was interrupted
-    assert repeated(code, bench=outcome) == ALL
-    assert repeated(code, bench=outcome) == {"bench"}
-    assert repeated(quick=True) == {"bench"}
-    assert repeated(bench=("classname", '<skipped message="runs with ./test --all"/>')) == {"bench"}
-    assert repeated() == set()
+CASES = {
+    "good": ("classname", ""),
+    "weekly": ("classname", '<skipped message="runs with ./test --all"/>'),
+    "bad": ("classname", "<failure/>"),
+    "broken": ("name", "<error/>"),  # cannot be imported
+    "skipped": ("classname", '<skipped message="there is no pdflatex here"/>'),
+    "whole": ("name", '<skipped message="torch is not installed"/>'),
+}
+
+
+def test_a_file_has_passed_if_every_test_has(tmp_path: Path) -> None:
+    cases = "".join(
+        f'<testcase classname="t.{name}"/><testcase {attribute}="t.{name}">{text}</testcase>'
+        for name, (attribute, text) in CASES.items()
+    )
+    (tmp_path / "x.xml").write_text(f"<s><s>{cases}</s></s>", encoding="utf-8")
+    assert runners._passed_files(tmp_path / "x.xml") == {"t/good.py", "t/weekly.py"}
+    (tmp_path / "x.xml").write_text(f"<s>{cases}", encoding="utf-8")  # it did not come to its end
+    assert runners._passed_files(tmp_path / "x.xml") == set()
+
+
+PYTEST = """
+import os, sys
+report = [word for word in sys.argv if word.startswith("--junitxml=")][0].partition("=")[2]
+names = [word[:-3].replace("/", ".") for word in sys.argv if word.endswith(".py")]
+open(report, "w").write("<s>" + "".join(f'<testcase classname="{n}"/>' for n in names) + "</s>")
+print(*sys.argv, file=open("ran", "w"))
+sys.exit(int(os.environ["CODE"]))
+"""
+
+
+@pytest.mark.usefixtures("files")
+def test_what_has_passed_is_not_repeated(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners.environment, "PYTHON", script(project / "python", PYTEST))
+
+    def ran(code: int, quick: bool = False) -> int:
+        monkeypatch.setenv("CODE", str(code))
+        (project / "ran").write_text("", encoding="utf-8")
+        assert runners.run_pytest(2, [], quick) == (code == 0)
+        words = (project / "ran").read_text(encoding="utf-8")
+        assert ("-m not slow" in words) == quick
+        return words.count(".py")
+
+    assert ran(0, quick=True) == 4  # and left tests out
+    assert ran(2) == 4  # was interrupted
+    assert ran(1) == 4
+    assert ran(0) == 0
     monkeypatch.setenv("CI", "true")
-    assert repeated() == ALL
+    assert ran(0) == 4
 
 
 def test_no_test_reads_another() -> None:
@@ -197,14 +186,10 @@ def test_no_test_reads_another() -> None:
 
 def test_the_slowest_tests_are_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "folder", lambda preset: project / "build" / preset)
-    for name, seconds in (
-        *(("default/test-times/x_0", 2), ("default/test-times/left_out", 100)),
-        *(("asan/test-times/x_0", 30), ("pytest", 7.5)),
-    ):
+    for seconds, name in ((2, "default/test-times/x"), (30, "asan/test-times/x"), (7.5, "pytest")):
         path = project / "build" / f"{name}.xml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'<t><testcase classname="S" name="T" time="{seconds}"/></t>', "utf-8")
-    os.utime(project / "build" / "default" / "test-times" / "left_out.xml", (1000, 1000))
-    told = ["   30.0 s  asan: S.T", "    7.5 s  pytest: S.T", "    2.0 s  ctest: S.T"]
-    assert runners.slowest(since=1001) == told
-    assert runners.slowest(since=999) == ["  100.0 s  ctest: S.T", *told]
+    os.utime(path, (1000, 1000))
+    assert runners.slowest(since=1001) == ["   30.0 s  asan: S.T", "    2.0 s  ctest: S.T"]
+    assert runners.slowest(since=999)[1] == "    7.5 s  pytest: S.T"

@@ -3,17 +3,16 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from scripts import TEST, script
+from scripts import ROOT, TEST, script
 
-from tools import console, sources, stages
-from tools.stages import Result, Stage
-
-# --- which stages
+from tools import sources, stages
+from tools.stages import Stage
 
 
 def names(*arguments: str) -> list[str]:
@@ -31,57 +30,75 @@ def test_stages_come_with_what_they_need() -> None:
 
 # --- stages side by side
 
+STAGE = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tools import stages
+from tools.console import Failure, Missing
+stages.ROOT = here = Path({here!r})
 
-@pytest.fixture(autouse=True)
-def _logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "LOGS", tmp_path)
-    monkeypatch.delenv("CI", raising=False)
+def lacks():
+    raise Missing("not here")
+def fails():
+    raise Failure("a sentence")
+def hangs():
+    (here / "hangs").touch()
+    time.sleep(600)
+
+name = sys.argv[-1].removeprefix("--stage=")
+runs = dict(good=lambda: True, after=lambda: True, bad=lambda: False, lacks=lacks, fails=fails,
+    hangs=hangs, dies=lambda: sys.exit(1))
+sys.exit(stages.perform(stages.Stage(name, "", lambda _: runs[name]()), None))
+"""
 
 
-def results(*table: tuple[str, str, tuple[str, ...]]) -> dict[str, Result]:
-    """Runs stages, each given as name, Python text, and the names it needs."""
-    texts = {name: text for name, text, _ in table}
-    return stages.run_all(
-        [Stage(name, "described", lambda _: True, needs) for name, _, needs in table],
-        lambda stage: [sys.executable, "-c", texts[stage.name]],
-    )
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Runs the stage of a name, which tells how it ends."""
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    return [str(script(tmp_path / "a $tage", STAGE.format(root=str(ROOT), here=str(tmp_path))))]
 
 
 def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    command: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = "print('its words'); raise SystemExit(1)"
-    made = str(tmp_path / "made")
-    write = f"import time; time.sleep(0.3); open({made!r}, 'w')"
-    got = results(
-        *(("a", bad, ()), ("b", "", ("a",)), ("c", "", ("b",))),
-        *(("d", write, ()), ("e", f"open({made!r})", ("d",))),
-    )
-    verdicts = {name: result.verdict for name, result in got.items()}
-    assert verdicts == {**dict.fromkeys("abc", "FAILED"), **dict.fromkeys("de", "passed")}
-    assert list(verdicts) == list("abcde")
+    needs = {"bad": (), "fails": (), "lacks": (), "dies": (), "good": ("after",), "after": ()}
+    table = [Stage(name, "described", lambda _: True, need) for name, need in needs.items()]
+    table.append(Stage("hangs", "", lambda _: True, ("good", "bad")))  # not run at all
+    monkeypatch.delenv("CI", raising=False)
+    got = {name: result.verdict for name, result in stages.run_all(table, command).items()}
+    assert got == {
+        **{
+            "bad": "FAILED",
+            "fails": "FAILED",
+            "lacks": "skipped",
+            "dies": "not run, or not to its end",
+        },
+        **{"good": "passed", "after": "passed", "hangs": "not run, or not to its end"},
+    }
     out = capfd.readouterr().out
-    assert "== a: described\nits words\n== a: FAILED after" in out
-    assert "== b: not run: a did not pass" in out
-
-
-def test_a_skip_fails_only_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip = ("a", f"raise SystemExit({stages.SKIPPED})", ())
-    assert results(skip)["a"].verdict == "skipped"
+    assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
-    assert results(skip)["a"].verdict == "FAILED"
+    assert stages.run_all(table[2:3], command)["lacks"].verdict == "FAILED"
 
 
-def test_a_stage_says_in_a_sentence_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    def raising(error: Exception) -> int:
-        def run(_: object) -> bool:
-            raise error
-
-        return TEST.perform(Stage("c", "", run), TEST.Arguments())
-
-    assert raising(console.Failure("a sentence")) == 1
-    assert raising(console.Missing("not here")) == stages.SKIPPED
-    assert capsys.readouterr().out == "c: a sentence\nskipped: not here\n"
+def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> None:
+    text = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
+        "from pathlib import Path; import signal; from tools import console, stages\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it is ignored in background jobs\n"
+        f"stages.ROOT = Path({str(tmp_path)!r}); all = [stages.Stage('hangs', '', print)]\n"
+        f"sys.exit(console.guarded('./x', lambda _: stages.run_all(all, {command!r})))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", text], start_new_session=True, stdout=-1, stderr=-2, text=True
+    )
+    while not (tmp_path / "hangs").exists():
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, _ = process.communicate(timeout=600)  # only when all have closed it
+    assert process.returncode == 130 and "./x: stopped; start it again" in out
 
 
 # --- clang-tidy
@@ -92,109 +109,90 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, a header of others, and one in another folder."""
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
-    for name in (
-        "src/a.cpp",
-        "src/a.h",
-        "src/other.h",
-        "include/own/far.h",
-        ".clang-tidy",
-        "build/ran",
-    ):
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text("// one\n", encoding="utf-8")
-    (tmp_path / "src" / "a.cpp").write_text('#include "a.h"\n', encoding="utf-8")
+    for name in ("src/a.cpp", "src/a.h", "src/other.h", "include/own/far.h", ".clang-tidy"):
+        append(tmp_path / name, '#include "a.h"\n' if name == "src/a.cpp" else "// one\n")
     write_database(tmp_path, "-O2")
     return tmp_path
+
+
+def append(path: Path, text: str = "// more\n") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def write_database(tree: Path, flags: str, file: str = "src/a.cpp") -> None:
     command = f"ccache c++ -I{tree / 'include'} {flags} -o a.o -c a"
     other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": command}
     ours = {"directory": str(tree), "file": file, "command": command}
-    path = tree / "build" / "compile_commands.json"
-    path.write_text(json.dumps([other, ours]), encoding="utf-8")
+    (tree / "build").mkdir(exist_ok=True)
+    (tree / "build" / "compile_commands.json").write_text(json.dumps([other, ours]), "utf-8")
 
 
-def looked_at(tree: Path, tidy: str = "true") -> list[str]:
-    """What clang-tidy, of which `tidy` stands in the place, is started with."""
-    ran = tree / "build" / "ran"
-    ran.write_text("", encoding="utf-8")
-    text = f"import sys, subprocess\nprint(*sys.argv[-4:], file=open({str(ran)!r}, 'a'))\n"
-    program = script(
-        tree / "build" / "tidy", f"{text}sys.exit(subprocess.run([{tidy!r}]).returncode)"
-    )
-    assert sources.check_tidy(str(program), tree / "build") == (tidy == "true")
+def looked_at(tree: Path, code: int = 0) -> list[str]:
+    """What clang-tidy, which ends with that code, is started with."""
+    (ran := tree / "build" / "ran").write_text("", encoding="utf-8")
+    text = f"import sys\nprint(*sys.argv[-4:], file=open({str(ran)!r}, 'a'))\nsys.exit({code})"
+    program = script(tree / "build" / "tidy", text)
+    assert sources.check_tidy(str(program), tree / "build") == (code == 0)
     return ran.read_text(encoding="utf-8").replace(f"{tree}/", "").splitlines()
-
-
-def append(path: Path, text: str = "// more\n") -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
 
 
 A = ["src/a.cpp -- -Iinclude -O2"]
 
 
 def test_a_source_is_looked_at_again_when_something_that_it_reads_changes(tree: Path) -> None:
-    assert looked_at(tree) == A
-    assert looked_at(tree) == []
+    assert [looked_at(tree), looked_at(tree)] == [A, []]
     for name in ("src/a.h", ".clang-tidy", "src/a.cpp"):
         append(tree / name)
-        assert looked_at(tree, "false") == looked_at(tree) == A
-        assert looked_at(tree) == []
+        assert [looked_at(tree, 1), looked_at(tree), looked_at(tree)] == [A, A, []]
     for name in ("src/other.h", "include/own/far.h"):
         append(tree / name)
         assert looked_at(tree) == []
-    write_database(tree, "-O3")
-    assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
     append(tree / "src" / "a.h", '  # include "own/far.h"\n')
-    assert looked_at(tree) != []
-    append(tree / "include" / "own" / "far.h")
-    assert looked_at(tree) != []
-
-
-def test_sources_that_are_compiled_together_are_looked_at_one_by_one(tree: Path) -> None:
-    together = tree / "build" / "unity_0_cxx.cxx"
-    together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
-    write_database(tree, "-O2", str(together))
     assert looked_at(tree) == A
+    append(tree / "include" / "own" / "far.h")
+    assert looked_at(tree) == A
+    together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
+    together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
+    write_database(tree, "-O3", str(together))
+    assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
 
 
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
-    def git(*words: str) -> None:
+    def commit(*words: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        subprocess.run(["git", *identity, *words], cwd=tree, env=environment, check=True)
+        for command in (words, ("add", "src"), (*identity, "commit", "-q", "-m", "one")):
+            subprocess.run(["git", *command], cwd=tree, env=environment, check=True)
 
     def changed() -> set[str]:
         paths = sources.changed_files() or set()
         return {path.name for path in paths if path.parent.name == "src"}
 
     assert sources.changed_files() is None
-    git("init", "-q", "-b", "main")
-    git("add", "src", ".clang-tidy")
-    git("commit", "-q", "-m", "one")
+    commit("init", "-q", "-b", "main")
     assert sources.changed_files() is None  # nothing came before
     append(tree / "src" / "a.h")
-    git("commit", "-q", "-a", "-m", "two")
+    commit("status", "-s")
     assert changed() == {"a.h"}
-    git("switch", "-q", "-c", "branch")
     append(tree / "src" / "other.h")
-    git("commit", "-q", "-a", "-m", "three")
+    commit("switch", "-q", "-c", "branch")
+    assert changed() == {"other.h"}
+    append(tree / "src" / "new.h")
+    commit("status", "-s")
     append(tree / "src" / "a.cpp")
-    (tree / "src" / "new.cpp").touch()
-    assert changed() == {"a.cpp", "new.cpp", "other.h"}
+    append(tree / "src" / "newer.cpp")
+    assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
 
 
 def test_what_changed_is_looked_at_and_of_what_includes_it_some(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    header = Path("a.h")
-    changed = [Path(f"changed{i}.cpp") for i in range(4)]
-    including = [Path(f"including{i}.cpp") for i in range(4)]
-    reached = {path: {path, header} for path in changed + including}
-    reached[Path("far.cpp")] = {Path("far.cpp")}
-    monkeypatch.setattr(sources, "changed_files", lambda: {header, *changed})
+    changed, including = [Path("c1"), Path("c2")], [Path(f"i{number}") for number in range(4)]
+    reached = {path: {path, Path("a.h")} for path in changed + including}
+    reached[Path("far")] = {Path("far")}
+    monkeypatch.setattr(sources, "changed_files", lambda: {Path("a.h"), *changed})
     monkeypatch.setattr(sources, "_MOST_LOOKS", 2)
     assert sources._chosen(reached) == changed + including[:2]
     assert "2 that include what changed are left to --all" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Talking to the user: sentences instead of tracebacks, stages with times, commands with logs."""
 
+import argparse
 import json
 import os
 import shutil
@@ -12,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 
-HEARTBEAT_SECONDS = 15.0
+_HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90
 _LINES_AFTER_FAILURE = 40
 _SECONDS_TO_STOP = 10.0
@@ -43,6 +44,13 @@ class CommandFailed(Failure):
 
 class Missing(Failure):
     """Why a stage of ./test cannot run here, which is then skipped."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in a sentence what is wrong with the command line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Failure(f"{message}; see {self.prog} --help", 2)
 
 
 class Stopped(BaseException):
@@ -77,14 +85,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def said(*command: str | Path) -> str:
+def said(*command: str | Path, given: str = "") -> str:
     """What a command prints, however it ends; nothing where it cannot run."""
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=60, check=False
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    text = {"text": True, "errors": "replace", "capture_output": True}
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, input=given, timeout=60, check=False, **text).stdout
+    return ""
 
 
 def stored(path: Path) -> dict[str, Any]:
@@ -137,78 +143,58 @@ def guarded(command: str, main: Callable[[list[str]], int]) -> int:
         return 1
 
 
-def stop(process: "subprocess.Popen[Any]") -> None:
+def stop(process: "subprocess.Popen[Any]", patience: float = _SECONDS_TO_STOP) -> None:
     """End a child. A terminal's Ctrl-C has reached it already; a plain `kill` of ours has not."""
     for ask in (None, process.terminate, process.kill):
         if ask is not None:
             with suppress(OSError):  # another user's, below sudo
                 ask()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_STOP)
+            process.wait(patience)
             return
 
 
-class _StatusLine:
-    """The latest line of a command: in place on a terminal, now and then elsewhere."""
-
-    def __init__(self) -> None:
-        self._start = self._last = time.monotonic()
-
-    def show(self, line: str) -> None:
-        if sys.stderr.isatty():
-            width = shutil.get_terminal_size().columns - 3
-            print(f"\r\033[K  {line[:width]}", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._last >= HEARTBEAT_SECONDS:
-            self._last = time.monotonic()
-            say(f"  {self._last - self._start:.0f} s: {line[:_COLUMNS]}")
-
-    def clear(self) -> None:
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
 def run_logged(
-    what: str, command: Sequence[str | Path], log: Path, *, wait_if_stopped: bool = False
+    what: str, command: Sequence[str | Path], log: Path, patience: float = _SECONDS_TO_STOP
 ) -> list[str]:
-    """Run a command with its output in `log` and its latest line on the terminal.
+    """Run a command with its output in `log`, and show its latest line: in place on a terminal, now
+    and then elsewhere. What it printed.
 
-    wait_if_stopped: after one Ctrl-C see the command to its end, for those that leave a mess.
+    patience: seconds that it gets to end by itself after Ctrl-C.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    lines: list[str] = []
-    status = _StatusLine()
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    )
-
-    def follow() -> None:
-        for line in process.stdout or ():
-            file.write(line)
-            lines.append(line.rstrip())
-            if lines[-1]:
-                status.show(lines[-1])
-        process.wait()
-
-    with log.open("w", encoding="utf-8") as file:
-        try:
-            follow()
-        except Stopped:
-            status.clear()
-            try:
-                if wait_if_stopped:
-                    say(f"  stopping as soon as {what} has ended (once more to stop it, too)")
-                    follow()
-            finally:
-                stop(process)
-            raise
-        finally:
-            status.clear()
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
+        )
+    begin = told = time.monotonic()
+    in_place = sys.stderr.isatty()
+    try:
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+            last = next((line for line in _lines(log, 4096)[::-1] if line.strip()), "no output yet")
+            if in_place:
+                width = shutil.get_terminal_size().columns - 3
+                print(f"\r\033[K  {last[:width]}", end="", file=sys.stderr, flush=True)
+            elif time.monotonic() - told >= _HEARTBEAT_SECONDS:
+                told = time.monotonic()
+                say(f"  {told - begin:.0f} s: {last[:_COLUMNS]}")
+    except Stopped:
+        if patience > _SECONDS_TO_STOP:
+            say(f"  stopping as soon as {what} has ended")
+        raise
+    finally:
+        if in_place:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        stop(process, patience)
     if process.returncode != 0:
-        raise CommandFailed(what, process.returncode, lines, log)
-    return lines
+        raise CommandFailed(what, process.returncode, _lines(log), log)
+    return _lines(log)
+
+
+def _lines(log: Path, last: int = 2**40) -> list[str]:
+    """Those of its last bytes."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - last))
+        return file.read().decode("utf-8", "replace").splitlines()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python environments: .venv, with oneDNN for the C++ side, and .venv-peers, with PyTorch."""
 
-import hashlib
 import json
 import shlex
 import sys
@@ -19,21 +18,7 @@ FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
 FOR_CUDA = (ROOT / "requirements-cuda.txt", *FOR_CUDNN)
 
-_SHOW = """
-import json, sys
-print(json.dumps({"python": "%d.%d" % sys.version_info[:2], "prefix": sys.prefix}))
-"""
-
-
-def hashes(requirements: Sequence[Path]) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in requirements}
-
-
-def _base_interpreter() -> str:
-    """The interpreter to build on: not that of .venv, should the user have activated it."""
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    base = Path(sys.base_prefix, "bin", name)
-    return str(base) if base.exists() else sys.executable
+_SHOW = "import sys; print(sys.prefix, *sys.version_info[:2])"
 
 
 @dataclass(frozen=True)
@@ -58,45 +43,35 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        stamp, answer = stored(self.stamp), self._answer()
-        sound = bool(answer) and stamp | answer == stamp  # not so after the repository moved
+        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
+        sound = bool(answer) and stamp.get("python") == answer  # not so after the repository moved
         have = stamp.get("requirements", {}) if sound else {}
-        wanted = hashes(requirements)
+        wanted = {path.name: path.read_text(encoding="utf-8") for path in requirements}
         if wanted.items() <= have.items():
             return
         name = self.folder.name
         self.stamp.unlink(missing_ok=True)
         if not sound:
             with stage(f"Creating the Python environment {name}"):
-                command = [_base_interpreter(), "-m", "venv", "--clear", self.folder]
+                command = [sys.executable, "-m", "venv", "--clear", self.folder]
                 run_logged(f"Creating {name}", command, LOGS / "venv.log")
-        names = " and ".join(path.name for path in requirements)
-        with stage(f"Installing the Python packages in {names} into {name}"):
-            try:
-                self._pip_install(requirements)
-            except CommandFailed as failure:
-                self._write_stamp({file: have[file] for file in have if file not in wanted})
-                failure.args = (f"{failure}\n{self.remedy}",)
-                raise
-        self._write_stamp({**have, **wanted})
-
-    def _answer(self) -> dict[str, str]:
-        """Version and prefix as its interpreter tells them; nothing where it does not run."""
-        try:
-            return json.loads(said(self.python, "-I", "-c", _SHOW))
-        except ValueError:
-            return {}
-
-    def _pip_install(self, requirements: Sequence[Path]) -> None:
         # --only-binary: a source build would need more than is there, and fail much later.
-        options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-        files = [word for path in requirements for word in ("-r", path)]
-        pip = ["env", "PIP_USER=0", self.python, "-m", "pip", "install", *options]
-        run_logged("pip install", [*pip, "--only-binary=:all:", *files], LOGS / "pip.log")
-
-    def _write_stamp(self, requirements: dict[str, str]) -> None:
-        content = json.dumps({"requirements": requirements, **self._answer()}, indent=2)
-        self.stamp.write_text(content + "\n", encoding="utf-8")
+        pip = ["env", "PIP_USER=0", self.python, "-m", "pip", "install", "--only-binary=:all:"]
+        pip += ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
+        pip += [word for path in requirements for word in ("-r", path)]
+        have = {file: text for file, text in have.items() if file not in wanted}
+        failed: CommandFailed | None = None
+        try:
+            with stage(f"Installing the Python packages in {' and '.join(wanted)} into {name}"):
+                run_logged("pip install", pip, LOGS / "pip.log")
+            have |= wanted
+        except CommandFailed as failure:
+            failure.args = (f"{failure}\n{self.remedy}",)
+            failed = failure
+        content = {"python": said(self.python, "-I", "-c", _SHOW), "requirements": have}
+        self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        if failed:
+            raise failed
 
 
 MAIN = Environment(

@@ -2,8 +2,6 @@
 """The fuzzers of tests/fuzz: building them, a short run for ./test, and one as long as is asked."""
 
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ from tools.console import (
     say,
     stage,
 )
+from tools.packages import has_fuzzer
 from tools.passed import Passed, digest, of_files
 
 SOURCES = ROOT / "tests" / "fuzz"
@@ -31,7 +30,6 @@ PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 _SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes longer than others'
 # Bytes and seconds of one input, which takes far below a millisecond.
 _LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-_PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }\n'
 _WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
 
@@ -45,24 +43,11 @@ def seconds_in(duration: str) -> int:
     return seconds
 
 
-def _compiler() -> str:
-    """A clang that can link a fuzzer; raises Missing where there is none."""
-    clang = shutil.which("clang++") or shutil.which("clang++-14")
-    if clang is None:
-        raise Missing("clang++ is not installed", 2)
-    command = [clang, "-x", "c++", "-", "-fsanitize=fuzzer,address,undefined", "-o", "/dev/null"]
-    done = subprocess.run(command, input=_PROBE, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
-        needs = "clang++ cannot link -fsanitize=fuzzer, for which it needs libclang-rt-dev"
-        raise Missing(f"{needs}: {said}", 2)
-    return clang
-
-
 def build() -> None:
     """Bring the fuzzers up to date; raises Missing where there can be none."""
-    switch = f"-DCMAKE_CXX_COMPILER={_compiler()}"
-    configure = ["cmake", "-S", SOURCES, "-B", BUILD, "-G", "Ninja", switch]
+    if not has_fuzzer():
+        raise Missing("clang++ with libFuzzer (clang and libclang-rt-dev) is not installed", 2)
+    configure = ["cmake", "-S", SOURCES, "-B", BUILD, "-G", "Ninja", "-DCMAKE_CXX_COMPILER=clang++"]
     with setup.alone("fuzz"), stage("Building (fuzz)"):
         run_logged("Configuring (fuzz)", configure, LOGS / "configure-fuzz.log")
         command = ["cmake", "--build", BUILD, "--parallel", str(cores())]
@@ -124,8 +109,7 @@ def short() -> bool:
     keys: dict[str, str] = {}
     for name, how in options.items():
         inputs = [path for folder in _corpora(name) for path in folder.iterdir()]
-        files = of_files([BUILD / name, dictionary(name), *inputs])
-        keys[name] = digest([files.encode(), str(how).encode()])
+        keys[name] = digest(of_files([BUILD / name, dictionary(name), *inputs]), how)
     passed = Passed(BUILD / "passed.json")
     good = passed.unchanged(keys)
     if good:
@@ -143,12 +127,8 @@ def long(seconds: int) -> bool:
     targets = [*names(), PLOTS]
     each = max(1, seconds // len(targets))
     say(f"Fuzzing {', '.join(targets)}: {each} s each, on {cores()} cores")
-    options = [
-        f"-fork={cores()}",
-        "-ignore_timeouts=0",
-        "-ignore_ooms=0",
-        f"-max_total_time={each}",
-    ]
+    options = [f"-fork={cores()}", "-ignore_timeouts=0", "-ignore_ooms=0"]
+    options.append(f"-max_total_time={each}")
     good = [_run(name, _command(name, BUILD / "corpus" / name, *options)) for name in names()]
     (FINDINGS / PLOTS).mkdir(parents=True, exist_ok=True)
     module = [environment.PYTHON, "-m", "plots.tests.test_fuzz"]

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from tools import pack, results
-from tools.console import ROOT, Failure, cores, friendly, said, say, stored
+from tools.console import ROOT, Failure, Parser, cores, friendly, said, say, stored
 from tools.environment import VENV
 from tools.limited import MINUTES, Limited, Stage, never
-from tools.table import table
 
 BUILD = ROOT / "build" / "gpu"
 NATIVE = BUILD / "bench"
@@ -64,11 +63,6 @@ SANITIZED = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message}; see tools/gpu_sweep --help", 2)
-
-
 def _place(word: str) -> Path:
     if not word:
         raise argparse.ArgumentTypeError("name a folder")
@@ -76,7 +70,7 @@ def _place(word: str) -> Path:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="tools/gpu_sweep",
         allow_abbrev=False,
         description="Measures on a GPU machine without a network, in three commands of minutes: "
@@ -119,6 +113,18 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
         return False, f"bench --machine does not tell ({last})"
 
 
+def times(path: Path) -> str:
+    """The fastest CPU and GPU rows, as far as this Python has the packages to read them."""
+    command, seconds = [sys.executable, "-m", "plots", "times", path], 20
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
+        )
+        return (done.stdout or done.stderr).rstrip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"no table: {error}"
+
+
 class Sweep(Limited):
     def __init__(self, arguments: argparse.Namespace, log: TextIO) -> None:
         super().__init__(log, arguments.minutes)
@@ -139,6 +145,7 @@ class Sweep(Limited):
         known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
         places = [*map(str, folders), "/usr/local/cuda/lib64", *filter(None, known)]
         os.environ["LD_LIBRARY_PATH"] = ":".join(places)
+        os.environ["PYTHONPATH"] = f"{PREFIX}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         BUILD.mkdir(parents=True, exist_ok=True)
         kept = self.earlier(NATIVE.name)
         if kept is not None and not NATIVE.is_file():
@@ -173,7 +180,9 @@ class Sweep(Limited):
         finally:
             written = results.written_since(path, started)
             count = results.finished_rows(written) if written else 0
-            self.say("\n".join([f"{count} rows in {path.name}", *table(written)]))
+            self.say(f"{count} rows in {path.name}")
+            if written and count:
+                self.say(times(written))
         return count > 0
 
     def ahead(self, bench: Path) -> None:

@@ -37,10 +37,7 @@ def never() -> bool:
 
 
 def run_limited(
-    command: Sequence[str | Path],
-    path: Path,
-    seconds: float,
-    until: Callable[[], bool] = never,
+    command: Sequence[str | Path], path: Path, seconds: float, until: Callable[[], bool] = never
 ) -> tuple[str, str]:
     """Run a command; a verdict ("passed" or why not), and its output, which is in `path` meanwhile.
 
@@ -51,37 +48,24 @@ def run_limited(
         return "no time left", ""
     grace = min(_GRACE_SECONDS, seconds / 4)
     last = time.monotonic() + seconds - grace
-    verdict = ""
-    with path.open("w", encoding="utf-8") as log:
-        try:
-            process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return f"cannot start: {error.strerror}", ""
-        try:
-            while process.poll() is None and not verdict:
-                if until():
-                    verdict = "ended"
-                elif time.monotonic() > last:
-                    verdict = f"out of time after {seconds:.0f} s"
-                time.sleep(0.05)
-        finally:
-            for signum, patience in ((signal.SIGINT, grace), (signal.SIGKILL, 5.0)):
-                if process.poll() is None:
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signum)
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(patience)
-            with suppress(ProcessLookupError):  # what it left running
-                os.killpg(process.pid, signal.SIGKILL)
-    code = process.returncode
-    verdict = verdict or (f"failed (exit code {code})" if code else "passed")
+    limit = ["timeout", "--signal=INT", f"--kill-after={grace}", f"{seconds - grace}"]
+    with path.open("wb") as log:
+        how = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen([*limit, *map(str, command)], stdout=log, **how)
+    try:
+        while process.poll() is None and not until():
+            time.sleep(0.05)
+        ended = process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait()
+        with suppress(ProcessLookupError):  # what it left running
+            os.killpg(process.pid, signal.SIGKILL)
+    verdict = f"failed (exit code {code})" if code else "passed"
+    if ended:
+        verdict = "ended"
+    elif code and time.monotonic() > last:
+        verdict = f"out of time after {seconds:.0f} s"
     output = path.read_text(encoding="utf-8", errors="replace")
     path.unlink()
     if len(output) > _MOST_LOGGED:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tools import cuda
 from tools.console import LOGS, ROOT, CommandFailed, Failure, friendly, run_logged, say, stage
 from tools.environment import FOR_TOOLKIT, MAIN, VENV
-from tools.sources import every_file
+from tools.sources import every_file, git
 
 _PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "libhwy-dev", "libhwy1")
 _PACKAGES += ("nlohmann-json3-dev",)
@@ -63,7 +63,8 @@ def _debian(folder: Path) -> None:
 
 
 def _wheels(folder: Path) -> None:
-    """oneDNN, and the headers of cudnn-frontend; cuDNN itself is too large to bring along."""
+    """oneDNN, headers of cudnn-frontend, and fastjsonschema for `plots times`; cuDNN itself is too
+    large to bring along."""
     with suppress(CommandFailed):
         MAIN.ensure(FOR_TOOLKIT)
     libraries = [path for path in VENV.glob("lib/libdnnl.so.*.*") if not path.is_symlink()]
@@ -75,10 +76,11 @@ def _wheels(folder: Path) -> None:
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
-    headers = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
+    parts = [(VENV, "include/dnnl*"), (VENV, "include/oneapi/**/*"), (VENV, "lib/cmake/dnnl/*")]
     for site in VENV.glob("lib/python3*/site-packages"):
-        headers += [(site, "include/cudnn*"), (site, "include/cudnn_frontend/**/*")]
-    for root, pattern in headers:
+        parts += [(site, "include/cudnn*"), (site, "include/cudnn_frontend/**/*")]
+        parts.append((site, "fastjsonschema/*.py"))
+    for root, pattern in parts:
         for path in filter(Path.is_file, root.glob(pattern)):
             _copy(path, folder / path.relative_to(root))
     if not (folder / "include" / "cudnn_frontend.h").is_file():
@@ -101,23 +103,15 @@ def _bench(folder: Path) -> None:
         say(f"without a bench that is built already: {failure}")
 
 
-def _git(*words: str) -> str:
-    command = ["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", *words]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", "") or str(error)
-        raise Failure(f"--pack notes the commit, but git {words[0]}: {said.strip()}", 2) from None
-
-
 def _commit(folder: Path) -> None:
     """As cmake/commit.cmake reads it: the hashes tell whether the copy is still that commit."""
-    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
-    lines = [
-        f"commit {_git('rev-parse', 'HEAD').strip()}",
-        f"dirty {'true' if changes else 'false'}",
-    ]
-    for name in _git("ls-files", "-z", "--", ".", ":!results").rstrip("\0").split("\0"):
+    head, sources = git("rev-parse", "HEAD"), (".", ":!results")
+    changes = git("status", "-z", "--porcelain", "--untracked-files=no", "--", *sources)
+    names = git("ls-files", "-z", "--", *sources)
+    if head is None or changes is None or names is None:
+        raise Failure("--pack notes the commit, but git does not tell it", 2)
+    lines = [f"commit {head[0]}", f"dirty {'true' if changes else 'false'}"]
+    for name in names:
         if (ROOT / name).is_file():
             lines.append(f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}")
     (folder / COMMIT).write_text("\n".join(lines) + "\n", encoding="utf-8")

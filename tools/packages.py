@@ -22,7 +22,10 @@ BY_HAND = "docs/building.md"
 
 @dataclass(frozen=True)
 class Need:
-    """Something the build uses: its Debian and Ubuntu package, and how to see it without dpkg."""
+    """Something the build uses: its Debian and Ubuntu package, and how to see whether it is there.
+
+    That asks for the thing itself: it may come from elsewhere, and a package be too old.
+    """
 
     package: str
     description: str
@@ -55,14 +58,13 @@ def _has_header(header: str) -> Callable[[], bool]:
         prefixes = os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
         prefixes.append(os.environ.get("CONDA_PREFIX", ""))
         includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
-        # -M prints what is included, if all of it is found.
-        look = ("-std=c++20", "-x", "c++", "-M", "-include", header, "/dev/null")
-        return bool(said(*_compiler(), *includes, *look))
+        look = [*_compiler(), *includes, "-std=c++20", "-E", "-P", "-x", "c++", "-"]
+        return "found" in said(*look, given=f"#if __has_include(<{header}>)\nfound\n#endif\n")
 
     return present
 
 
-def _has_fuzzer() -> bool:
+def has_fuzzer() -> bool:
     folder = said("clang++", "-print-runtime-dir").strip()
     return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
 
@@ -74,14 +76,12 @@ def _has_venv() -> bool:
     return all(importlib.util.find_spec(module) for module in ("ensurepip", "venv"))
 
 
-PYTHON_VENV = Need("python3-venv", "Python's venv module with ensurepip", _has_venv)
-
 FOR_RUN: tuple[Need, ...] = (
     Need("g++", "a C++20 compiler (g++ >= 11, or clang)", _has_compiler),
     Need("cmake", "CMake >= 3.25", lambda: version_of("cmake", "--version") >= (3, 25)),
     Need("ninja-build", "Ninja", _has_program("ninja", "ninja-build")),
     Need("git", "git", _has_program("git")),
-    PYTHON_VENV,
+    Need("python3-venv", "Python's venv module with ensurepip", _has_venv),
     Need("libbenchmark-dev", "Google Benchmark >= 1.7", _has_header("benchmark/benchmark.h")),
     Need("libhwy-dev", "Highway >= 1.0", _has_header("hwy/highway.h")),
     Need("nlohmann-json3-dev", "nlohmann-json", _has_header("nlohmann/json.hpp")),
@@ -101,20 +101,13 @@ FOR_TEST: tuple[Need, ...] = (
     Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), optional=True),
     # Of whatever version is the distribution's own, as that can read its C++ library.
     Need("clang", "clang", _has_program("clang++"), optional=True),
-    Need("libclang-rt-dev", "clang's libFuzzer", _has_fuzzer, optional=True),
+    Need("libclang-rt-dev", "clang's libFuzzer", has_fuzzer, optional=True),
     Need("libomp-14-dev", "clang 14's omp.h", _OMP_H.exists, optional=True),
 )
 
 
 def has_apt() -> bool:
-    return all(shutil.which(program) for program in ("apt-get", "dpkg-query"))
-
-
-def installed(packages: Sequence[str]) -> set[str]:
-    """Those of `packages` that dpkg has, whole. One call: this runs at every start."""
-    # dpkg-query's exit code is 1 when it lacks any of them, which is an answer, not a fault.
-    listing = said("dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages)
-    return set(re.findall(r"^(\S+) installed$", listing, re.MULTILINE))
+    return shutil.which("apt-get") is not None
 
 
 def offered(packages: Sequence[str]) -> set[str]:
@@ -126,15 +119,11 @@ def offered(packages: Sequence[str]) -> set[str]:
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:
-    """What neither the package manager nor a look for the thing itself can find."""
-    if not has_apt():
-        return [need for need in needs if not need.optional and not need.present()]
-    # The interpreter that runs us need not be the distribution's, so its venv module is asked.
-    have = installed([need.package for need in needs]) - {PYTHON_VENV.package}
-    lacking = [need for need in needs if need.package not in have and not need.present()]
+    """What is not here; of what is optional only what apt could install."""
+    lacking = [need for need in needs if not need.present()]
     optional = [need.package for need in lacking if need.optional]
-    unavailable = set(optional) - offered(optional) if optional else set()
-    return [need for need in lacking if need.package not in unavailable]
+    available = offered(optional) if optional and has_apt() else ()
+    return [need for need in lacking if not need.optional or need.package in available]
 
 
 def install_line(packages: Sequence[str]) -> str:
@@ -155,28 +144,28 @@ def _privilege() -> list[str] | None:
     return ["sudo"] if done.returncode == 0 else None
 
 
-def _run_as_root(privilege: Sequence[str], log: str, *command: str) -> None:
+def _apt(privilege: Sequence[str], log: str, *command: str) -> None:
     settings = ["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "LC_ALL=C.UTF-8"]
     whole = [*privilege, "env", *settings, *command]
     # dpkg, cut off half-way, leaves packages that have to be repaired.
-    run_logged(log, whole, LOGS / f"{log}.log", wait_if_stopped=log != "apt-update")
+    run_logged(log, whole, LOGS / f"{log}.log", patience=10 if log == "apt-update" else 600)
 
 
 def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
     say(f"to install with apt: {' '.join(packages)}")
-    # A machine that has just booted may be upgrading itself: wait for its lock.
-    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "install", "-y"]
-    try:
-        with stage(f"Installing {len(packages)} system packages"):
+    with stage(f"Installing {len(packages)} system packages"):
+        try:
             with suppress(CommandFailed):  # finishes an installation that was interrupted
-                _run_as_root(privilege, "dpkg-configure", "dpkg", "--configure", "-a")
-            _run_as_root(privilege, "apt-install", *apt, "--no-install-recommends", *packages)
-    except CommandFailed as failure:
-        raise Failure(
-            f"{failure}\nCheck the network and apt's sources (apt-get update must work), then try "
-            f"again; if this release lacks a package, see {BY_HAND}. The command is:\n\n"
-            f"    {install_line(packages)}"
-        ) from None
+                _apt(privilege, "dpkg-configure", "dpkg", "--configure", "-a")
+            # A machine that has just booted may be upgrading itself: wait for its lock.
+            line = install_line(packages).replace("get", "get -q -o DPkg::Lock::Timeout=300", 1)
+            _apt(privilege, "apt-install", *line.split())
+        except CommandFailed as failure:
+            raise Failure(
+                f"{failure}\nCheck the network and apt's sources (apt-get update must work), then "
+                f"try again; if this release lacks a package, see {BY_HAND}. The command is:\n\n"
+                f"    {install_line(packages)}"
+            ) from None
 
 
 def ensure(needs: Sequence[Need]) -> None:
@@ -184,8 +173,8 @@ def ensure(needs: Sequence[Need]) -> None:
     lacking = missing(needs)
     if not lacking:
         return
-    listing = "\n".join(f"    {need.description}" for need in lacking)
     if not has_apt():
+        listing = "\n".join(f"    {need.description}" for need in lacking)
         raise Failure(
             f"missing, and there is no apt to install it with:\n\n{listing}\n\n"
             f"See {BY_HAND}, for where to get them, and start this again.",
@@ -201,18 +190,17 @@ def ensure(needs: Sequence[Need]) -> None:
         )
     with stage("Refreshing apt's package lists"):
         try:
-            _run_as_root(privilege, "apt-update", "apt-get", "-q", "update")
+            _apt(privilege, "apt-update", "apt-get", "-q", "update")
         except CommandFailed:
             # One broken third-party source is no reason to give up; the installation decides.
             say("  some package lists could not be refreshed; going on with the others")
     wanted = missing(needs)  # now that apt can tell what this release has
     if wanted:
         _install([need.package for need in wanted], privilege)
-    still = missing(needs)
-    if still:
-        listing = ", ".join(need.description for need in still)
+    if still := missing(needs):
+        packages, listing = zip(*((need.package, need.description) for need in still), strict=True)
         raise Failure(
-            f"apt has installed {' '.join(need.package for need in still)}, but {listing} "
-            f"cannot be found (Python here is {sys.executable}). See {BY_HAND}.",
+            f"apt has installed {' '.join(packages)}, but {', '.join(listing)} cannot be found "
+            f"(Python here is {sys.executable}). See {BY_HAND}.",
             code=2,
         )

@@ -44,16 +44,13 @@ class Passed:
         self._file.write_text(json.dumps(self._keys, indent=1, sort_keys=True), encoding="utf-8")
 
 
-def digest(parts: Iterable[bytes]) -> str:
-    whole = hashlib.sha256()
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "little") + part)
-    return whole.hexdigest()
+def digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def of_files(paths: Iterable[Path]) -> str:
     """Names and contents, but for the commit in them."""
     files = [path for path in sorted(paths) if path.is_file()]
     return digest(
-        part for path in files for part in (str(path).encode(), _TREE.sub(b"", path.read_bytes()))
+        *((path, hashlib.sha256(_TREE.sub(b"", path.read_bytes())).hexdigest()) for path in files)
     )

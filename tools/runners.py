@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -37,16 +38,12 @@ def _property(test: dict[str, Any], name: str) -> list[str]:
 def _ctest_keys(tests: Iterable[dict[str, Any]]) -> dict[str, str]:
     """For each test that has a program; those for a GPU have none: whether there is one changes."""
     common = of_files([*environment.FOR_TEST, *_FIXTURES.rglob("*")])
-    programs: dict[str, str] = {}
+    of_program = cache(lambda program: of_files([Path(program)]))
     keys: dict[str, str] = {}
     for test in tests:
-        command = test.get("command", [])
-        if not command or not Path(command[0]).is_file() or "gpu" in _property(test, "LABELS"):
-            continue
-        if command[0] not in programs:
-            programs[command[0]] = of_files([Path(command[0])])
-        parts = [common, programs[command[0]], command, _property(test, "ENVIRONMENT")]
-        keys[test["name"]] = digest([json.dumps(parts).encode()])
+        command, variables = test.get("command", []), _property(test, "ENVIRONMENT")
+        if command and Path(command[0]).is_file() and "gpu" not in _property(test, "LABELS"):
+            keys[test["name"]] = digest(common, of_program(command[0]), command, variables)
     return keys
 
 
@@ -102,7 +99,7 @@ def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     for test in sorted(tests):
         name = test.relative_to(ROOT).as_posix()
         read = of_all if name.startswith("tests/") else of_python
-        keys[name] = digest([read.encode(), test.read_bytes()])
+        keys[name] = digest(read, test.read_bytes())
     return keys
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,7 +33,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
 
 
-def _git(*arguments: str) -> list[str] | None:
+def git(*arguments: str) -> list[str] | None:
     """NUL-separated names or a word; None where git cannot tell."""
     # safe.directory: in containers the checkout often belongs to another user.
     command = ["git", "-c", f"safe.directory={ROOT}", *arguments]
@@ -47,7 +46,7 @@ def _git(*arguments: str) -> list[str] | None:
 
 def every_file() -> Iterator[Path]:
     """Files of the project: git's and those it will be asked to add; all, where git is no help."""
-    names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if names is not None:
         yield from (ROOT / name for name in names)
         return
@@ -113,12 +112,10 @@ def _reached(source: Path, options: list[str]) -> set[Path]:
 
 def changed_files() -> set[Path] | None:
     """What differs from main; on main, from the commit before. None where git does not know."""
-    bases = (_git("merge-base", "HEAD", main) for main in ("origin/main", "main"))
+    bases = (git("merge-base", "HEAD^", main) for main in ("origin/main", "main", "HEAD^"))
     base = next(filter(None, bases), None)
-    if base in (None, _git("rev-parse", "HEAD")):
-        base = _git("rev-parse", "--verify", "HEAD^")
-    differing = base and _git("diff", "--name-only", "-z", base[0])
-    new = _git("ls-files", "--others", "--exclude-standard", "-z")
+    differing = base and git("diff", "--name-only", "-z", base[0])
+    new = git("ls-files", "--others", "--exclude-standard", "-z")
     if differing is None or new is None:
         return None
     return {ROOT / name for name in differing + new}
@@ -150,32 +147,26 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     checks = {path for path in every_file() if path.name == ".clang-tidy"}
     reached = {path: checks | _reached(path, options[path]) for path in options}
     chosen = sorted(reached) if everything else _chosen(reached)
-    keys = {
-        str(path): digest([str((arguments, options[path], of_files(reached[path]))).encode()])
-        for path in chosen
-    }
+    keys = {str(path): digest(arguments, options[path], of_files(reached[path])) for path in chosen}
     passed = Passed(build / "tidy-passed.json")
     unchanged = passed.unchanged(keys)
     waiting = [path for path in chosen if str(path) not in unchanged]
     print(f"clang-tidy: {len(chosen)} of {len(options)} sources differ from main", flush=True)
     print(f"clang-tidy: {len(unchanged)} of these unchanged since clean", flush=True)
 
-    def look_at(path: Path) -> tuple[bool, str]:
-        start = time.monotonic()
+    def look_at(path: Path) -> str:
+        """What it finds; nothing where it is clean."""
         command = [*arguments, path, "--", *options[path]]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        seconds = f"({time.monotonic() - start:.1f} s)"
-        if done.returncode == 0:
-            return True, f"clean {seconds}"
         # stderr only counts what was suppressed, except when the tool itself fell over.
-        return False, f"FAULTS {seconds}\n{done.stdout.strip() or done.stderr}\n"
+        return (done.stdout.strip() or done.stderr or "failed") if done.returncode else ""
 
     faulty = 0
     with ThreadPoolExecutor(cores()) as pool:
-        looks = zip(waiting, pool.map(look_at, waiting), strict=True)
-        for number, (path, (good, text)) in enumerate(looks, 1):
-            print(f"[{number}/{len(waiting)}] {path.relative_to(ROOT)}: {text}", flush=True)
-            passed.record({str(path): keys[str(path)]}, [str(path)] if good else [])
-            faulty += not good
+        for path, faults in zip(waiting, pool.map(look_at, waiting), strict=True):
+            if faults:
+                print(f"{path.relative_to(ROOT)}: FAULTS\n{faults}\n", flush=True)
+            passed.record({str(path): keys[str(path)]}, [] if faults else [str(path)])
+            faulty += bool(faults)
     print(f"clang-tidy: {faulty} of {len(chosen)} sources with faults", flush=True)
     return faulty == 0

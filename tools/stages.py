@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages of ./test, side by side: each a process of its own with a log, a time and a verdict."""
+"""Stages of ./test: ninja runs them, each in a process of its own, which notes how it ended."""
 
+import json
 import os
+import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import astuple, dataclass
 from typing import Any
 
-from tools.console import HEARTBEAT_SECONDS, LOGS, ROOT, Stopped, say, stop
+from tools.console import ROOT, Failure, Missing, stop
 from tools.passed import in_ci
 
-# What a stage's process ends with where it cannot run here, as in other test tools.
-SKIPPED = 77
+_FOLDER = "build/stages"
 # Every stage uses all cores by itself; a second one fills them where the first has a single long
 # compilation or test left.
 _AT_ONCE = 2
@@ -28,15 +29,8 @@ class Stage:
     run: Callable[[Any], bool]
     needs: tuple[str, ...] = ()
 
-    def output(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace").rstrip()
 
-    @property
-    def log(self) -> Path:
-        return LOGS / f"stage-{self.name}.log"
-
-
-@dataclass
+@dataclass(frozen=True)
 class Result:
     """How a stage ended; processor_seconds are those of all its processes."""
 
@@ -46,74 +40,65 @@ class Result:
 
     def line(self, name: str) -> str:
         times = f"{self.wall_seconds:7.1f} s {self.processor_seconds:9.1f} s"
-        return f"{name:<12}{times}  {self.verdict}"
+        return f"{name:<12}{times}  {self.verdict}".rstrip()
 
 
 HEAD = f"{'stage':<12}{'wall':>7}   {'processor':>9}"
 
 
-def _result_of(process: "subprocess.Popen[bytes]", start: float) -> Result | None:
-    """None while it runs."""
-    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-    if pid == 0:
-        return None
-    code = process.returncode = os.waitstatus_to_exitcode(status)
-    verdict = "passed" if code == 0 else "skipped" if code == SKIPPED else "FAILED"
-    if verdict == "skipped" and in_ci():
-        verdict = "FAILED"  # continuous integration must not pass by leaving things out
-    return Result(verdict, time.monotonic() - start, usage.ru_utime + usage.ru_stime)
+def measured(run: Callable[[], str]) -> Result:
+    """What `run` says, and how long it took."""
+    start, processor = time.monotonic(), sum(os.times()[:4])
+    verdict = run()
+    return Result(verdict, time.monotonic() - start, sum(os.times()[:4]) - processor)
 
 
-def run_all(
-    stages: Sequence[Stage], command: Callable[[Stage], Sequence[str | Path]]
-) -> dict[str, Result]:
-    """Run `command` of each stage, two at a time, in the order given where their needs allow it.
+def perform(stage: Stage, asked: Any) -> int:
+    """Run a stage in this process; its exit code."""
 
-    Prints a stage's output when it has ended, and now and then what the running ones do.
+    def run() -> str:
+        try:
+            return "passed" if stage.run(asked) else "FAILED"
+        except Missing as missing:
+            print(f"skipped: {missing}")
+            return "FAILED" if in_ci() else "skipped"  # CI must not pass by leaving things out
+        except (Failure, OSError) as failure:
+            print(failure)
+            return "FAILED"
+
+    result = measured(run)
+    (ROOT / _FOLDER / stage.name).write_text(json.dumps(astuple(result)), encoding="utf-8")
+    return int(result.verdict == "FAILED")
+
+
+def run_all(stages: Sequence[Stage], command: Sequence[str]) -> dict[str, Result]:
+    """Run `command --stage=NAME` for each, in the order given where their needs allow it.
+
+    ninja prints a stage's output when it has ended.
     """
-    waiting = list(stages)
-    running: dict[Stage, tuple[subprocess.Popen[bytes], float]] = {}
-    results: dict[str, Result] = {}
-    begin = told = time.monotonic()
-    LOGS.mkdir(parents=True, exist_ok=True)
-
-    def start(stage: Stage) -> None:
-        with stage.log.open("wb") as log:
-            process = subprocess.Popen(
-                command(stage),
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        running[stage] = process, time.monotonic()
-
+    folder = ROOT / _FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    words = shlex.join(command).replace("$", "$$")
+    graph = [f"builddir = {_FOLDER}", "rule stage", f"  command = {words} --stage=$stage"]
+    graph.append("  description = $stage: $text")
+    for stage in stages:
+        needs = "".join(f" {_FOLDER}/{name}" for name in stage.needs)
+        graph.append(f"build {_FOLDER}/{stage.name}: stage ||{needs}")
+        graph += [f"  stage = {stage.name}", f"  text = {stage.description}"]
+    (folder / "build.ninja").write_text("\n".join(graph) + "\n", encoding="utf-8")
+    ninja = shutil.which("ninja") or "ninja-build"
+    options = ["-f", f"{_FOLDER}/build.ninja", "-k", "0", "-j", str(_AT_ONCE)]
+    process = subprocess.Popen([ninja, *options], cwd=ROOT, stdin=subprocess.DEVNULL)
     try:
-        while waiting or running:
-            for stage in [stage for stage in waiting if results.keys() >= {*stage.needs}]:
-                failed = [name for name in stage.needs if results[name].verdict != "passed"]
-                if failed:
-                    waiting.remove(stage)
-                    print(f"\n== {stage.name}: not run: {failed[0]} did not pass", flush=True)
-                    results[stage.name] = Result("FAILED")
-                elif len(running) < _AT_ONCE:
-                    waiting.remove(stage)
-                    start(stage)
-            time.sleep(0.05)
-            for stage, (process, began) in list(running.items()):
-                if result := _result_of(process, began):
-                    del running[stage]
-                    results[stage.name] = result
-                    print(f"\n== {stage.name}: {stage.description}\n{stage.output()}")
-                    ending = f"{result.verdict} after {result.wall_seconds:.1f} s"
-                    print(f"== {stage.name}: {ending}", flush=True)
-            if time.monotonic() - told >= HEARTBEAT_SECONDS:
-                told = time.monotonic()
-                for stage in running:
-                    last = stage.output().rpartition("\n")[2].strip()
-                    say(f"  {told - begin:.0f} s {stage.name}: {last[:90]}")
-    except Stopped:
-        for process, _ in running.values():
-            stop(process)
-        raise
-    return {stage.name: results[stage.name] for stage in stages}
+        process.wait()
+    finally:
+        stop(process)  # it ends what it has started
+    return {stage.name: _result(stage) for stage in stages}
+
+
+def _result(stage: Stage) -> Result:
+    try:
+        return Result(*json.loads((ROOT / _FOLDER / stage.name).read_text(encoding="utf-8")))
+    except OSError:
+        return Result("not run, or not to its end")
