@@ -22,6 +22,9 @@ _SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
 _LEAST = tuple(MinimumWork.__dataclass_fields__)
 _MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
+# The share of a repetition's time for which others may have had its processors, as bench has it
+# (bench/rows/row.cpp), which measures such rows again if it can.
+_TOLERATED_WAIT = 0.05
 
 Entry = dict[str, Any]
 
@@ -89,13 +92,20 @@ def _row(
     _check_verification(path, fields)
     samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
     checked, least = fields.get("verification"), fields.get("minimum_work")
+    disturbed = _disturbed(entries)
+    warnings = list(fields.get("warnings", ()))
+    if is_disturbed := 2 * disturbed > len(entries):
+        warnings.append(
+            f"other programs used the processors in {disturbed} of {len(entries)} repetitions"
+        )
     return Row(
         name=name,
         index=index,
         configuration=configuration,
         samples=np.array(samples),
         counters={} if failure else _counters(path, fields, entries, samples),
-        warnings=tuple(dict.fromkeys(fields.get("warnings", ()))),
+        warnings=tuple(dict.fromkeys(warnings)),
+        is_disturbed=is_disturbed,
         verification=checked
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}
@@ -112,6 +122,18 @@ def _row(
         instances=_instances(entries),
         **of_file,
     )
+
+
+def _disturbed(entries: list[Entry]) -> int:
+    """In how many repetitions the program waited for processors that others had."""
+
+    def lost(entry: Entry) -> float:
+        return entry.get("cpu_wait", 0) + entry.get("cpu_steal", 0)
+
+    shares = [lost(entry) for entry in entries]
+    if len(entries) > 1 and not any("cpu_wait" in entry for entry in entries[1:]):
+        shares = shares[:1] * len(entries)  # what is the same in all stands in the first
+    return sum(share > _TOLERATED_WAIT for share in shares)
 
 
 def _instances(entries: list[Entry]) -> Instances:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from plots.file.families import EPOCH, MINIBATCH
-from plots.file.rows import File
+from plots.file.rows import MOST_DISTURBED, File
 from plots.file.shortcomings import FEWEST_REPETITIONS, own_words
 from plots.text import printable
 
-MOST_BYTES = 1_500_000
+MOST_BYTES = 1_700_000
 FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
 
 # The table of 2016 may be a file of its own: its seven networks with the ceilings.
@@ -74,6 +74,12 @@ def _row_faults(file: File) -> Iterator[str]:
         yield f"no {family} row has a result: measure again"
     if is_table and (missing := set(SEVEN) - {row.model for row in results}):
         yield f"it has no result of {', '.join(sorted(missing))}: measure again"
+    disturbed = sum(row.is_disturbed for row in results)
+    if disturbed > MOST_DISTURBED * len(results):
+        yield (
+            f"other programs used the processors during {disturbed} of {len(results)} {family} "
+            "rows: measure again on an idle machine"
+        )
     # How many pairs a size in between needs is its test's to say: few, where both sides are one.
     paired = {size.model for refinement in file.refinements for size in refinement.sizes}
     few = [row for row in results if len(row.samples) < fewest and row.model not in paired]

@@ -18,6 +18,9 @@ from plots.file.ladders import DISC, Ladder
 from plots.file.shortcomings import Shortcoming, shortcomings
 from plots.text import whole
 
+# Of a file's rows of one kind: with more that other programs disturbed it cannot answer.
+MOST_DISTURBED = 0.25
+
 
 def median_of(samples: np.ndarray) -> float:
     """Median of a few samples, for which NumPy's own takes 30 times as long."""
@@ -168,7 +171,8 @@ class Row:
     `index` is its place among the file's rows, counted from 0. `samples` are seconds per
     iteration, one for each repetition; a failed row may have none. `counters` hold the median over
     the repetitions, in the unit their names give; those of plots/file/derived.py are among them.
-    `warnings` cast doubt on the samples. `workload` is the fingerprint of the computation with its
+    `warnings` cast doubt on the samples; `is_disturbed` where other programs used the processors in
+    more than half of the repetitions. `workload` is the fingerprint of the computation with its
     optimizer, rows and data, None in older files; those may have a `bound` in place of a
     `minimum_work`. `optimizer` is that of a row that trains, in words, empty where the file does
     not say. `chosen` is what a row of execution auto came to: execution and `cpu_threads`, on a GPU
@@ -192,6 +196,7 @@ class Row:
     chosen: Mapping[str, str] | None = None
     convolutions: Mapping[str, int] = field(default_factory=dict)
     instances: Instances = Instances()
+    is_disturbed: bool = False
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
 

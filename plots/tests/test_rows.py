@@ -126,6 +126,24 @@ def test_repetitions_may_be_of_several_instances(small, write, read):
     assert 'field "instance": is -1 but must be at least 0' in fault(write(small))
 
 
+@pytest.mark.parametrize(
+    ("waits", "disturbed"),
+    [
+        ((0.3, 0.3, 0.01), "other programs used the processors in 2 of 3 repetitions"),
+        ((0.3, 0.01, 0.01), ""),
+        ((0.3, None, None), "other programs used the processors in 3 of 3 repetitions"),  # in all
+        ((None, None, None), ""),
+    ],
+)
+def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, waits, disturbed):
+    for entry, wait in zip(small["benchmarks"], waits, strict=True):
+        if wait is not None:
+            entry["cpu_wait"] = wait
+    (row,) = read(small).rows
+    assert row.is_disturbed is bool(disturbed)
+    assert (disturbed in row.warnings) is bool(disturbed)
+
+
 def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write, read):
     described = {"unit": "J", "kind": "repetition", "description": "energy"}
     small["context"]["crossover"]["counters"] = {"joules": described}

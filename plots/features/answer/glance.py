@@ -17,7 +17,7 @@ from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.ladders import DISC
-from plots.file.rows import File, median_of
+from plots.file.rows import MOST_DISTURBED, File, median_of
 from plots.text import counted, printable, sentence, whole
 
 MOST_WORDS = 25
@@ -41,6 +41,20 @@ class Glance:
 def glance(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> Glance:
     """What `file` says, whose comparisons() are `compared`; where it has no GPU's times, what
     `found` predicts of cards, the first of which answers."""
+    said = _said(file, compared, found)
+    rows = [*epoch_rows(file), *step_rows(file)]
+    disturbed = sum(row.is_disturbed for row in rows)
+    if disturbed <= MOST_DISTURBED * len(rows):
+        return said
+    cannot = (
+        f"This file cannot tell: other programs used the processors during {disturbed} of "
+        f"{len(rows)} rows."
+    )
+    again = f"Measure again on an idle machine. Taken as it is, the file says: {said.sentence}"
+    return replace(said, sentence=cannot, lines=(again, *said.lines))
+
+
+def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) -> Glance:
     if first := foremost(compared):
         return _of_curve(file, compared, first)
     if steps := over_batches(compared):
