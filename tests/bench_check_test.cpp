@@ -25,10 +25,10 @@ Json answer_of(const Part& second) {
       {"cuda", "Linear", "bf16", "graph", {{"first", [] {}}, second, {"third", [] {}}}}};
   std::string told;
   Json answer = run_check(checks, "cuda Linear bf16 graph",
-                          [&](const std::string& part) { told += part + " "; });
+                          [&](const std::string& doing) { told += doing + " "; });
   EXPECT_EQ(told, answer["verdict"] == "ok" || answer["verdict"] == "refused"
-                      ? "first second third "
-                      : "first second ");
+                      ? "checking first checking second checking third "
+                      : "checking first checking second ");
   return answer;
 }
 
@@ -67,7 +67,7 @@ TEST(Check, HasANameOfItsOwn) {
   }
   EXPECT_EQ(names.size(), checks.size());
   EXPECT_TRUE(names.contains("cuda Convolution bf16 graph"));
-  EXPECT_TRUE(names.contains("cuda disc-2 f32 persistent"));
+  EXPECT_TRUE(names.contains("cuda tiny-mlp f32 persistent"));
 }
 
 }  // namespace

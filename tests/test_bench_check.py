@@ -71,9 +71,11 @@ def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
     )
     whats = {check["what"] for check in document["checks"]}
     assert whats >= {"Linear", "LstmGrad", "copy h2h", "fork-join probe"}
-    assert whats >= {"disc-2", "heart", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
+    assert whats >= {"tiny-mlp", "tiny-adamw", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
     ways = {
-        check["how"].partition(",")[0] for check in document["checks"] if check["what"] == "disc-2"
+        check["how"].partition(",")[0]
+        for check in document["checks"]
+        if check["what"] == "tiny-mlp"
     }
     assert ways == {"eager", "fused", "auto"}
     assert printed.startswith("bench ")
@@ -85,6 +87,15 @@ def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
     open_ = verdicts(document)["not reached"]
     assert open_ > 0
     assert f"{open_} not reached in " in printed
+
+
+def test_a_filter_selects_checks_by_name(tmp_path: Path) -> None:
+    asked = ("--cuda=off", "--benchmark_filter=probe")
+    document, _ = checked(tmp_path, *asked)
+    names = [check["name"] for check in document["checks"]]
+    assert len(names) > 2 and all("probe" in name for name in names)
+    assert bench("--check", *asked, "--benchmark_list_tests").stdout.split("\n")[:-1] == names
+    assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches none of the", "names")
 
 
 def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -134,6 +145,19 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @needs_emulation
+def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
+    asked = "--benchmark_filter=^cuda (.*probe|copy|NVML|Linear|tiny-mlp (f32|bf16))"
+    drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
+    document, _ = checked(tmp_path, "--budget=10m", asked, program=EMULATED, **drivers)
+    assert set(verdicts(document)) == {"ok"}
+    ways = {(check["precision"], check["how"]) for check in document["checks"]}
+    executions = ("eager", "graph", "graph-epoch", "auto")
+    assert ways >= {(p, e) for p in ("f32", "bf16") for e in executions}
+    assert ("f32", "persistent") in ways
+
+
+@pytest.mark.slow
+@needs_emulation
 @pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
 def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
@@ -143,7 +167,7 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     whats = {check["what"] for check in on_gpu}
     assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
     assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
-    ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "disc-2"}
+    ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "tiny-mlp"}
     executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
     assert ("f32", "persistent") in ways

@@ -2,6 +2,7 @@
 """A row that crashes, hangs or loses the GPU costs no other row: on the emulated GPU, whose worker
 does in chosen rows what cuda_host/bench_failures.cpp is told."""
 
+import itertools
 import json
 import random
 import subprocess
@@ -32,7 +33,10 @@ SWEEP = (
 # No row of these takes a second; a sanitizer's build on a busy machine may take a while.
 PATIENCE = "--patience=10s"
 # What the sanitizer would make of a signal is not what a user's program does.
-SIGNALS = {"ASAN_OPTIONS": "exitcode=99:handle_segv=0:handle_abort=0", "GOMP_SPINCOUNT": "1000"}
+SIGNALS = {
+    "ASAN_OPTIONS": "exitcode=99:handle_segv=0:handle_abort=0:handle_sigill=0",
+    "GOMP_SPINCOUNT": "1000",
+}
 SEEN = {
     "illegal": "an illegal memory access was encountered",
     "endless kernel": "did not answer within 10 s while running it",
@@ -40,7 +44,9 @@ SEEN = {
     "silence": "did not answer within 10 s",
     "abort": "was ended by a signal (Aborted)",
     "segmentation": "was ended by a signal (Segmentation fault)",
+    "instruction": "was ended by a signal (Illegal instruction)",
 }
+FATAL_SIGNALS = ("abort", "segmentation", "instruction")
 
 
 def run(
@@ -82,9 +88,11 @@ def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
     faults = {
         n: [f] for n, f in zip(hanging, ("endless loop", "endless kernel", "silence"), strict=True)
     }
+    of_cpu, of_gpu = itertools.cycle(FATAL_SIGNALS), itertools.cycle((*FATAL_SIGNALS, "illegal"))
     for name in chance.sample([name for name in rows if name not in hanging], 17):
-        fault = chance.choice(["abort", "segmentation", *(["illegal"] * on_gpu(name))])
+        fault = next(of_gpu if on_gpu(name) else of_cpu)
         faults[name] = [fault] * (2 if on_gpu(name) else 1)
+    assert {faults[name][0] for name in faults if not on_gpu(name)} == set(FATAL_SIGNALS)
     document, done = run(tmp_path, faults)
     assert sorted(ends(document)) == sorted(rows)
     warnings = {row["name"]: " ".join(row.get("warnings", [])) for row in samples(document)}

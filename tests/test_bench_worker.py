@@ -108,7 +108,13 @@ def test_the_protocol_is_as_its_document_says() -> None:
     assert done.returncode == 0, done.stderr
     said = [json.loads(line) for line in done.stdout.splitlines()]
     doing = [line["doing"] for line in said if "doing" in line]
-    assert set(doing) == {"making and verifying it", "running it", "checking its results"}
+    assert set(doing) == {
+        "making it",
+        "verifying it",
+        "verifying its operations",
+        "running it",
+        "checking its results",
+    }
     described, prepared, first, second, released = (line for line in said if "doing" not in line)
     assert described == {"gpu": None, "gpu_reason": "none (--cuda=off)"}
     assert prepared["facts"]["params"] == 22

@@ -20,8 +20,8 @@ INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'src' / 'cuda' / 'kernels' / 'de
 # By source, how many kernels it has.
 SOURCES = {
     "persistent": 6,  # one block, a cluster or all; timed, or keeping activations
-    "batch_norm": 13,  # two for each type, by vectors or not; and one that joins
-    "batch_norm_grad": 13,
+    "batch_norm": 17,  # two for each type and for plain f32, by vectors or not; and one that joins
+    "batch_norm_grad": 17,
 }
 
 

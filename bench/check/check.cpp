@@ -8,13 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <new>
-#include <sstream>
 #include <utility>
 
 #include "build_info.h"
+#include "command_line/benchmark_flags.h"
 #include "crossover/verify.h"
 #include "file/context.h"
 #include "rows/described_gpu.h"
@@ -26,6 +25,8 @@ namespace {
 
 constexpr double default_seconds = 60;
 constexpr double share_of_one = 1.0 / 12;  // 5 s of these
+/// Of a GPU's first check: the driver may have to compile all kernels.
+constexpr double share_of_first = 1.0 / 2;
 /// Of the driver, the libraries and the list of checks.
 constexpr double start_seconds = 30;
 
@@ -36,10 +37,23 @@ struct Line {
   Json found = {{"verdict", not_reached}, {"reason", ""}, {"seconds", 0}};
 
   [[nodiscard]] std::string verdict() const { return found.at("verdict"); }
+  [[nodiscard]] bool is_failure() const {
+    return verdict() != "ok" && verdict() != "refused" && verdict() != not_reached;
+  }
 };
 
-bool is_failure(const Line& line) {
-  return line.verdict() != "ok" && line.verdict() != "refused" && line.verdict() != not_reached;
+/// "Of 147 checks 145 ok, 2 refused in 4 s."
+std::string conclusion(const std::vector<Line>& lines, double seconds) {
+  std::vector<std::string> parts;
+  for (const char* verdict : {"ok", "refused", "wrong", "failed", "crashed", "hung", not_reached}) {
+    const auto count = std::count_if(lines.begin(), lines.end(),
+                                     [&](const Line& line) { return line.verdict() == verdict; });
+    if (count > 0) {
+      parts.push_back(std::to_string(count) + " " + verdict);
+    }
+  }
+  return "Of " + std::to_string(lines.size()) + " checks " + join(parts) + " in " +
+         std::to_string(std::lround(std::ceil(seconds))) + " s.";
 }
 
 // ---- the table as text
@@ -67,112 +81,56 @@ void print(const Line& line, const Widths& widths) {
   std::cout << line.verdict() << (reason.empty() ? "" : " (" + reason + ")") << std::endl;
 }
 
-/// "NVIDIA H200, 132 multiprocessors, 140.4 GiB, driver 580.65.06", or why there is none.
-std::string gpu_line(const Json& machine) {
+void print_summary(const Json& machine, const Json& software) {
+  const Json& cpu = machine.at("cpu");
   const Json& gpu = machine.at("gpu");
-  if (gpu.is_null()) {
-    return machine.at("gpu_reason");
-  }
-  std::ostringstream text;
-  text << gpu.at("name").get<std::string>();
-  text.precision(4);
-  if (gpu.contains("multiprocessors")) {
-    text << ", " << gpu["multiprocessors"] << " multiprocessors";
-  }
-  if (gpu.contains("memory_bytes")) {
-    constexpr double gibibyte = 1 << 30;
-    text << ", " << gpu["memory_bytes"].get<double>() / gibibyte << " GiB";
-  }
-  text << ", driver " << gpu.value("driver", "unknown");
-  return text.str();
-}
-
-void print_summary(const Json& context) {
-  const Json& software = context.at("software");
-  const Json& machine = context.at("machine");
-  std::cout << "bench " << build::version << ", commit " << commit_line() << ", "
+  std::cout << "bench  " << build::version << ", commit " << commit_line() << ", "
             << software.at("compiler").get<std::string>() << "\n";
-  std::cout << "cpu    " << machine.at("cpu").at("model").get<std::string>() << ", "
-            << machine.at("cpu").at("cores") << " cores, "
-            << machine.at("cpu").at("simd").get<std::string>() << "\n";
-  std::cout << "gpu    " << gpu_line(machine) << "\n";
-  std::cout << "with   ";
-  const char* separator = "";
+  std::cout << "cpu    " << cpu.at("model").get<std::string>() << ", " << cpu.at("cores")
+            << " cores, " << cpu.at("simd").get<std::string>() << "\n";
+  std::cout << "gpu    "
+            << (gpu.is_null() ? machine.at("gpu_reason").get<std::string>()
+                              : gpu.at("name").get<std::string>() + ", driver " +
+                                    gpu.value("driver", "unknown"))
+            << "\n";
+  std::vector<std::string> libraries;
   for (const auto& [library, version] : software.at("libraries").items()) {
-    std::cout << std::exchange(separator, ", ") << library << " " << version.get<std::string>();
+    libraries.push_back(library + " " + version.get<std::string>());
   }
-  std::cout << "\n" << std::endl;
-}
-
-/// "All 143 checks passed in 21 s."
-std::string conclusion(const std::vector<Line>& lines, double seconds) {
-  std::map<std::string, std::size_t> counts;
-  for (const Line& line : lines) {
-    ++counts[is_failure(line) ? "failed" : line.verdict()];
-  }
-  const std::string all = std::to_string(lines.size());
-  const std::string time = " in " + std::to_string(std::lround(std::ceil(seconds))) + " s.";
-  if (counts["ok"] == lines.size()) {
-    return "All " + all + " checks passed" + time;
-  }
-  std::vector<std::string> parts{std::to_string(counts["ok"]) + " passed"};
-  for (const auto& [verdict, how] :
-       {std::pair{"failed", " failed"}, {"refused", " refused"}, {not_reached, " not reached"}}) {
-    if (counts[verdict] > 0) {
-      parts.push_back(std::to_string(counts[verdict]) + how);
-    }
-  }
-  return "Of " + all + " checks " + join(parts) + time;
+  std::cout << "with   " << join(libraries) << "\n" << std::endl;
 }
 
 // ---- the table as JSON
 
 double rounded_to_milliseconds(double seconds) { return std::round(seconds * 1e3) / 1e3; }
 
-Json json_of(const Line& line) {
-  Json json = {{"name", line.check.name()},
-               {"device", line.check.device},
-               {"what", line.check.what},
-               {"precision", line.check.precision},
-               {"how", line.check.how}};
-  json.update(line.found);
-  return json;
-}
-
 /// The whole file each time: who reads it meanwhile, or after a crash, finds all that is known.
-class CheckFile {
- public:
-  explicit CheckFile(std::filesystem::path path, Json head)
-      : path_(std::move(path)), head_(std::move(head)) {}
-
-  void write(const std::vector<Line>& lines, double seconds) {
-    if (path_.empty()) {
-      return;
-    }
-    Json all = head_;
-    all["seconds"] = rounded_to_milliseconds(seconds);
-    all["summary"] = conclusion(lines, seconds);
-    all["checks"] = Json::array();
-    for (const Line& line : lines) {
-      all["checks"].push_back(json_of(line));
-    }
-    const std::filesystem::path beside = path_.string() + ".tmp";
-    std::ofstream file(beside);
-    file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
-    file.close();
-    std::error_code error;
-    if (file) {
-      std::filesystem::rename(beside, path_, error);
-    }
-    if (!file || error) {
-      throw UsageError(path_.string() + " can't be written; name another file with --out");
-    }
+void write_check(const std::filesystem::path& path, Json all, const std::vector<Line>& lines,
+                 double seconds) {
+  all["seconds"] = rounded_to_milliseconds(seconds);
+  all["summary"] = conclusion(lines, seconds);
+  all["checks"] = Json::array();
+  for (const Line& line : lines) {
+    const auto [device, what, precision, how] = line.check.columns();
+    all["checks"].push_back({{"name", line.check.name()},
+                             {"device", device},
+                             {"what", what},
+                             {"precision", precision},
+                             {"how", how}});
+    all["checks"].back().update(line.found);
   }
-
- private:
-  std::filesystem::path path_;
-  Json head_;
-};
+  const std::filesystem::path beside = path.string() + ".tmp";
+  std::ofstream file(beside);
+  file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  file.close();
+  std::error_code error;
+  if (file) {
+    std::filesystem::rename(beside, path, error);
+  }
+  if (!file || error) {
+    throw UsageError(path.string() + " can't be written; name another file with --out");
+  }
+}
 
 // ---- the child
 
@@ -229,38 +187,35 @@ void require_flags_of_a_check(const std::vector<std::string>& words) {
 }  // namespace
 
 Json run_check(const std::vector<Check>& checks, const std::string& name,
-               const std::function<void(const std::string& part)>& tell) {
-  std::size_t refused = 0;
-  std::string reason;
-  const auto ended = [](const char* verdict, const std::string& why) -> Json {
-    return {{"verdict", verdict}, {"reason", why}};
-  };
-  const auto found = std::find_if(checks.begin(), checks.end(),
+               const std::function<void(const std::string& doing)>& tell) {
+  const auto check = std::find_if(checks.begin(), checks.end(),
                                   [&](const Check& one) { return one.name() == name; });
-  if (found == checks.end()) {  // it was planned for a GPU that this process has not
-    return ended("failed", "the GPU is gone");
+  if (check == checks.end()) {  // it was planned for a GPU that this process has not
+    return {{"verdict", "failed"}, {"reason", "the GPU is gone"}};
   }
-  const Check& check = *found;
-  const auto refuse = [&](const Part& part, const char* why) {
-    if (refused++ == 0) {
-      reason = check.parts.size() == 1 ? why : part.name + ": " + why;
-    }
-  };
-  for (const Part& part : check.parts) {
-    tell(part.name);
-    const auto failed = [&](const char* verdict, const char* why) {
-      return ended(verdict, check.parts.size() == 1 ? why : part.name + ": " + why);
+  const std::size_t count = check->parts.size();
+  std::size_t refused = 0;
+  std::string first_refused;
+  for (const Part& part : check->parts) {
+    tell("checking " + part.name);
+    const auto ended = [&](const char* verdict, const std::string& why) -> Json {
+      return {{"verdict", verdict}, {"reason", count == 1 ? why : part.name + ": " + why}};
+    };
+    const auto refuse = [&](const std::string& why) {
+      if (refused++ == 0) {
+        first_refused = ended("refused", why)["reason"];
+      }
     };
     try {
       part.run();
     } catch (const Unsupported& error) {
-      refuse(part, error.what());
+      refuse(error.what());
     } catch (const OutOfMemory& error) {
-      refuse(part, error.what());
+      refuse(error.what());
     } catch (const std::bad_alloc&) {
-      refuse(part, "out of memory");
+      refuse("out of memory");
     } catch (const Mismatch& error) {
-      Json answer = failed("wrong", error.what());
+      Json answer = ended("wrong", error.what());
       if (error.error && std::isfinite(*error.error)) {
         answer["error"] = *error.error;
       }
@@ -269,61 +224,78 @@ Json run_check(const std::vector<Check>& checks, const std::string& name,
       }
       return answer;
     } catch (const DeviceFailed& error) {
-      Json answer = failed("crashed", error.what());
+      Json answer = ended("crashed", error.what());
       answer["device_failed"] = true;
       return answer;
     } catch (const std::exception& error) {
-      return failed("failed", error.what());
+      return ended("failed", error.what());
     }
   }
-  if (refused > 0 && refused < check.parts.size()) {
-    reason = std::to_string(refused) + " of " + std::to_string(check.parts.size()) + " refused; " +
-             reason;
+  if (refused > 0 && refused < count) {
+    first_refused =
+        std::to_string(refused) + " of " + std::to_string(count) + " refused; " + first_refused;
   }
-  return ended(refused > 0 ? "refused" : "ok", reason);
+  return {{"verdict", refused > 0 ? "refused" : "ok"}, {"reason", first_refused}};
 }
 
-void check_machine(const Arguments& arguments, const std::vector<std::string>& words) {
+void check_machine(Arguments arguments, const std::vector<std::string>& words) {
   require_flags_of_a_check(words);
   const Instant start = std::chrono::steady_clock::now();
   const double seconds = arguments.budget_seconds.value_or(default_seconds);
+  const BenchmarkFlags flags = take_benchmark_flags(arguments);
   Child child(words);
   Devices& devices = child.devices();
   std::vector<Line> lines;
+  std::vector<std::string> names;
   for (Check& check : all_checks(arguments, devices)) {
+    names.push_back(check.name());
     lines.push_back({.check = std::move(check)});
+  }
+  const std::vector<std::string> selected = flags.select(names);
+  std::erase_if(lines, [&](const Line& line) {
+    return std::find(selected.begin(), selected.end(), line.check.name()) == selected.end();
+  });
+  if (flags.lists_only()) {
+    std::cout << join(selected, "\n") << std::endl;
+    return;
   }
   const Json head = {{"crossover_check", 1},
                      {"date", now_in_utc()},
                      {"machine", machine_json(devices)},
                      {"software", software_json(devices)}};
-  print_summary(head);
-  CheckFile file(arguments.out.value_or(""), head);
-  file.write(lines, seconds_since(start));
+  print_summary(head.at("machine"), head.at("software"));
+  const auto keep = [&](double seconds_so_far) {
+    if (arguments.out) {
+      write_check(*arguments.out, head, lines, seconds_so_far);
+    }
+  };
+  keep(seconds_since(start));
   const Widths widths = widths_of(lines);
+  bool gpu_is_new = true;
   for (Line& line : lines) {
-    if (line.check.device != devices.cpu().name() && !child.gpu_lost().empty()) {
+    const bool on_gpu = line.check.device != devices.cpu().name();
+    if (on_gpu && !child.gpu_lost().empty()) {
       line.found["reason"] = child.gpu_lost();
     } else if (seconds_since(start) < seconds) {
-      line.found.update(child.ask(line.check.name(), seconds * share_of_one));
+      const bool is_first = on_gpu && std::exchange(gpu_is_new, false);
+      const double share = is_first ? share_of_first : share_of_one;
+      line.found.update(child.ask(line.check.name(), seconds * share));
     } else {
       continue;
     }
     print(line, widths);
-    file.write(lines, seconds_since(start));
+    keep(seconds_since(start));
   }
-  const auto failed = [](const Line& line) { return is_failure(line); };
-  if (std::any_of(lines.begin(), lines.end(), failed)) {
-    std::cout << "\nFailed:\n";
-  }
+  const char* title = "\nFailed:\n";
   for (const Line& line : lines) {
-    if (is_failure(line)) {
+    if (line.is_failure()) {
+      std::cout << std::exchange(title, "");
       print(line, widths);
     }
   }
-  const double all = seconds_since(start);
-  file.write(lines, all);
-  std::cout << "\n" << conclusion(lines, all) << std::endl;
+  const double all_seconds = seconds_since(start);
+  keep(all_seconds);
+  std::cout << "\n" << conclusion(lines, all_seconds) << std::endl;
 }
 
 }  // namespace crossover::bench

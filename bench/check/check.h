@@ -14,11 +14,12 @@
 namespace crossover::bench {
 
 /// The worker's answer to {"do": "check"}: `verdict` and `reason`, `device_failed` where the device
-/// is lost. `tell` is told the name of each part.
+/// is lost. `tell` is told what it is at.
 Json run_check(const std::vector<Check>& checks, const std::string& name,
-               const std::function<void(const std::string& part)>& tell);
+               const std::function<void(const std::string& doing)>& tell);
 
-/// Prints the table, and writes it to --out. `words`: the command line without the program.
-void check_machine(const Arguments& arguments, const std::vector<std::string>& words);
+/// Prints the table of what --benchmark_filter selects, and writes it to --out. `words`: the
+/// command line without the program.
+void check_machine(Arguments arguments, const std::vector<std::string>& words);
 
 }  // namespace crossover::bench

@@ -126,7 +126,7 @@ std::vector<std::string> BenchmarkFlags::select(const std::vector<std::string>& 
   }
   if (selected.empty()) {
     throw UsageError("--benchmark_filter=" + filter + " matches none of the " +
-                     std::to_string(names.size()) + " rows; --benchmark_list_tests lists them");
+                     std::to_string(names.size()) + " names; --benchmark_list_tests lists them");
   }
   return selected;
 }

@@ -23,6 +23,7 @@ std::string row_name(const Configuration& configuration) {
 std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
 
 void verify_or_note(Result& result, const std::function<void()>& verify) {
+  result.tell("verifying it");
   try {
     verify();
   } catch (const Mismatch& mismatch) {

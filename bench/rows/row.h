@@ -74,6 +74,8 @@ struct Result {
   std::optional<Mismatch> not_verified;     ///< none: the results are right
   std::optional<MinimumWork> minimum_work;  ///< of one iteration; none: not counted
   double verification_seconds = 0, profile_seconds = 0;  ///< that these took so far
+  /// Whom to tell what the making is at, so that it does not seem to hang: "verifying it".
+  std::function<void(const std::string& doing)> tell = [](const std::string&) {};
 };
 
 /// Runs a row's verification. A Mismatch is noted, so that the row can be made and timed all the

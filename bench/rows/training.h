@@ -98,7 +98,8 @@ class Training {
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& subject);
   static OperationVerification operations_verified(const Subject& subject, const Target& target);
-  RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target);
+  RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target,
+                           const Result& result);
 
   Arguments arguments_;
   Iteration iteration_;

@@ -171,8 +171,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   result.graph_form = made.program->facts().graph_form;
   result.convolutions = made.program->facts().convolutions;
   if (!result.first_steps || !made.reproduces(*result.first_steps, target.options.precision)) {
-    verify_or_note(
-        result, [&] { result.verification = verified(made, subject, as_chosen(target, result)); });
+    verify_or_note(result, [&] {
+      result.verification = verified(made, subject, as_chosen(target, result), result);
+    });
     result.first_steps =
         made.first_steps(result.verification.batch ? 1 : result.verification.compared);
   }
@@ -300,10 +301,12 @@ Verification Training::verified(Program& program, const Workload& workload,
 /// Of the very program that will be timed its steps, or its first loss and then steps of a smaller
 /// batch in a program of their own; and each operation, in one that keeps all tensors.
 RowVerification Training::verified(TrainingProgram& made, const Subject& subject,
-                                   const Target& target) {
+                                   const Target& target, const Result& result) {
+  constexpr const char* then = "verifying its operations";
   const VerificationPlan how = verification_plan(subject.plan);
   if (how.batch == 0) {
     const Verification steps = verified(*made.program, made.workload, subject);
+    result.tell(then);
     return record(steps, operations_verified(subject, target));
   }
   const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
@@ -317,6 +320,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   set_data(*program, workload, smaller.data.rows);
   Verification steps = verified(*program, workload, smaller);
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
+  result.tell(then);
   RowVerification both = record(steps, operations_verified(smaller, target));
   both.batch = how.batch;
   return both;

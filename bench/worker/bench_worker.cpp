@@ -44,7 +44,7 @@ void serve_rows(Arguments arguments) {
         checks = all_checks(arguments, devices);
       }
       return run_check(checks, request.at("name"),
-                       [&](const std::string& part) { tell(pipes, "checking " + part); });
+                       [&](const std::string& doing) { tell(pipes, doing); });
     }
     return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
   });

@@ -124,7 +124,8 @@ Json RowServer::prepare(const Json& request) {
     held.iterations = request.value("iterations", held.iterations);
     held.result.iterations = held.iterations;
     held.is_new = true;
-    tell_("making and verifying it");
+    tell_("making it");
+    held.result.tell = tell_;
     held.prepared = row.make(held.result);
     answer = {{"facts", facts_json(held.result)}, {"once", Json::object()}};
     if (held.result.first_steps) {

@@ -6,7 +6,7 @@
 namespace crossover {
 namespace {
 
-constexpr std::size_t where = 0;  // of what is saved
+constexpr std::size_t saved_where = 0;  // the first of what is saved
 
 }  // namespace
 
@@ -27,7 +27,8 @@ void MaxPoolLayer::forward(LayerForward& step) const {
 void MaxPoolLayer::backward(LayerBackward& step) const {
   const Id dx = step.dx();
   if (dx != none) {
-    step.emit(MaxPoolGrad{.where = step.saved(where), .dy = step.dy(), .dx = dx, .window = window});
+    step.emit(
+        MaxPoolGrad{.where = step.saved(saved_where), .dy = step.dy(), .dx = dx, .window = window});
   }
 }
 

@@ -86,6 +86,8 @@ class Faults {
       std::abort();
     } else if (fault == "segmentation") {
       std::raise(SIGSEGV);
+    } else if (fault == "instruction") {
+      std::raise(SIGILL);
     }
     return fault != "silence";
   }

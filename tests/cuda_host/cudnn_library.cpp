@@ -21,9 +21,11 @@ namespace cuda_host {
 namespace {
 
 using crossover::Type;
+using crossover::cuda::Arrangement;
 using crossover::cuda::CalledConvolution;
 using crossover::cuda::ConvolutionForm;
 using crossover::cuda::ConvolutionPass;
+using crossover::cuda::Layout;
 using crossover::cuda::Workspace;
 
 /// Bytes that each plan works in. All calculate alike; the first is not the fastest.
@@ -46,12 +48,26 @@ Extents extents_of(const ConvolutionForm& f) {
           .y = f.batch * f.positions_down * f.positions_across * f.out};
 }
 
-CUDA_HOST_CHECKED_BEFORE std::vector<double> read(const void* from, std::int64_t count, Type type,
-                                                  bool tf32) {
+/// Where the elements of a channels-last tensor lie in the form's layout: all are summed in that
+/// one.
+class Places {
+ public:
+  Places(const ConvolutionForm& f, std::int64_t channels, std::int64_t pixels)
+      : arrangement_(f.layout == Layout::plain ? Arrangement{channels, pixels} : Arrangement{}) {}
+  [[nodiscard]] std::int64_t at(std::int64_t i) const {
+    return arrangement_.is_plain() ? i : plain_index(i, arrangement_);
+  }
+
+ private:
+  Arrangement arrangement_;
+};
+
+CUDA_HOST_CHECKED_BEFORE std::vector<double> read(const void* from, std::int64_t count,
+                                                  const Places& places, Type type, bool tf32) {
   const Numbers numbers(from, data_type(type));
   std::vector<double> values(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    const double value = numbers.get(i);
+    const double value = numbers.get(places.at(i));
     values[static_cast<std::size_t>(i)] = tf32 ? to_tf32(value) : value;
   }
   return values;
@@ -102,9 +118,13 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
   const Extents extents = extents_of(f);
   std::vector<double> sums;
   void* result = nullptr;
-  const auto x = [&] { return read(of.x, extents.x, f.type, tf32); };
-  const auto w = [&] { return read(of.w, extents.w, f.type, tf32); };
-  const auto y = [&] { return read(of.y, extents.y, f.type, tf32); };
+  const Places x_places(f, f.in, f.height * f.width);
+  const Places w_places(f, f.in, f.size * f.size);
+  const Places y_places(f, f.out, f.positions_down * f.positions_across);
+  const Places* places = &y_places;
+  const auto x = [&] { return read(of.x, extents.x, x_places, f.type, tf32); };
+  const auto w = [&] { return read(of.w, extents.w, w_places, f.type, tf32); };
+  const auto y = [&] { return read(of.y, extents.y, y_places, f.type, tf32); };
   switch (f.pass) {
     case ConvolutionPass::forward:
       result = of.y;
@@ -115,6 +135,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       break;
     case ConvolutionPass::dx:
       result = of.x;
+      places = &x_places;
       sums.resize(static_cast<std::size_t>(extents.x));
       for_each_pixel(f, [&, w = w(), y = y()](auto i, auto j, auto k) {
         add(sums.data() + i, y[static_cast<std::size_t>(k)], w.data() + j, f.in);
@@ -122,6 +143,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       break;
     case ConvolutionPass::dw:
       result = of.w;
+      places = &w_places;
       sums.resize(static_cast<std::size_t>(extents.w));
       for_each_pixel(f, [&, x = x(), y = y()](auto i, auto j, auto k) {
         add(sums.data() + j, y[static_cast<std::size_t>(k)], x.data() + i, f.in);
@@ -133,7 +155,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
   for (std::size_t i = 0; i < sums.size(); ++i) {
     double value = sums[i] + (f.bias ? bias.get(static_cast<std::int64_t>(i) % f.out) : 0.0);
     value = f.relu && value < 0 ? 0 : value;
-    to.set(static_cast<std::int64_t>(i), value);
+    to.set(places->at(static_cast<std::int64_t>(i)), value);
   }
 }
 

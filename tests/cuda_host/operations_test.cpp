@@ -81,6 +81,19 @@ TEST(EmulatedTf32, MatchesTheReference) {
   EXPECT_GT(largest, unit_roundoff(Precision::tf32) / 8);
 }
 
+/// Which lie channels-last in tf32 and plain in f32: EmulatedOperation has these.
+TEST(EmulatedTf32, PoolsAndNormalizesAsF32Does) {
+  const auto backend = gpu();
+  for (const OperationCase& c : operation_cases()) {
+    const bool of_images =
+        c.name.find("Pool") != std::string::npos || c.name.find("BatchNorm") != std::string::npos;
+    if (of_images && stored_precision(c.workload) == Precision::f32) {
+      const auto program = backend->compile(c.workload, {.precision = Precision::tf32});
+      expect_operation(c, *program, Precision::f32);
+    }
+  }
+}
+
 class EmulatedTf32Factors : public testing::TestWithParam<std::pair<cuda_host::Tf32, Tf32Factors>> {
 };
 

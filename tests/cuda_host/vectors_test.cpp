@@ -121,10 +121,19 @@ TYPED_TEST(EmulatedVectors, OfBiases) {
 
       const Within<T> of_channels(offset, columns, 4);
       const Within<T> image(0, rows * columns, 5);  // in place
-      call(crossover::cuda::ChannelBiasArguments<Called>{image.at(), of_channels.at(), rows,
-                                                         columns},
-           {});
+      call(
+          crossover::cuda::ChannelBiasArguments<Called>{
+              image.at(), of_channels.at(), {.outer = rows, .channels = columns}},
+          {});
       image.expect([&](std::int64_t i) { return image[i] + of_channels[i % columns]; });
+
+      constexpr std::int64_t channels = 2;
+      const Within<T> plain(offset, rows * channels * columns, 6);  // columns are pixels here
+      call(
+          crossover::cuda::ChannelBiasArguments<Called>{
+              plain.at(), of_channels.at(), {rows, channels, columns}},
+          {});
+      plain.expect([&](std::int64_t i) { return plain[i] + of_channels[i / columns % channels]; });
     }
   }
 }
@@ -158,6 +167,25 @@ TYPED_TEST(EmulatedVectors, OfSumsOfColumns) {
         parts.expect([&](std::int64_t i) {
           const std::int64_t part = i / columns;
           return sum_of(i % columns, part * of_a_part, (part + 1) * of_a_part);
+        });
+      }
+    }
+  }
+}
+
+TEST(EmulatedVectorsOfF32, OfSumsOfRows) {
+  for (const std::int64_t rows : {1, 9, 300}) {
+    for (const std::int64_t columns : {2, 12, 49, 300}) {
+      for (const std::int64_t offset : {0, 1}) {
+        const Within<float> matrix(offset, rows * columns, 1);
+        const Within<float> sums(0, rows, 2);
+        call(crossover::cuda::RowSumsArguments<Called>{matrix.at(), sums.at(), rows, columns}, {});
+        sums.expect([&](std::int64_t row) {
+          float sum = 0;
+          for (std::int64_t column = 0; column < columns; ++column) {
+            sum += matrix[row * columns + column];
+          }
+          return sum;
         });
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the elements of images that lie channels-last are in the plain layout: for the host, for
-// kernels, for plans.
+// How images lie, and where the elements of those that lie channels-last are in the plain layout:
+// for the host, for kernels, for plans.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,22 @@
 #include "crossover/host_device.h"
 
 namespace crossover::cuda {
+
+/// How a tensor's elements lie on the device. upload() and download() take and give the plain
+/// layout whatever it is.
+enum class Layout {
+  plain,          ///< row-major: images [batch, channels, height, width]
+  channels_last,  ///< [batch, height, width, channels]; weights [out, size, size, in]
+};
+
+/// Images as what is done by channel sees them, [outer, channels, inner]: channels-last, outer is
+/// the pixels of all images and inner 1; plain, outer is images and inner the pixels of one.
+struct ChannelView {
+  std::int64_t outer = 0, channels = 0, inner = 1;
+
+  /// Numbers of a channel.
+  [[nodiscard]] CROSSOVER_HOST_DEVICE std::int64_t rows() const { return outer * inner; }
+};
 
 /// Of [.., channels, pixels], each block of channels times pixels lies as [pixels, channels].
 /// 1 and 1: row-major.

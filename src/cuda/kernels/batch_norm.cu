@@ -6,41 +6,6 @@
 namespace crossover::cuda {
 namespace {
 
-template <class T, int n>
-__global__ void statistics_kernel(BatchNormStatisticsArguments<Called> of, Tiles tiles) {
-  constexpr int at_once = 4;
-  const Share share = share_of<n>(tiles, of.sums.rows);
-  const std::int64_t channels = of.sums.channels;
-  const bool has_rows = share.channel < channels && share.begin < share.end;
-  const T* x = static_cast<const T*>(of.x.at) + share.channel;
-  Neighbours<float, n> origin{};
-  Sums<n> own;
-  if (has_rows) {
-    origin = load<n>(x + share.begin * channels);
-    for_rows<at_once>(share, [&](auto some, std::int64_t row) {
-      constexpr int m = decltype(some)::value;
-      const auto values = load_patch<m, n>(x + row * channels, share.turns * channels);
-      for (int k = 0; k < m; ++k) {
-        for (int c = 0; c < n; ++c) {
-          const float apart = values.row[k].at[c] - origin.at[c];
-          own.first[c] += apart;
-          own.second[c] += apart * apart;
-        }
-      }
-    });
-  }
-  sum_by_block(own, share);
-  if (share.turn == 0 && has_rows) {
-    const auto count = static_cast<float>(share.end - share.begin);
-    for (int c = 0; c < n; ++c) {
-      const float apart = own.first[c] / count;
-      own.second[c] = fmaxf(own.second[c] - own.first[c] * apart, 0);
-      own.first[c] = origin.at[c] + apart;
-    }
-    store_partial(of.sums, own, share);
-  }
-}
-
 /// Of `count` numbers: their mean, and the sum of their squared distances to it.
 struct Moments {
   float count, mean, squares;
@@ -70,25 +35,85 @@ __device__ Moments joined_by_block(const Moments& own, const Share& share) {
   return all[thread];
 }
 
+/// Of a block's rows, from each thread's sums of what its `count` numbers are apart from its
+/// origin: the first row of a channels-last part, the thread's first number of a plain one. There a
+/// block is all that sums a part, of more numbers; joined thread by thread, its rounding errors
+/// average.
+template <class W>
+__device__ Sums<W::channels> moments_of_block(const Sums<W::n>& sums,
+                                              const Neighbours<float, W::n>& origin, float count,
+                                              const Share& share) {
+  auto own = sums_of_channels<W>(sums);
+  if constexpr (!W::plain) {
+    sum_by_block(own, share);
+    count = static_cast<float>(share.end - share.begin);
+  }
+  for (int c = 0; c < W::channels; ++c) {
+    const float apart = count > 0 ? own.first[c] / count : 0.0F;
+    own.second[c] = fmaxf(own.second[c] - own.first[c] * apart, 0);
+    own.first[c] = origin.at[c] + apart;
+  }
+  if constexpr (W::plain) {
+    const Moments all = joined_by_block({count, own.first[0], own.second[0]}, share);
+    own.first[0] = all.mean;
+    own.second[0] = all.squares;
+  }
+  return own;
+}
+
+template <class W>
+__global__ void statistics_kernel(BatchNormStatisticsArguments<Called> of, Tiles tiles) {
+  constexpr int at_once = 4;
+  const ChannelView& images = of.sums.images;
+  const Share share = share_of<W>(tiles, images.rows());
+  const bool is_channel = share.channel < images.channels;
+  const std::int64_t first = share.begin + (W::plain ? share.turn * W::rows : 0);
+  const typename W::T* x = of.x;
+  Neighbours<float, W::n> origin{};
+  Sums<W::n> sums;
+  int loads = 0;
+  if (is_channel && first < share.end) {
+    origin = load_channels<W>(x + place_of<W>(images, share, first));
+    for_places<W, at_once>(images, share, [&](auto some, const auto& places) {
+      constexpr int m = decltype(some)::value;
+      const auto values = load_patch<W>(x, places);
+      for (int k = 0; k < m; ++k) {
+        for (int c = 0; c < W::n; ++c) {
+          const float apart = values.row[k].at[c] - origin.at[c];
+          sums.first[c] += apart;
+          sums.second[c] += apart * apart;
+        }
+      }
+      loads += m;
+    });
+  }
+  const auto own = moments_of_block<W>(sums, origin, static_cast<float>(loads * W::rows), share);
+  if (share.turn == 0 && is_channel && share.begin < share.end) {
+    store_partial(of.sums, own, share);
+  }
+}
+
 __global__ void moments_kernel(BatchNormMomentsArguments<Called> of, Tiles tiles) {
-  const Share share = share_of<1>(tiles, 0);
+  const Share share = share_of<OneByOne>(tiles, 0);
   const ChannelSums<Called>& sums = of.sums;
+  const std::int64_t channels = sums.images.channels;
+  const std::int64_t all_rows = sums.images.rows();
   Moments own{0, 0, 0};
-  if (share.channel < sums.channels) {
+  if (share.channel < channels) {
     for (std::int64_t chunk = share.turn; chunk < sums.chunks; chunk += share.turns) {
-      const float* partial = sums.partial + chunk * 2 * sums.channels + share.channel;
+      const float* partial = sums.partial + chunk * 2 * channels + share.channel;
       const std::int64_t rows =
-          part_begin(chunk + 1, sums.chunks, sums.rows) - part_begin(chunk, sums.chunks, sums.rows);
+          part_begin(chunk + 1, sums.chunks, all_rows) - part_begin(chunk, sums.chunks, all_rows);
       if (rows > 0) {
-        own = joined(own, {static_cast<float>(rows), partial[0], partial[sums.channels]});
+        own = joined(own, {static_cast<float>(rows), partial[0], partial[channels]});
       }
     }
   }
   const Moments all = joined_by_block(own, share);
-  if (share.turn == 0 && share.channel < sums.channels) {
+  if (share.turn == 0 && share.channel < channels) {
     of.mean[share.channel] = all.mean;
     of.inverse_deviation[share.channel] =
-        1 / std::sqrt(all.squares / static_cast<float>(sums.rows) + of.epsilon);
+        1 / std::sqrt(all.squares / static_cast<float>(all_rows) + of.epsilon);
   }
 }
 
@@ -101,39 +126,37 @@ __device__ void activate_all(Activation activation, Neighbours<float, n>& values
   }
 }
 
-template <class T, int n>
+template <class W>
 __global__ void normalize_kernel(BatchNormArguments<Called> of, Tiles tiles) {
   constexpr int at_once = 4;
-  const Share share = share_of<n>(tiles, of.rows);
-  if (share.channel >= of.channels) {
+  const Share share = share_of<W>(tiles, of.images.rows());
+  if (share.channel >= of.images.channels) {
     return;
   }
-  const auto mean = load<n>(of.mean + share.channel);
-  const auto inverse_deviation = load<n>(of.inverse_deviation + share.channel);
-  auto factor = load<n>(of.scale + share.channel);
-  const auto shift = load<n>(of.shift + share.channel);
-  for (int c = 0; c < n; ++c) {
+  const auto mean = load_channels<W>(of.mean + share.channel);
+  const auto inverse_deviation = load_channels<W>(of.inverse_deviation + share.channel);
+  auto factor = load_channels<W>(of.scale + share.channel);
+  const auto shift = load_channels<W>(of.shift + share.channel);
+  for (int c = 0; c < W::n; ++c) {
     factor.at[c] *= inverse_deviation.at[c];
   }
-  const T* x = of.x;
-  const T* addend = of.addend;
-  T* y = of.y;
-  const std::int64_t apart = share.turns * of.channels;
-  for_rows<at_once>(share, [&](auto some, std::int64_t row) {
+  const typename W::T* x = of.x;
+  const typename W::T* addend = of.addend;
+  typename W::T* y = of.y;
+  for_places<W, at_once>(of.images, share, [&](auto some, const auto& places) {
     constexpr int m = decltype(some)::value;
-    const std::int64_t i = row * of.channels + share.channel;
-    auto values = load_patch<m, n>(x + i, apart);
-    Patch<m, n> added{};
+    auto values = load_patch<W>(x, places);
+    Patch<m, W::n> added{};
     if (addend != nullptr) {
-      added = load_patch<m, n>(addend + i, apart);
+      added = load_patch<W>(addend, places);
     }
     for_each_of<m>([&](int k) {
-      Neighbours<float, n>& row = values.row[k];
-      for (int c = 0; c < n; ++c) {
+      Neighbours<float, W::n>& row = values.row[k];
+      for (int c = 0; c < W::n; ++c) {
         row.at[c] = (row.at[c] - mean.at[c]) * factor.at[c] + shift.at[c] + added.row[k].at[c];
       }
       activate_all(of.activation, row);
-      store(row, y + i + k * apart);
+      store(row, y + places.at[k]);
     });
   });
 }
@@ -141,25 +164,24 @@ __global__ void normalize_kernel(BatchNormArguments<Called> of, Tiles tiles) {
 }  // namespace
 
 void call(const BatchNormStatisticsArguments<Called>& of, const Site& site) {
-  with_channels(of.x.type, of.sums.channels, {of.x}, [&](auto zero, auto some) {
-    constexpr int n = decltype(some)::value;
-    launch_on(tiles_for(of.sums.channels, n, of.sums.chunks), statistics_kernel<decltype(zero), n>,
-              of, site);
+  with_walk(of.x.type, of.sums.images, {of.x}, [&](auto walk) {
+    using W = decltype(walk);
+    launch_on(tiles_for<W>(of.sums.images.channels, of.sums.chunks), statistics_kernel<W>, of,
+              site);
   });
 }
 
 void call(const BatchNormMomentsArguments<Called>& of, const Site& site) {
-  launch_on(tiles_for(of.sums.channels, 1, 1), moments_kernel, of, site);
+  launch_on(tiles_for<OneByOne>(of.sums.images.channels, 1), moments_kernel, of, site);
 }
 
 void call(const BatchNormArguments<Called>& of, const Site& site) {
-  with_channels(of.x.type, of.channels,
-                {of.x, of.addend, of.y, of.scale, of.shift, of.mean, of.inverse_deviation},
-                [&](auto zero, auto some) {
-                  constexpr int n = decltype(some)::value;
-                  launch_on(tiles_that_write(of.rows, of.channels, n),
-                            normalize_kernel<decltype(zero), n>, of, site);
-                });
+  with_walk(of.x.type, of.images,
+            {of.x, of.addend, of.y, of.scale, of.shift, of.mean, of.inverse_deviation},
+            [&](auto walk) {
+              using W = decltype(walk);
+              launch_on(tiles_that_write<W>(of.images), normalize_kernel<W>, of, site);
+            });
 }
 
 }  // namespace crossover::cuda

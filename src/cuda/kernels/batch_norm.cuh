@@ -14,7 +14,18 @@
 
 namespace crossover::cuda {
 
-/// A block takes a tile of channels and a part of the rows: a thread n neighbouring channels, some
+/// What a thread takes at once: n neighbouring channels of a pixel, or, of images in plain layout,
+/// n neighbouring pixels of a channel.
+template <class Number, int neighbours_at_once, bool is_plain>
+struct Walk {
+  using T = Number;
+  static constexpr int n = neighbours_at_once;
+  static constexpr bool plain = is_plain;
+  static constexpr int channels = plain ? 1 : n;
+  static constexpr int rows = plain ? n : 1;  ///< of each of these channels
+};
+
+/// A block takes a tile of channels and a part of the rows: a thread the channels of its walk, some
 /// rows apart. Tiles are as narrow as the channels, so that no thread is idle where they are few,
 /// and a warp still reads neighbours.
 struct Tiles {
@@ -23,22 +34,24 @@ struct Tiles {
   std::int64_t parts;  ///< of the rows
 };
 
-inline Tiles tiles_for(std::int64_t channels, int n, std::int64_t parts) {
-  const std::int64_t across = (channels + n - 1) / n;
+template <class W>
+Tiles tiles_for(std::int64_t channels, std::int64_t parts) {
+  const std::int64_t across = (channels + W::channels - 1) / W::channels;
   int lanes = 1;
-  while (lanes < warp_threads && lanes < across) {
+  while (!W::plain && lanes < warp_threads && lanes < across) {
     lanes *= 2;
   }
   return {lanes, static_cast<int>((across + lanes - 1) / lanes), parts};
 }
 
 /// For the pass that writes: enough blocks for any GPU, enough rows for each.
-inline Tiles tiles_that_write(std::int64_t rows, std::int64_t channels, int n) {
-  constexpr std::int64_t rows_of_a_thread = 8;
+template <class W>
+Tiles tiles_that_write(const ChannelView& images) {
+  constexpr std::int64_t loads_of_a_thread = 8;
   constexpr std::int64_t most_blocks = 2048;
-  Tiles tiles = tiles_for(channels, n, 1);
-  const std::int64_t rows_of_a_block = rows_of_a_thread * block_threads / tiles.lanes;
-  tiles.parts = std::clamp<std::int64_t>((rows + rows_of_a_block - 1) / rows_of_a_block, 1,
+  Tiles tiles = tiles_for<W>(images.channels, 1);
+  const std::int64_t rows_of_a_block = loads_of_a_thread * W::rows * block_threads / tiles.lanes;
+  tiles.parts = std::clamp<std::int64_t>((images.rows() + rows_of_a_block - 1) / rows_of_a_block, 1,
                                          std::max<std::int64_t>(most_blocks / tiles.tiles, 1));
   return tiles;
 }
@@ -52,13 +65,15 @@ struct Share {
   std::int64_t begin, end;  ///< rows of that part
 };
 
+/// A multiple of the rows that a thread takes at once, whatever its walk, or all of them.
 inline __device__ std::int64_t part_begin(std::int64_t part, std::int64_t parts,
                                           std::int64_t rows) {
-  const std::int64_t each = (rows + parts - 1) / parts;
+  constexpr std::int64_t most = neighbours<float>;
+  const std::int64_t each = (rows + parts * most - 1) / (parts * most) * most;
   return part * each < rows ? part * each : rows;
 }
 
-template <int n>
+template <class W>
 __device__ Share share_of(const Tiles& tiles, std::int64_t rows) {
   const int thread = static_cast<int>(threadIdx.x);
   Share share{};
@@ -69,23 +84,52 @@ __device__ Share share_of(const Tiles& tiles, std::int64_t rows) {
   share.channel =
       (static_cast<std::int64_t>(blockIdx.x % static_cast<unsigned>(tiles.tiles)) * tiles.lanes +
        share.lane) *
-      n;
+      W::channels;
   share.part = blockIdx.x / static_cast<unsigned>(tiles.tiles);
   share.begin = part_begin(share.part, tiles.parts, rows);
   share.end = part_begin(share.part + 1, tiles.parts, rows);
   return share;
 }
 
-/// body(m, row) for the thread's rows of its part: m of them at once, a constant of a type, from
-/// `row` on, each share.turns behind the last.
-template <int at_once, class Body>
-__device__ void for_rows(const Share& share, const Body& body) {
-  std::int64_t row = share.begin + share.turn;
-  for (; row + (at_once - 1) * share.turns < share.end; row += at_once * share.turns) {
-    body(std::integral_constant<int, at_once>{}, row);
+/// Where what the thread takes of its channels begins: with this row.
+template <class W>
+__device__ std::int64_t place_of(const ChannelView& images, const Share& share, std::int64_t row) {
+  if constexpr (W::plain) {  // rows in 32 bits: a GPU divides these several times faster
+    const auto pixels = static_cast<unsigned>(images.inner);
+    const unsigned image = static_cast<unsigned>(row) / pixels;
+    const unsigned pixel = static_cast<unsigned>(row) - image * pixels;
+    return (image * images.channels + share.channel) * images.inner + pixel;
+  } else {
+    return row * images.channels + share.channel;
   }
-  for (; row < share.end; row += share.turns) {
-    body(std::integral_constant<int, 1>{}, row);
+}
+
+/// Of m loads.
+template <int m>
+struct Places {
+  std::int64_t at[m];
+};
+
+/// body(m, places) for the thread's rows of its part: m loads at once, a constant of a type, each
+/// share.turns loads behind the last.
+template <class W, int at_once, class Body>
+__device__ void for_places(const ChannelView& images, const Share& share, const Body& body) {
+  const std::int64_t apart = share.turns * W::rows;
+  std::int64_t row = share.begin + share.turn * W::rows;
+  const auto visit = [&](auto some) {
+    constexpr int m = decltype(some)::value;
+    Places<m> places;
+    for (int k = 0; k < m; ++k) {
+      places.at[k] = place_of<W>(images, share, row + k * apart);
+    }
+    body(some, places);
+    row += m * apart;
+  };
+  while (row + (at_once - 1) * apart < share.end) {
+    visit(std::integral_constant<int, at_once>{});
+  }
+  while (row < share.end) {
+    visit(std::integral_constant<int, 1>{});
   }
 }
 
@@ -101,20 +145,35 @@ __device__ void for_each_of(const Body& body) {
   for_each_of(std::make_integer_sequence<int, m>{}, body);
 }
 
-/// The thread's channels of m rows.
+/// What the thread takes in m loads.
 template <int m, int n>
 struct Patch {
   Neighbours<float, n> row[m];
 };
 
 /// All loads before anything is made of one, so that they are under way together.
-template <int m, int n, class T>
-__device__ Patch<m, n> load_patch(const T* first, std::int64_t apart) {
-  Patch<m, n> patch;
+template <class W, int m>
+__device__ Patch<m, W::n> load_patch(const typename W::T* from, const Places<m>& places) {
+  Patch<m, W::n> patch;
   for (int k = 0; k < m; ++k) {
-    patch.row[k] = load<n>(first + k * apart);
+    patch.row[k] = load<W::n>(from + places.at[k]);
   }
   return patch;
+}
+
+/// The thread's channels of an array of them, or the first number of an image's: for each of the
+/// neighbours its own.
+template <class W, class T>
+__device__ Neighbours<float, W::n> load_channels(const T* from) {
+  if constexpr (W::plain) {
+    Neighbours<float, W::n> same;
+    for (int c = 0; c < W::n; ++c) {
+      same.at[c] = widen(*from);
+    }
+    return same;
+  } else {
+    return load<W::n>(from);
+  }
 }
 
 /// Two sums for each of a thread's channels.
@@ -123,6 +182,17 @@ struct Sums {
   float first[n] = {};
   float second[n] = {};
 };
+
+/// Of the thread's channels, from those of its neighbours.
+template <class W>
+__device__ Sums<W::channels> sums_of_channels(const Sums<W::n>& of) {
+  Sums<W::channels> sums;
+  for (int c = 0; c < W::n; ++c) {
+    sums.first[c % W::channels] += of.first[c];
+    sums.second[c % W::channels] += of.second[c];
+  }
+  return sums;
+}
 
 /// Over all threads of a channel, in a fixed order; the first of them has it.
 template <int n>
@@ -150,21 +220,33 @@ __device__ void sum_by_block(Sums<n>& own, const Share& share) {
 template <int n>
 __device__ void store_partial(const ChannelSums<Called>& sums, const Sums<n>& own,
                               const Share& share) {
-  float* partial = sums.partial + share.part * 2 * sums.channels + share.channel;
+  const std::int64_t channels = sums.images.channels;
+  float* partial = sums.partial + share.part * 2 * channels + share.channel;
   for (int c = 0; c < n; ++c) {
     partial[c] = own.first[c];
-    partial[sums.channels + c] = own.second[c];
+    partial[channels + c] = own.second[c];
   }
 }
 
-/// work(T, n) for the type, and for as many channels of it as a load of 16 bytes takes, or for 1.
+/// Of moments and totals.
+using OneByOne = Walk<float, 1, false>;
+
+/// work(the Walk): with as many neighbours as a load of 16 bytes takes, or with 1.
 template <class Work>
-void with_channels(Type type, std::int64_t channels, std::initializer_list<const void*> arrays,
-                   const Work& work) {
+void with_walk(Type type, const ChannelView& images, std::initializer_list<const void*> arrays,
+               const Work& work) {
+  const bool aligned = are_aligned(arrays);
+  if (images.inner > 1) {
+    constexpr int widest = neighbours<float>;
+    with_neighbours<widest>(images.inner % widest == 0 && aligned,
+                            [&](auto some) { work(Walk<float, decltype(some)::value, true>{}); });
+    return;
+  }
   with_float(type, [&](auto zero) {
-    constexpr int widest = neighbours<decltype(zero)>;
-    with_neighbours<widest>(channels % widest == 0 && are_aligned(arrays),
-                            [&](auto some) { work(zero, some); });
+    using T = decltype(zero);
+    with_neighbours<neighbours<T>>(images.channels % neighbours<T> == 0 && aligned, [&](auto some) {
+      work(Walk<T, decltype(some)::value, false>{});
+    });
   });
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalization of images that lie channels-last, as matrices [rows, channels]. Each way
-// takes three launches: sums of parts of the rows, a small one that joins these, and a pass that
+// Batch normalization of images, which in plain layout are f32. Each way takes three launches: sums
+// of parts of the rows, the numbers of a channel; a small one that joins these; and a pass that
 // writes. Arrays of parameters and statistics are f32 [channels].
 #pragma once
 
 #include <cstdint>
 
+#include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 #include "operand.h"
@@ -18,13 +19,13 @@ struct Site;
 /// sums of squared distances to them, or sums of dz and of dz x'.
 template <template <class> class At>
 struct ChannelSums {
-  std::int64_t rows = 0, channels = 0;
+  ChannelView images;
   std::int64_t chunks = 1;
   At<float> partial;  // [chunks, 2, channels]
 };
 
-/// Of each part by sums of what its numbers are apart from the first, so that no mean that is large
-/// against the deviation harms.
+/// Of each part by sums of what its numbers are apart from one of them, so that no mean that is
+/// large against the deviation harms.
 template <template <class> class At>
 struct BatchNormStatisticsArguments {
   At<const void> x;
@@ -52,7 +53,7 @@ struct BatchNormArguments {
   At<const void> addend;  // or none
   At<void> y;
   At<const float> mean, inverse_deviation;
-  std::int64_t rows = 0, channels = 0;
+  ChannelView images;
   Activation activation = Activation::identity;
   static constexpr OpCategory category = OpCategory::normalization;
 };

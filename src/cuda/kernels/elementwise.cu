@@ -39,6 +39,20 @@ __global__ void bias_activate_kernel(const X* x, const Bias* bias, T* y, std::in
   });
 }
 
+/// Of images in plain layout whose pixels n divides.
+template <Activation activation, int n, class T>
+__global__ void plain_bias_kernel(T* y, const T* bias, std::int64_t count, ChannelView images) {
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(y + i);
+    const float added = widen(bias[i / images.inner % images.channels]);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = crossover::activate(activation, values.at[k] + added);
+    }
+    store(values, y + i);
+  });
+}
+
 template <Activation activation, int n, class T>
 __global__ void activate_grad_kernel(const T* y, const T* dy, T* dx, std::int64_t count) {
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
@@ -183,7 +197,20 @@ void call(const BiasActivateArguments<Called>& of, const Site& site) {
 void call(const ChannelBiasArguments<Called>& of, const Site& site) {
   with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias<T, T, T>(of.activation, of.y, of.bias, of.y, of.rows, of.channels, site.stream);
+    const ChannelView& images = of.images;
+    if (images.inner == 1) {
+      return launch_bias<T, T, T>(of.activation, of.y, of.bias, of.y, images.outer, images.channels,
+                                  site.stream);
+    }
+    constexpr int at_once = neighbours<T>;
+    const std::int64_t count = images.rows() * images.channels;
+    with_activation(of.activation, [&](auto chosen) {
+      with_neighbours<at_once>(images.inner % at_once == 0 && are_aligned({of.y}), [&](auto some) {
+        constexpr int n = decltype(some)::value;
+        launch(plain_bias_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), site.stream,
+               of.y, of.bias, count, images);
+      });
+    });
   });
 }
 

@@ -63,13 +63,13 @@ struct BiasActivateArguments {
 using BiasActivateLaunch = BiasActivateArguments<Planned>;
 void call(const BiasActivateArguments<Called>& of, const Site& site);
 
-/// y [rows, channels] = activation(y + bias [channels]), of one type: what the library did not fuse
-/// to a convolution.
+/// Images y = activation(y + bias [channels]), of one type: what the library did not fuse to a
+/// convolution.
 template <template <class> class At>
 struct ChannelBiasArguments {
   At<void> y;
   At<const void> bias;
-  std::int64_t rows = 0, channels = 0;
+  ChannelView images;
   Activation activation = Activation::identity;
   static constexpr OpCategory category = OpCategory::elementwise;
 };

@@ -19,8 +19,8 @@ namespace crossover::cuda {
 
 using Launch = std::variant<
     ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch, AddLaunch,
-    ColumnSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch, AdamWTimeLaunch,
-    AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
+    ColumnSumsLaunch, RowSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
+    AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
     BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
     GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,

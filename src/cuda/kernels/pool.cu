@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool.h"
 
+#include <type_traits>
+
 #include "convert.cuh"
 #include "grid.cuh"
 #include "site.h"
@@ -24,26 +26,41 @@ Window32 in_32_bits(const Pooling& p) {
           .padding = static_cast<int>(p.padding)};
 }
 
-/// Where an element of [batch, rows, columns, channels] is.
+/// Where an element of images is.
 struct Place {
   int image, row, column, channel;
 };
+/// The coordinate in the last of the dimensions that `rest` counts through; the others are left.
+__device__ int take(unsigned& rest, int extent) {
+  const auto whole = static_cast<unsigned>(extent);
+  const unsigned taken = rest % whole;
+  rest /= whole;
+  return static_cast<int>(taken);
+}
+
+template <Layout layout>
 __device__ Place place_of(std::int64_t i, int rows, int columns, int channels) {
   auto rest = static_cast<unsigned>(i);
   Place place{};
-  place.channel = static_cast<int>(rest % static_cast<unsigned>(channels));
-  rest /= static_cast<unsigned>(channels);
-  place.column = static_cast<int>(rest % static_cast<unsigned>(columns));
-  rest /= static_cast<unsigned>(columns);
-  place.row = static_cast<int>(rest % static_cast<unsigned>(rows));
-  place.image = static_cast<int>(rest / static_cast<unsigned>(rows));
+  if constexpr (layout == Layout::channels_last) {
+    place.channel = take(rest, channels);
+  }
+  place.column = take(rest, columns);
+  place.row = take(rest, rows);
+  if constexpr (layout == Layout::plain) {
+    place.channel = take(rest, channels);
+  }
+  place.image = static_cast<int>(rest);
   return place;
 }
 
+/// The element of the same image and channel in another row and column.
+template <Layout layout>
 __device__ std::int64_t at(const Place& p, int row, int column, int rows, int columns,
                            int channels) {
-  return ((static_cast<std::int64_t>(p.image) * rows + row) * columns + column) * channels +
-         p.channel;
+  const std::int64_t image = p.image;
+  return layout == Layout::plain ? ((image * channels + p.channel) * rows + row) * columns + column
+                                 : ((image * rows + row) * columns + column) * channels + p.channel;
 }
 
 /// [first, last) of an extent.
@@ -69,18 +86,18 @@ __device__ int counted(int position, int extent, const Window32& w) {
   return (begin + w.size < end ? begin + w.size : end) - begin;
 }
 
-template <class T>
+template <Layout layout, class T>
 __global__ void max_pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t count,
                                 Window32 w) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of(i, w.down, w.across, w.channels);
+    const Place place = place_of<layout>(i, w.down, w.across, w.channels);
     const Span32 rows = inside(place.row, w.height, w);
     const Span32 columns = inside(place.column, w.width, w);
     float largest = 0;
     int which = -1;
     for (int row = rows.first; row < rows.last; ++row) {
       for (int column = columns.first; column < columns.last; ++column) {
-        const float value = widen(x[at(place, row, column, w.height, w.width, w.channels)]);
+        const float value = widen(x[at<layout>(place, row, column, w.height, w.width, w.channels)]);
         if (which < 0 || value > largest) {
           largest = value;
           which = (row - (place.row * w.stride - w.padding)) * w.size +
@@ -93,17 +110,17 @@ __global__ void max_pool_kernel(const T* x, T* y, std::uint8_t* where, std::int6
   }
 }
 
-template <class T>
+template <Layout layout, class T>
 __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, const T* dy, T* dx,
                                      std::int64_t count, Window32 w, Activation x_activation) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of(i, w.height, w.width, w.channels);
+    const Place place = place_of<layout>(i, w.height, w.width, w.channels);
     const Span32 down = holders(place.row, w.down, w);
     const Span32 across = holders(place.column, w.across, w);
     float sum = 0;
     for (int row = down.first; row < down.last; ++row) {
       for (int column = across.first; column < across.last; ++column) {
-        const std::int64_t from = at(place, row, column, w.down, w.across, w.channels);
+        const std::int64_t from = at<layout>(place, row, column, w.down, w.across, w.channels);
         const int own = (place.row - (row * w.stride - w.padding)) * w.size +
                         (place.column - (column * w.stride - w.padding));
         if (where[from] == own) {
@@ -118,16 +135,16 @@ __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, cons
   }
 }
 
-template <class T>
+template <Layout layout, class T>
 __global__ void average_pool_kernel(const T* x, T* y, std::int64_t count, Window32 w) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of(i, w.down, w.across, w.channels);
+    const Place place = place_of<layout>(i, w.down, w.across, w.channels);
     const Span32 rows = inside(place.row, w.height, w);
     const Span32 columns = inside(place.column, w.width, w);
     float sum = 0;
     for (int row = rows.first; row < rows.last; ++row) {
       for (int column = columns.first; column < columns.last; ++column) {
-        sum += widen(x[at(place, row, column, w.height, w.width, w.channels)]);
+        sum += widen(x[at<layout>(place, row, column, w.height, w.width, w.channels)]);
       }
     }
     const int of = counted(place.row, w.height, w) * counted(place.column, w.width, w);
@@ -135,11 +152,11 @@ __global__ void average_pool_kernel(const T* x, T* y, std::int64_t count, Window
   }
 }
 
-template <class T>
+template <Layout layout, class T>
 __global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::int64_t count,
                                          Window32 w, Activation x_activation) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of(i, w.height, w.width, w.channels);
+    const Place place = place_of<layout>(i, w.height, w.width, w.channels);
     const Span32 down = holders(place.row, w.down, w);
     const Span32 across = holders(place.column, w.across, w);
     float sum = 0;
@@ -147,7 +164,7 @@ __global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::in
       const int rows = counted(row, w.height, w);
       for (int column = across.first; column < across.last; ++column) {
         const int of = rows * counted(column, w.width, w);
-        sum += widen(dy[at(place, row, column, w.down, w.across, w.channels)]) /
+        sum += widen(dy[at<layout>(place, row, column, w.down, w.across, w.channels)]) /
                static_cast<float>(of);
       }
     }
@@ -160,13 +177,17 @@ __global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::in
 
 template <class T>
 __global__ void global_average_pool_kernel(const T* x, T* y, std::int64_t batch,
-                                           std::int64_t pixels, std::int64_t channels) {
+                                           std::int64_t pixels, std::int64_t channels,
+                                           Layout layout) {
+  const bool is_plain = layout == Layout::plain;
   const std::int64_t count = batch * channels;
+  const std::int64_t apart = is_plain ? 1 : channels;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const std::int64_t first = i / channels * pixels * channels + i % channels;
+    const std::int64_t first =
+        is_plain ? i * pixels : i / channels * pixels * channels + i % channels;
     float sum = 0;
     for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-      sum += widen(x[first + pixel * channels]);
+      sum += widen(x[first + pixel * apart]);
     }
     y[i] = narrow<T>(sum / static_cast<float>(pixels));
   }
@@ -174,10 +195,12 @@ __global__ void global_average_pool_kernel(const T* x, T* y, std::int64_t batch,
 
 template <class T>
 __global__ void global_average_pool_grad_kernel(const T* dy, T* dx, std::int64_t count,
-                                                std::int64_t pixels, std::int64_t channels) {
+                                                std::int64_t pixels, std::int64_t channels,
+                                                Layout layout) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const std::int64_t image = i / (pixels * channels);
-    dx[i] = narrow<T>(widen(dy[image * channels + i % channels]) / static_cast<float>(pixels));
+    const std::int64_t from =
+        layout == Layout::plain ? i / pixels : i / (pixels * channels) * channels + i % channels;
+    dx[i] = narrow<T>(widen(dy[from]) / static_cast<float>(pixels));
   }
 }
 
@@ -187,44 +210,56 @@ std::int64_t results(const Pooling& p) {
 
 std::int64_t elements_of(const Pooling& p) { return p.batch * p.height * p.width * p.channels; }
 
+/// work(T(0), the layout): 16 bits lie channels-last alone.
+template <class Work>
+void with_images(Type type, Layout layout, const Work& work) {
+  if (layout == Layout::plain) {
+    return work(0.0F, std::integral_constant<Layout, Layout::plain>{});
+  }
+  with_float(type, [&](auto zero) {
+    work(zero, std::integral_constant<Layout, Layout::channels_last>{});
+  });
+}
+
 }  // namespace
 
 void call(const MaxPoolArguments<Called>& of, const Site& site) {
   const std::int64_t count = results(of.pooling);
-  with_float(of.x.type, [&](auto zero) {
-    launch(max_pool_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.y, of.where,
-           count, in_32_bits(of.pooling));
+  with_images(of.x.type, of.pooling.layout, [&](auto zero, auto layout) {
+    launch(max_pool_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count), site.stream,
+           of.x, of.y, of.where, count, in_32_bits(of.pooling));
   });
 }
 
 void call(const MaxPoolGradArguments<Called>& of, const Site& site) {
   const std::int64_t count = elements_of(of.pooling);
-  with_float(of.dy.type, [&](auto zero) {
-    launch(max_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.y, of.where,
-           of.dy, of.dx, count, in_32_bits(of.pooling), of.x_activation);
+  with_images(of.dy.type, of.pooling.layout, [&](auto zero, auto layout) {
+    launch(max_pool_grad_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
+           site.stream, of.y, of.where, of.dy, of.dx, count, in_32_bits(of.pooling),
+           of.x_activation);
   });
 }
 
 void call(const AveragePoolArguments<Called>& of, const Site& site) {
   const std::int64_t count = results(of.pooling);
-  with_float(of.x.type, [&](auto zero) {
-    launch(average_pool_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.y, count,
-           in_32_bits(of.pooling));
+  with_images(of.x.type, of.pooling.layout, [&](auto zero, auto layout) {
+    launch(average_pool_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
+           site.stream, of.x, of.y, count, in_32_bits(of.pooling));
   });
 }
 
 void call(const AveragePoolGradArguments<Called>& of, const Site& site) {
   const std::int64_t count = elements_of(of.pooling);
-  with_float(of.dy.type, [&](auto zero) {
-    launch(average_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.x, of.dy,
-           of.dx, count, in_32_bits(of.pooling), of.x_activation);
+  with_images(of.dy.type, of.pooling.layout, [&](auto zero, auto layout) {
+    launch(average_pool_grad_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
+           site.stream, of.x, of.dy, of.dx, count, in_32_bits(of.pooling), of.x_activation);
   });
 }
 
 void call(const GlobalAveragePoolArguments<Called>& of, const Site& site) {
   with_float(of.x.type, [&](auto zero) {
     launch(global_average_pool_kernel<decltype(zero)>, grid_for(of.batch * of.channels),
-           site.stream, of.x, of.y, of.batch, of.pixels, of.channels);
+           site.stream, of.x, of.y, of.batch, of.pixels, of.channels, of.layout);
   });
 }
 
@@ -232,7 +267,7 @@ void call(const GlobalAveragePoolGradArguments<Called>& of, const Site& site) {
   const std::int64_t count = of.batch * of.pixels * of.channels;
   with_float(of.dy.type, [&](auto zero) {
     launch(global_average_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.dy,
-           of.dx, count, of.pixels, of.channels);
+           of.dx, count, of.pixels, of.channels, of.layout);
   });
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over images that lie channels-last, [batch, height, width, channels]. The gradients
-// gather: a thread owns an element of dx and looks at the windows that hold it, so nothing is added
-// twice and every run sums alike. Fewer than 2^31 elements.
+// Windows over images, which in plain layout are f32. The gradients gather: a thread owns an
+// element of dx and looks at the windows that hold it, so nothing is added twice and every run sums
+// alike. Fewer than 2^31 elements.
 #pragma once
 
 #include <cstdint>
 
+#include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 #include "operand.h"
@@ -19,6 +20,7 @@ struct Pooling {
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t positions_down = 0, positions_across = 0;
   std::int64_t size = 1, stride = 1, padding = 0;
+  Layout layout = Layout::plain;
 };
 
 template <template <class> class At>
@@ -67,23 +69,26 @@ struct AveragePoolGradArguments {
 using AveragePoolGradLaunch = AveragePoolGradArguments<Planned>;
 void call(const AveragePoolGradArguments<Called>& of, const Site& site);
 
-/// y [batch, channels] = the mean of x [batch, pixels, channels] over pixels.
+/// y [batch, channels] = the mean of x over pixels, which is [batch, channels, pixels] or, where it
+/// lies channels-last, [batch, pixels, channels].
 template <template <class> class At>
 struct GlobalAveragePoolArguments {
   At<const void> x;
   At<void> y;
   std::int64_t batch = 0, pixels = 0, channels = 0;
+  Layout layout = Layout::plain;
   static constexpr OpCategory category = OpCategory::pooling;
 };
 using GlobalAveragePoolLaunch = GlobalAveragePoolArguments<Planned>;
 void call(const GlobalAveragePoolArguments<Called>& of, const Site& site);
 
-/// dx [batch, pixels, channels] = dy [batch, channels] / pixels.
+/// dx, as x above, = dy [batch, channels] / pixels.
 template <template <class> class At>
 struct GlobalAveragePoolGradArguments {
   At<const void> dy;
   At<void> dx;
   std::int64_t batch = 0, pixels = 0, channels = 0;
+  Layout layout = Layout::plain;
   static constexpr OpCategory category = OpCategory::pooling;
 };
 using GlobalAveragePoolGradLaunch = GlobalAveragePoolGradArguments<Planned>;

@@ -56,6 +56,30 @@ __global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int6
   }
 }
 
+/// A warp takes a row.
+template <int n>
+__global__ void row_sums_kernel(const float* matrix, std::int64_t rows, std::int64_t columns,
+                                float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t row = thread_index() / warp_threads; row < rows;
+       row += thread_count() / warp_threads) {
+    float sum = 0;
+    for_neighbours<n>(columns, lane, warp_threads, [&](auto some, std::int64_t i) {
+      constexpr int m = decltype(some)::value;
+      const auto values = load<m>(matrix + row * columns + i);
+      for (int k = 0; k < m; ++k) {
+        sum += values.at[k];
+      }
+    });
+    for (int half = warp_threads / 2; half > 0; half /= 2) {
+      sum += __shfl_xor_sync(all_lanes, sum, half);
+    }
+    if (lane == 0) {
+      sums[row] = sum;
+    }
+  }
+}
+
 }  // namespace
 
 void call(const ColumnSumsArguments<Called>& of, const Site& site) {
@@ -69,6 +93,14 @@ void call(const ColumnSumsArguments<Called>& of, const Site& site) {
       launch(column_sums_kernel<decltype(some)::value, T>, grid, site.stream, of.matrix, of.rows,
              of.columns, tiles, (of.rows + of.parts - 1) / of.parts, of.accumulate, of.sums);
     });
+  });
+}
+
+void call(const RowSumsArguments<Called>& of, const Site& site) {
+  constexpr int at_once = neighbours<float>;
+  with_neighbours<at_once>(of.columns % at_once == 0 && are_aligned({of.matrix}), [&](auto some) {
+    launch(row_sums_kernel<decltype(some)::value>, grid_for(of.rows * warp_threads), site.stream,
+           of.matrix, of.rows, of.columns, of.sums);
   });
 }
 

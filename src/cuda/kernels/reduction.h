@@ -25,4 +25,15 @@ struct ColumnSumsArguments {
 using ColumnSumsLaunch = ColumnSumsArguments<Planned>;
 void call(const ColumnSumsArguments<Called>& of, const Site& site);
 
+/// sums [rows] = the sums of each row of matrix [rows, columns], which is f32.
+template <template <class> class At>
+struct RowSumsArguments {
+  At<const float> matrix;
+  At<float> sums;
+  std::int64_t rows = 0, columns = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using RowSumsLaunch = RowSumsArguments<Planned>;
+void call(const RowSumsArguments<Called>& of, const Site& site);
+
 }  // namespace crossover::cuda

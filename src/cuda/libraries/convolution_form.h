@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "../kernels/arrangement.h"
 #include "../kernels/operand.h"
 #include "crossover/operation.h"
 #include "crossover/tensor.h"
@@ -19,8 +20,8 @@ enum class ConvolutionPass {
   dw,       ///< w from x and y
 };
 
-/// x [batch, height, width, in], w [out, size, size, in], y [batch, positions_down,
-/// positions_across, out], all dense. Sums are f32 or more precise.
+/// x [batch, in, height, width], w [out, in, size, size], y [batch, out, positions_down,
+/// positions_across], all dense, and all three in the same layout. Sums are f32 or more precise.
 struct ConvolutionForm {
   static constexpr const char* library = "cuDNN";
   ConvolutionPass pass = ConvolutionPass::forward;
@@ -32,6 +33,7 @@ struct ConvolutionForm {
   std::int64_t alignment = 0;  ///< bytes, of all addresses
   Type type = Type::f32;       ///< of what is read
   Type result = Type::f32;     ///< of what is written
+  Layout layout = Layout::plain;
 
   [[nodiscard]] bool is_fused() const { return bias || relu; }
 

@@ -82,29 +82,24 @@ class Handle {
 
 using Extents = std::vector<std::int64_t>;
 
-/// [n, c, h, w] as cuDNN says it, whatever the order in memory: that is [n, h, w, c].
-Extents channels_last(const Extents& of) {
-  return {of[1] * of[2] * of[3], 1, of[3] * of[1], of[1]};
+/// Of [n, c, h, w], as cuDNN says it whatever the order in memory.
+Extents strides(const Extents& of, Layout layout) {
+  return layout == Layout::plain ? Extents{of[1] * of[2] * of[3], of[2] * of[3], of[3], 1}
+                                 : Extents{of[1] * of[2] * of[3], 1, of[3] * of[1], of[1]};
 }
 
-graph::Tensor_attributes tensor(Uid uid, const Extents& extents, Type type,
-                                std::int64_t alignment) {
-  return graph::Tensor_attributes()
-      .set_uid(uid)
+void describe(graph::Tensor_attributes& tensor, Uid uid, const Extents& extents, Type type,
+              const ConvolutionForm& form) {
+  tensor.set_uid(uid)
       .set_dim(extents)
-      .set_stride(channels_last(extents))
+      .set_stride(strides(extents, form.layout))
       .set_data_type(data_type(type))
-      .set_alignment(alignment);
+      .set_alignment(form.alignment);
 }
 
-void set_result(const Tensor& result, Uid uid, const Extents& extents, Type type,
-                std::int64_t alignment) {
-  result->set_output(true)
-      .set_uid(uid)
-      .set_dim(extents)
-      .set_stride(channels_last(extents))
-      .set_data_type(data_type(type))
-      .set_alignment(alignment);
+void set_result(const Tensor& result, Uid uid, const Extents& extents,
+                const ConvolutionForm& form) {
+  describe(result->set_output(true), uid, extents, form.result, form);
 }
 
 template <class Attributes>
@@ -120,7 +115,9 @@ void describe(graph::Graph& to, const ConvolutionForm& form) {
   const Extents w{form.out, form.in, form.size, form.size};
   const Extents y{form.batch, form.out, form.positions_down, form.positions_across};
   const auto operand = [&](Uid uid, const Extents& extents) {
-    return to.tensor(tensor(uid, extents, form.type, form.alignment));
+    graph::Tensor_attributes of;
+    describe(of, uid, extents, form.type, form);
+    return to.tensor(of);
   };
   switch (form.pass) {
     case ConvolutionPass::forward: {
@@ -136,18 +133,18 @@ void describe(graph::Graph& to, const ConvolutionForm& form) {
       if (form.relu) {
         result = to.pointwise(result, pointwise(fe::PointwiseMode_t::RELU_FWD));
       }
-      set_result(result, uid_y, y, form.result, form.alignment);
+      set_result(result, uid_y, y, form);
       return;
     }
     case ConvolutionPass::dx:
       set_result(to.conv_dgrad(operand(uid_y, y), operand(uid_w, w),
                                with_window<graph::Conv_dgrad_attributes>(form)),
-                 uid_x, x, form.result, form.alignment);
+                 uid_x, x, form);
       return;
     case ConvolutionPass::dw:
       set_result(to.conv_wgrad(operand(uid_y, y), operand(uid_x, x),
                                with_window<graph::Conv_wgrad_attributes>(form)),
-                 uid_w, w, form.result, form.alignment);
+                 uid_w, w, form);
       return;
   }
 }

@@ -78,7 +78,8 @@ Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
   clear(of.bias, form.out);
   // The first elements of x and y meet by this weight, whichever of the three is made of the
   // others.
-  auto* weight = static_cast<float*>(of.w) + (form.padding * form.size + form.padding) * form.in;
+  const std::int64_t apart = form.layout == Layout::plain ? 1 : form.in;
+  auto* weight = static_cast<float*>(of.w) + (form.padding * form.size + form.padding) * apart;
   void* result = form.pass == ConvolutionPass::forward ? of.y.at
                  : form.pass == ConvolutionPass::dx    ? of.x.at
                                                        : weight;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
 #include "../planning/step_planner.h"
 #include "operations.h"
@@ -14,12 +15,19 @@ ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t least_rows = 64;  // of a part
   constexpr std::int64_t kinds = 2;
-  const Shape& image = step.shape(x);
-  ChannelSums<Planned> sums{.rows = step.image_rows(x), .channels = image[1]};
-  const std::int64_t channels_of_a_block = bytes_of_a_block / bytes(step.type(x));
-  const std::int64_t blocks = (sums.channels + channels_of_a_block - 1) / channels_of_a_block;
-  sums.chunks = std::max<std::int64_t>(std::min(enough_blocks / blocks, sums.rows / least_rows), 1);
-  sums.partial = step.scratch(sums.chunks * kinds * sums.channels * bytes(Type::f32));
+  ChannelSums<Planned> sums{.images = step.by_channel(x)};
+  const ChannelView& images = sums.images;
+  const bool plain = images.inner > 1;
+  if (plain && images.rows() > std::numeric_limits<std::int32_t>::max()) {
+    throw Unsupported("the GPU backend normalizes at most 2^31 - 1 numbers of a channel, not " +
+                      crossover::to_string(step.shape(x)));
+  }
+  const std::int64_t numbers_of_a_block = bytes_of_a_block / bytes(step.type(x));
+  const std::int64_t channels_of_a_block = plain ? 1 : numbers_of_a_block;
+  const std::int64_t blocks = (images.channels + channels_of_a_block - 1) / channels_of_a_block;
+  const std::int64_t rows = images.rows() / (plain ? numbers_of_a_block : 1);
+  sums.chunks = std::max<std::int64_t>(std::min(enough_blocks / blocks, rows / least_rows), 1);
+  sums.partial = step.scratch(sums.chunks * kinds * images.channels * bytes(Type::f32));
   return sums;
 }
 
@@ -38,8 +46,7 @@ void plan_operation(const BatchNorm& op, StepPlanner& step) {
                             .y = step.operand(op.y),
                             .mean = mean,
                             .inverse_deviation = inverse_deviation,
-                            .rows = sums.rows,
-                            .channels = sums.channels,
+                            .images = sums.images,
                             .activation = op.activation});
 }
 

@@ -27,7 +27,8 @@ ConvolutionForm form_of(ConvolutionPass pass, const Window& window, Id x, Id w, 
           .type = step.type(pass == ConvolutionPass::forward ? x : y),
           .result = step.type(pass == ConvolutionPass::forward ? y
                               : pass == ConvolutionPass::dx    ? x
-                                                               : w)};
+                                                               : w),
+          .layout = step.layout(x)};
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ void plan_operation(const Convolution& op, StepPlanner& step) {
     static_cast<void>(step.require(form));  // throws
   }
   if (has_bias) {
-    step.emit(ChannelBiasLaunch{step.operand(op.y), step.operand(op.bias), step.image_rows(op.y),
-                                step.shape(op.y)[1], op.activation});
+    step.emit(ChannelBiasLaunch{step.operand(op.y), step.operand(op.bias), step.by_channel(op.y),
+                                op.activation});
   } else if (op.activation != Activation::identity) {
     step.emit(
         ActivateLaunch{step.operand(op.y), step.operand(op.y), step.count(op.y), op.activation});
@@ -82,8 +83,7 @@ void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
   };
   const auto of_parameters = [&] {
     if (op.dbias != none) {
-      step.emit_column_sums(step.operand(op.dy), step.operand(op.dbias), step.image_rows(op.dy),
-                            step.shape(op.dy)[1]);
+      step.emit_channel_sums(op.dy, step.operand(op.dbias));
     }
     const ConvolutionForm form = form_of(ConvolutionPass::dw, op.window, op.x, op.dw, op.dy, step);
     step.emit(ConvolutionLaunch{

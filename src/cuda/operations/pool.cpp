@@ -23,7 +23,8 @@ Pooling pooling_of(const Window& window, Id x, Id y, const StepPlanner& step) {
           .positions_across = result[3],
           .size = window.size,
           .stride = window.stride,
-          .padding = window.padding};
+          .padding = window.padding,
+          .layout = step.layout(x)};
 }
 
 }  // namespace
@@ -52,13 +53,13 @@ void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
 void plan_operation(const GlobalAveragePool& op, StepPlanner& step) {
   const Shape& image = step.shape(op.x);
   step.emit(GlobalAveragePoolLaunch{step.operand(op.x), step.operand(op.y), image[0],
-                                    image[2] * image[3], image[1]});
+                                    image[2] * image[3], image[1], step.layout(op.x)});
 }
 
 void plan_operation(const GlobalAveragePoolGrad& op, StepPlanner& step) {
   const Shape& image = step.shape(op.dx);
   step.emit(GlobalAveragePoolGradLaunch{step.operand(op.dy), step.operand(op.dx), image[0],
-                                        image[2] * image[3], image[1]});
+                                        image[2] * image[3], image[1], step.layout(op.dx)});
 }
 
 }  // namespace crossover::cuda

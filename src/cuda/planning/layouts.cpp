@@ -156,7 +156,13 @@ void copy_arranged(const std::byte* from, std::byte* to, std::size_t bytes,
 
 }  // namespace
 
-std::vector<Layout> choose_layouts(const Workload& workload) { return Choice(workload).made(); }
+std::vector<Layout> choose_layouts(const Workload& workload, Precision precision) {
+  std::vector<Layout> layouts = Choice(workload).made();
+  if (image_layout(precision) == Layout::plain) {
+    std::fill(layouts.begin(), layouts.end(), Layout::plain);
+  }
+  return layouts;
+}
 
 Arrangement arrangement_of(Layout layout, const Shape& shape) {
   if (layout == Layout::plain) {

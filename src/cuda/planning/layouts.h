@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors lie channels-last on the device, and how elements get there and back. Nothing else
-// knows: images and the weights of convolutions lie as cuDNN's tensor cores and our kernels like
-// them best, everything else row-major.
+// knows: images and the weights of convolutions lie as cuDNN likes them best, everything else
+// row-major.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace crossover::cuda {
 
-/// How a tensor's elements lie on the device. upload() and download() take and give the plain
-/// layout whatever it is.
-enum class Layout {
-  plain,          ///< row-major
-  channels_last,  ///< [batch, height, width, channels]; weights [out, size, size, in]
-};
+/// Of images. Tensor cores take channels-last; f32 has none of their plans, and those that it has
+/// convert channels-last images to the plain layout and back within their workspace
+/// (docs/method/backends.md has how much).
+constexpr Layout image_layout(Precision precision) {
+  return precision == Precision::f32 ? Layout::plain : Layout::channels_last;
+}
 
-/// By tensor: channels-last are the images and weights of operations on images, and what
+/// By tensor: as image_layout() says lie the images and weights of operations on images, and what
 /// elementwise operations, optimizers and views tie to them. Throws Unsupported where an operation
 /// that needs rows of features reads an image.
-std::vector<Layout> choose_layouts(const Workload& workload);
+std::vector<Layout> choose_layouts(const Workload& workload, Precision precision);
 
 Arrangement arrangement_of(Layout layout, const Shape& shape);
 

@@ -72,7 +72,7 @@ LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& 
                                 const OnChip& chip) {
   LaunchPlan plan{.mode = choose_run_mode(options)};
   plan.persistent = plan_persistent(workload, options, chip);
-  TensorPlaces places(workload, plan);
+  TensorPlaces places(workload, options.precision, plan);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (plan.mode.activations != Activations::kept &&
         workload.tensors[i].role == Role::activation) {
@@ -112,7 +112,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     plan.loops = choose_loops(workload);
     plan.mode.in_place = plan.loops.empty();
   }
-  TensorPlaces places(workload, plan);
+  TensorPlaces places(workload, options.precision, plan);
   plan.row_losses = places.reserve(loss_rows(workload) * static_cast<std::int64_t>(sizeof(float)));
   plan.factors = places.reserve(factors_bytes);
   const std::int64_t scratch = places.end();

@@ -35,6 +35,14 @@ bool StepPlanner::is_last_of_its_kind() const {
                       [this](const Op& op) { return op.index() == ops_[at_].index(); });
 }
 
+ChannelView StepPlanner::by_channel(Id image) const {
+  const std::int64_t batch = shape(image)[0];
+  const std::int64_t channels = shape(image)[1];
+  const std::int64_t pixels = count(image) / (batch * channels);
+  return layout(image) == Layout::plain ? ChannelView{batch, channels, pixels}
+                                        : ChannelView{batch * pixels, channels, 1};
+}
+
 void StepPlanner::emit_side_by_side(const std::function<void()>& first,
                                     const std::function<void()>& second) {
   SideBySide parts{.first = planned_.launches.size()};
@@ -63,6 +71,17 @@ void StepPlanner::emit_column_sums(const Operand& matrix, const Operand& sums, s
   const Operand partial = scratch(parts * columns * bytes(Type::f32));
   emit(ColumnSumsLaunch{matrix, partial, rows, columns, false, parts});
   emit(ColumnSumsLaunch{partial, sums, parts, columns, accumulate});
+}
+
+void StepPlanner::emit_channel_sums(Id images, const Operand& sums) {
+  const ChannelView of = by_channel(images);
+  if (of.inner == 1) {
+    emit_column_sums(operand(images), sums, of.outer, of.channels);
+    return;
+  }
+  const Operand of_images = scratch(of.outer * of.channels * bytes(Type::f32));
+  emit(RowSumsLaunch{operand(images), of_images, of.outer * of.channels, of.inner});
+  emit_column_sums(of_images, sums, of.outer, of.channels);
 }
 
 Operand StepPlanner::scratch(std::int64_t bytes) {

@@ -45,8 +45,6 @@ class StepPlanner {
   [[nodiscard]] Type type(Id id) const { return workload_[id].type; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(shape(id)); }
   [[nodiscard]] std::int64_t rows(Id id) const { return leading(shape(id)); }
-  /// Of an image that lies channels-last, as [rows, channels].
-  [[nodiscard]] std::int64_t image_rows(Id id) const { return count(id) / shape(id)[1]; }
   [[nodiscard]] Operand operand(Id id) const { return places_.operand(id); }
   [[nodiscard]] std::int64_t parameter_alignment() const { return places_.parameter_alignment(); }
   [[nodiscard]] Operand copy_of(Id parameter) const { return places_.copy_of(parameter); }
@@ -58,9 +56,11 @@ class StepPlanner {
   /// Whether there is one, at the same address in every run. A view's address moves.
   [[nodiscard]] bool stays(Id id) const { return id != none && !operand(id).is_view(); }
 
+  [[nodiscard]] Layout layout(Id id) const { return places_.layout(id); }
   [[nodiscard]] Arrangement arrangement(Id id) const {
-    return arrangement_of(places_.layout(id), shape(id));
+    return arrangement_of(layout(id), shape(id));
   }
+  [[nodiscard]] ChannelView by_channel(Id image) const;
 
   // ---- the libraries
 
@@ -88,6 +88,8 @@ class StepPlanner {
   /// a whole GPU.
   void emit_column_sums(const Operand& matrix, const Operand& sums, std::int64_t rows,
                         std::int64_t columns, bool accumulate = false);
+  /// sums [channels] of what each channel of the images holds.
+  void emit_channel_sums(Id images, const Operand& sums);
   /// Two parts of the operation, of which neither needs or overwrites what the other makes.
   void emit_side_by_side(const std::function<void()>& first, const std::function<void()>& second);
   /// What was emitted last, which a rule may still change; null at first, and where that belongs to

@@ -80,7 +80,7 @@ void put_first(const std::set<Id>& ids, const Workload& workload,
 
 }  // namespace
 
-TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
+TensorPlaces::TensorPlaces(const Workload& workload, Precision precision, LaunchPlan& plan)
     : workload_(workload),
       plan_(plan),
       staged_(workload.tensors.size(), -1),
@@ -102,7 +102,7 @@ TensorPlaces::TensorPlaces(const Workload& workload, LaunchPlan& plan)
   // A streamed data set's plan has the staging buffers among the tensors.
   const std::int64_t inputs = resident ? reserve(plan.mode.buffers * streamed.input_bytes) : 0;
   plan.tensors.resize(workload.tensors.size());
-  const std::vector<Layout> layouts = choose_layouts(workload);
+  const std::vector<Layout> layouts = choose_layouts(workload, precision);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     const Tensor& tensor = workload.tensors[i];
     TensorPlace& place = plan.tensors[i];

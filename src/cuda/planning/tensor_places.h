@@ -16,7 +16,7 @@ class TensorPlaces {
  public:
   /// Places the Workload's tensors and the staging buffers, and writes down in the plan where. Both
   /// must outlive this.
-  TensorPlaces(const Workload& workload, LaunchPlan& plan);
+  TensorPlaces(const Workload& workload, Precision precision, LaunchPlan& plan);
 
   /// Room for so many bytes after all that has been placed.
   std::int64_t reserve(std::int64_t bytes);
