@@ -155,10 +155,7 @@ def test_nothing_is_written_into_result_files(path, capsys):
 @pytest.fixture
 def saved(write) -> Path:
     """The cost of disc-7, as bench --cost prints it."""
-    cost = json.loads(cost_line("disc-7"))
-    what = synthetic_machine.counts("disc-7")
-    cost["epoch"]["device_launches"]["cpu"] = what["cpu_launches"]
-    return write(cost, "cost.json")
+    return write(json.loads(cost_line("disc-7")), "cost.json")
 
 
 def cost_line(model: str) -> str:
@@ -167,24 +164,35 @@ def cost_line(model: str) -> str:
     return next(line for line in lines if json.loads(line)["model"] == model)
 
 
-def test_advise_adds_cards(write, saved, capsys, shell):
+@pytest.fixture
+def without_disc_7(write) -> Path:
     models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    flags = ["advise", file, "--cost", saved, "--gpu=l4,rtx-4090", "--format=json"]
-    tables = json.loads(printed(capsys, *flags))
-    (cards,) = [table for table in tables if NOT_MEASURED in table["title"]]
-    assert [row["card"] for row in cards["rows"]] == ["l4"] * 4 + ["rtx-4090"] * 4
-    for row in cards["rows"]:
-        assert row["low_seconds"] < row["epoch_seconds"] < row["high_seconds"]
-        assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
-        assert row["measured"] == 0
-    assert "no such card" in shell("advise", file, "--cost", saved, "--gpu=foo", code=2).err
+    return write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
 
 
-def test_advise_without_gpu_predicts_no_card(write, saved, capsys):
-    models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    assert NOT_MEASURED not in printed(capsys, "advise", file, "--cost", saved)
+def test_advise_adds_cards(without_disc_7, saved, capsys):
+    flags = ["advise", without_disc_7, "--cost", saved, "--gpu=L4,rtx4090", "--format=json"]
+    (table,) = json.loads(printed(capsys, *flags))
+    assert NOT_MEASURED in table["title"]
+    cards = [row for row in table["rows"] if row["device"] != "cpu"]
+    assert [row["device"] for row in cards] == ["l4"] * 4 + ["rtx-4090"] * 4
+    for row in cards:
+        assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
+        assert row["step_seconds"] == pytest.approx(row["seconds"] / 10)
+        assert row["measured"] == 0 and row["winner"] in ("cpu", "gpu", None)
+
+
+def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, capsys):
+    """What a sheet leaves out is told from what it says, so well that the band needs no more."""
+    sheet = "tflops:82.6,bandwidth:1008"
+    flags = ["advise", without_disc_7, "--cost", saved, f"--gpu=4090,{sheet}", "--format=json"]
+    (table,) = json.loads(printed(capsys, *flags))
+    lines = {(row["device"], row["on"].split(", ")[-2]): row for row in table["rows"]}
+    for way in ("eager", "graph"):
+        known, described = lines["rtx-4090", way], lines[sheet, way]
+        assert described["seconds"] == pytest.approx(known["seconds"], rel=0.25)
+    assert (sheet, "pinned-async") not in {(row["device"], row["on"]) for row in table["rows"]}
+    assert any("its link_bytes_per_second" in note for note in table["notes"])
 
 
 # --- the page
@@ -235,13 +243,6 @@ def test_the_report_s_command_predicts(path, tmp_path, shell):
     assert 'id="predicted"' in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_a_cost_that_the_cpu_cannot_compute_still_has_cards(write, saved, shell):
-    """bench --cost says nothing of a device that lacks an operation, as the CPU does in f16."""
-    content = json.loads(saved.read_text())
-    del content["epoch"]["device_launches"]["cpu"]
-    models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    cost = write(content, "no-cpu.json")
-    out, err = shell("advise", file, "--cost", cost, "--gpu=l4", code=2)
-    assert "bench --cost does not count this configuration" in err
-    assert NOT_MEASURED in out and "RTX" not in out
+def test_a_precision_that_the_cpu_lacks_is_compared_with_its_f32(without_disc_7, shell):
+    out = shell("advise", without_disc_7, "--model=disc-7", "--precision=f16", "--gpu=l4").out
+    assert "The CPU trains in f32." in out and NOT_MEASURED in out and "RTX" not in out
