@@ -82,7 +82,8 @@ def _named(asked: str, cards: dict[str, Card]) -> Card:
     ends so: "RTX 4090", "rtx4090" and "4090" are rtx-4090."""
     plain = _plain(asked)
     exact = [card for card in cards.values() if plain in (_plain(card.id), _plain(card.name))]
-    ending = [card for card in cards.values() if plain and _plain(card.id).endswith(plain)]
+    has_number = any(char.isdigit() for char in plain)  # "Orin" alone names several
+    ending = [card for card in cards.values() if has_number and _plain(card.id).endswith(plain)]
     found = exact or ending
     if len(found) == 1:
         return found[0]
