@@ -78,7 +78,8 @@ if (askForm) {
     const runs = rest ? [[batch, full], [rest, 1]] : [[batch, full]];
     const steps = full + (rest ? 1 : 0);
     const total = count => sum(runs.map(([size, times]) => times * count(size)));
-    const of = field => total(size => sum(operations(widths, size, precision).map(one => one[field])));
+    const of = field =>
+      total(size => sum(operations(widths, size, precision).map(one => one[field])));
     return {
       params: params(widths), batch, rows, steps, flops: of("flops"), bytes: of("bytes"),
       products: (3 * (widths.length - 1) - 1) * steps,
@@ -88,10 +89,11 @@ if (askForm) {
     };
   }
 
-  /// Launches of an epoch in a way of the GPU: data elsewhere is gathered by one a step, or copied by two.
-  const launchesIn = (work, way) => work.launches + work.steps *
-    (way.data !== "resident" ? 2 : way.execution === "graph" || (way.execution === "graph-epoch" &&
-      work.rows >= 2 * work.batch) ? 1 : 0);
+  /// Launches of an epoch in a way of the GPU; rows not read in place take one a step, or two copies.
+  function launchesIn(work, {execution, data}) {
+    const gathers = execution === "graph" || (execution === "graph-epoch" && work.rows >= 2 * work.batch);
+    return work.launches + work.steps * (data !== "resident" ? 2 : gathers ? 1 : 0);
+  }
 
   // --- this machine: plots/features/advise/analysis.py
 
@@ -108,7 +110,8 @@ if (askForm) {
       .slice(0, series.weights.length);
     const seconds = Math.max(sum(features.map((one, i) => one * series.weights[i])), floor);
     const shares = features.map(one => one / seconds);
-    const leverage = sum(series.leverage.map((row, i) => shares[i] * sum(row.map((one, j) => one * shares[j]))));
+    const leverage = sum(series.leverage.map(
+      (row, i) => shares[i] * sum(row.map((one, j) => one * shares[j]))));
     const width = Math.exp(series.band *
       Math.max(Math.sqrt(1 + leverage), 1 + Math.log(beyond) / Math.log(known.farthest)));
     return {...series, seconds, low: Math.max(seconds / width, floor), high: seconds * width, beyond};
@@ -206,17 +209,20 @@ if (askForm) {
       beside.push([0, (copied[1] * copies + 2 * transfer) * steps]);
     }
     const started = way.execution === "eager" ? launch : [0, 0], {inner, factor} = known;
-    const named = {label: `${card.name}, ${way.execution}, ${way.data}`, device: card.id, name: card.name, data: way.data};
+    const label = `${card.name}, ${way.execution}, ${way.data}`;
+    const named = {label, device: card.id, name: card.name, data: way.data};
     if (factor) {
       const ours = Math.exp(known.parameters[6]);
-      const floor = one => Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
+      const floor = one =>
+        Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
       const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.work))) +
         ours * sum(beside.map(middleOf));
       return {...named, seconds, low: seconds / factor, high: seconds * factor};
     }
     const [spread, cards] = known.errors[precision];
     const slower = tails("device", cards - 1).map(one => Math.exp(spread * one));
-    const step = tails("inner", inner.count - 1).map(one => inner.middle * Math.exp(inner.spread * one));
+    const step = tails("inner", inner.count - 1)
+      .map(one => inner.middle * Math.exp(inner.spread * one));
     const node = within(card.node, "node"), start = within(started, "launch");
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
@@ -230,7 +236,8 @@ if (askForm) {
 
   const fastest = found => {
     const there = found.filter(one => one.data === "resident");
-    return (there.length ? there : found).reduce((best, one) => !best || one.seconds < best.seconds ? one : best, null);
+    return (there.length ? there : found)
+      .reduce((best, one) => !best || one.seconds < best.seconds ? one : best, null);
   };
   const winner = (cpu, gpu) =>
     !cpu || !gpu || (cpu.low <= gpu.high && gpu.low <= cpu.high) ? "" : gpu.high < cpu.low ? "gpu" : "cpu";
@@ -247,7 +254,8 @@ if (askForm) {
     const reasons = [...new Set(answers.filter(one => typeof one === "string"))];
     if (own.cpu !== precision) reasons.unshift(`The CPU trains in ${own.cpu}`);
     for (const one of found.filter(each => each.beyond > 1))
-      reasons.push(`${one.label}: the network is ${significant(one.beyond)} times beyond the measured range, so the band is wider`);
+      reasons.push(`${one.label}: the network is ${significant(one.beyond)} times beyond the measured ` +
+        "range, so the band is wider");
     const cpus = found.filter(one => one.device === "cpu");
     const gpus = ["cuda", card?.id].map(device => fastest(found.filter(one => one.device === device)));
     return {cpus, cpu: fastest(cpus), gpus: gpus.filter(Boolean), reasons};
@@ -255,8 +263,10 @@ if (askForm) {
 
   const significant = (value, digits = 2) => {
     const rounded = Number(value.toPrecision(digits));
-    const decimals = rounded ? Math.max(digits - 1 - Math.floor(Math.log10(Math.abs(rounded)) + 1e-12), 0) : 0;
-    return rounded.toLocaleString("en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+    const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded) || 1) + 1e-12);
+    const decimals = Math.max(places, 0);
+    return rounded.toLocaleString(
+      "en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
   };
   const seconds = value => {
     const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
@@ -272,9 +282,12 @@ if (askForm) {
   const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
 
   function sentence({cpu, gpus: [gpu]}, rows, epochs) {
-    const its = gpu && (gpu.device === "cuda" ? "its GPU" : `${"AEFHILMNORSX".includes(gpu.name[0]) ? "an" : "a"} ${gpu.name}`);
-    const said = [cpu && `${span(cpu, epochs)} here (${cpu.name})`, gpu && `${span(gpu, epochs)} on ${its}`];
-    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${said.filter(Boolean).join(", ")}`;
+    const article = one => "AEFHILMNORSX".includes(one.name[0]) ? "an" : "a";
+    const said = [];
+    if (cpu) said.push(`${span(cpu, epochs)} here (${cpu.name})`);
+    if (gpu) said.push(
+      `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu)} ${gpu.name}`}`);
+    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${said.join(", ")}`;
     const missing = cpu ? "no GPU to compare with" : "nothing is known of this CPU";
     return cpu && gpu ? `${times}: ${verdicts[winner(cpu, gpu)]}.` : `${times}; ${missing}.`;
   }
@@ -282,13 +295,15 @@ if (askForm) {
   // --- the form
 
   const field = name => askForm.elements[name]?.value.trim() ?? "";
-  const whole = name => /^[1-9]\d{0,7}$/.test(field(name)) ? Number(field(name)) : 0;
+  const whole = text => /^[1-9]\d{0,7}$/.test(text.trim()) ? Number(text) : 0;
 
   function asked() {
-    const widths = field("network").split(",").map(part => /^[1-9]\d{0,7}$/.test(part.trim()) ? Number(part) : 0);
-    const [batch, rows, epochs] = ["batch", "rows", "epochs"].map(whole);
-    if (!widths.every(Boolean)) return "Layer widths are whole numbers with commas between them, such as 784,512,10.";
-    if (widths.length > 1 && widths[widths.length - 1] < 2) return "The last width is the number of classes, two or more.";
+    const widths = field("network").split(",").map(whole);
+    const [batch, rows, epochs] = ["batch", "rows", "epochs"].map(name => whole(field(name)));
+    if (!widths.every(Boolean))
+      return "Layer widths are whole numbers with commas between them, such as 784,512,10.";
+    if (widths.length > 1 && widths[widths.length - 1] < 2)
+      return "The last width is the number of classes, two or more.";
     if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
     if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
     const card = known.cards.find(one => one.id === field("card"));
@@ -297,7 +312,8 @@ if (askForm) {
             precision: field("precision"), threads: field("threads")};
   }
 
-  const element = (tag, text, name) => Object.assign(document.createElement(tag), {textContent: text, className: name ?? ""});
+  const element = (tag, text, name = "") =>
+    Object.assign(document.createElement(tag), {textContent: text, className: name});
   const answer = document.querySelector("#ask output");
 
   function line(one, cpu, epochs) {
@@ -316,7 +332,8 @@ if (askForm) {
   function show() {
     const what = asked();
     if (typeof what === "string") return answer.replaceChildren(element("p", what, "note"));
-    const found = advise(what), {network: {widths, rows}, epochs} = what, lines = [...found.cpus, ...found.gpus];
+    const {network: {widths, rows}, epochs} = what;
+    const found = advise(what), lines = [...found.cpus, ...found.gpus];
     const reasons = found.reasons.map(reason => element("p", `${reason}.`, "note"));
     if (!lines.length) return answer.replaceChildren(...reasons);
     const table = document.createElement("table"), head = table.createTHead().insertRow();

@@ -36,8 +36,8 @@ NAME = "advise"
 HELP = "say whether a GPU is worth it for a network that nobody measured"
 DESCRIPTION = (
     "Says how long a network trains on the machine of each file and on graphics cards, with an "
-    "error band, and which is faster. Fully connected networks are counted here; others are by "
-    "bench --cost. If a machine has several files, the newest complete one counts."
+    "error band, and which is faster. It counts fully connected networks itself; bench --cost "
+    "counts others. If a machine has several files, the newest complete one counts."
 )
 EXAMPLE = "advise --mlp 784,512,10 --batch 64 --epochs 20 results"
 
