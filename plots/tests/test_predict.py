@@ -231,11 +231,12 @@ def _changed(row: Row) -> Row:
 
 def test_unknown_networks_need_bench(read, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(predict, "BENCH_PATH", tmp_path / "none")
-    models = ("disc-4", "disc-8", "mlp-784-512-10")
-    file = read(synthetic_machine.machine(modes=(), models=models))
-    found = outlook(file, fitted, CARDS["l4"])
+    document = synthetic_machine.machine(modes=(), models=("disc-4", "mlp-784-512-10"))
+    document["benchmarks"] += synthetic_steps.steps(["alexnet-r"], batches=(3,), ways=())
+    found = outlook(read(document), fitted, CARDS["l4"])
     (reason,) = found.problems
-    assert found.problems[reason] == ("mlp-784-512-10",) and "bench is not built" in reason
+    assert found.problems[reason] == ("alexnet-r",) and "bench is not built" in reason
+    assert {one.model for one in found.networks} >= {"disc-4", "mlp-784-512-10"}
 
 
 def test_one_batch_can_be_asked_for(file, fitted):
