@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -27,6 +29,8 @@ from plots.core.costs import (  # noqa: E402
     packed,
     predicted_launches,
 )
+from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, Mlp, network_of  # noqa: E402
+from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
 from plots.core.published import load_published  # noqa: E402
 from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
 from tools.passed import in_ci, weekly  # noqa: E402
@@ -107,6 +111,60 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
             ours, theirs = one.fields["epoch"], two.fields["epoch"]
             assert predicted_launches(ours) == predicted_launches(theirs)
             assert ours["bytes"] == theirs["bytes"]
+
+
+def same(one: Cost, other: Cost) -> None:
+    assert amounts(one) == amounts(other), other.model
+    for name in ("model", "params", "batch", "rows", "steps", "accumulate"):
+        assert one.fields[name] == other.fields[name], (other.model, name)
+    epochs = one.fields["epoch"], other.fields["epoch"]
+    for name in ("flops", "bytes", "products", "bytes_to_device"):
+        assert epochs[0][name] == epochs[1][name], (other.model, name)
+    assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), other.model
+
+
+def test_what_python_counts_of_fully_connected_networks_is_what_is_kept():
+    found = set()
+    for line in COSTS_PATH.read_text(encoding="utf-8").splitlines():
+        kept = parsed(line)
+        if own := network_of(kept.model):
+            sizes = {"batch": int(kept.batch), "rows": kept.fields["rows"]}
+            same(replace(own, precision=kept.precision, **sizes).cost(), kept)
+            found.add(kept.model)
+    assert found >= set(NAMES[:14]) and any(name.startswith("mlp-") for name in found)
+
+
+@pytest.mark.slow
+@needs_bench
+def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
+    """In sizes at which a count changes: of lines, of tall sums, of updates in place, of blocks."""
+    draw = Random(5)
+    for _ in range(200 if in_ci() or weekly() else 12):
+        depth = draw.choice([1, 2, 3, 6, 40])
+        inner = draw.choices(
+            [1, 2, 16, 100, 1024, 1025, 2048] if depth < 9 else [2, 64, 1025], k=depth
+        )
+        batch = draw.choice([1, 10, 100, 1025, 2048, 5000])
+        mlp = Mlp(
+            (*inner, draw.choice([2, 16, 17, 600, 5000])),
+            batch,
+            draw.choice([batch, 2 * batch, 3 * batch + 1]),
+            draw.choice(MLP_PRECISIONS),
+            draw.choice(list(ACTIVATIONS)),
+            draw.choice(list(OPTIMIZERS)),
+        )
+        flags = ("precision", "activation", "optimizer", "batch", "rows")
+        asked = [f"--{flag}={getattr(mlp, flag)}" for flag in flags]
+        done = bench("--cost", f"--mlp={','.join(map(str, mlp.widths))}", *asked)
+        assert done.returncode == 0, done.stderr
+        same(mlp.cost(), parsed(done.stdout))
+
+
+@needs_bench
+def test_disc_networks_have_the_widths_of_bench():
+    for model in ("disc-2x1.125", "disc-8x1.0625", "disc-11x3.9375"):
+        own = network_of(model)
+        assert own is not None and own.params == parsed(count(model, None, "f32")).params
 
 
 def test_the_kept_costs_add_up():

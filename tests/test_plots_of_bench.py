@@ -17,7 +17,6 @@ from plots.features.record.commandline import again, command
 from plots.file import loading, rows
 from plots.file.axes import BUILT_IN
 from plots.file.ladders import DISC
-from plots.tests import synthetic, synthetic_machine
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,15 +68,12 @@ def test_bench_knows_the_rows_of_a_committed_file():
 
 
 @pytest.mark.slow
-def test_advise_asks_it_for_the_cost(tmp_path, capsys):
-    others = tuple(model for model in synthetic.MODELS if model != "mlp-784-512-10")
-    document = synthetic_machine.machine(models=others)
-    path = synthetic.write(tmp_path / "file.json", document)
-    asked = ["advise", "--mlp", "784,512,10", "--batch", "64", str(path)]
-    assert main(asked) == 0
-    assert "mlp-784-512-10 in batches of 64" in capsys.readouterr().out
-    for widths in ("784,0,10", "9" * 30 + ",2", "", "a,b", "5"):
-        assert main(["advise", "--mlp", widths, str(path)]) == 2
+def test_advise_asks_it_for_the_cost_of_other_networks(capsys):
+    path = str(ROOT / "results" / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
+    assert main(["advise", "--model", "alexnet-r", "--batch", "64", path]) == 0
+    assert "alexnet-r, batch 64, f32" in capsys.readouterr().out
+    for flags in (["--model", "foo"], ["--model", "alexnet-r", "--batch", "x"]):
+        assert main(["advise", *flags, path]) == 2
         printed = capsys.readouterr()
         assert printed.out == ""
-        assert printed.err.startswith("bench: --mlp") and printed.err.count("\n") == 1
+        assert printed.err.startswith("bench: --") and printed.err.count("\n") == 1

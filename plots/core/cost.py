@@ -31,8 +31,9 @@ class Work:
     """What one iteration, an epoch or a training step, asks of a device, counted: bytes in B, all
     else in counts per iteration.
 
-    `products` and `bytes_to_device` are None where a row of an older file does not say.
-    `launches` are those of one device and one way to use it.
+    `calls` are what a device is asked for one by one: a CPU's products, as its own loops cost
+    little beside those, and a GPU's launches, which all cost alike. `bytes_to_device` is None where
+    a row of an older file does not say.
     """
 
     params: float
@@ -41,8 +42,7 @@ class Work:
     steps: float
     flops: float
     bytes: float
-    products: float | None
-    launches: float
+    calls: float
     bytes_to_device: float | None
 
 
@@ -95,19 +95,19 @@ class Cost:
     def work(self, configuration: dict[str, str]) -> Work | None:
         """The epoch as rows of that configuration would compute it; None where there is none."""
         epoch = self.fields["epoch"]
-        launches = epoch["device_launches"].get(configuration["device"])
-        copied = configuration.get("data", "resident") != "resident"
-        if isinstance(launches, dict):
-            by_data = launches.get(configuration.get("execution"), {})
-            launches = by_data.get(configuration.get("data"))
-        if launches is None:
+        calls = epoch["products"]
+        if configuration["device"] != "cpu":
+            by_execution = epoch["device_launches"].get(configuration["device"], {})
+            by_data = by_execution.get(configuration.get("execution"), {})
+            calls = by_data.get(configuration.get("data"))
+        if calls is None:
             return None
+        copied = configuration.get("data", "resident") != "resident"
         return Work(
             **{name: float(self.fields[name]) for name in _COUNTS},
             flops=float(epoch["flops"]),
             bytes=float(epoch["bytes"]),
-            products=float(epoch["products"]),
-            launches=float(launches),
+            calls=float(calls),
             bytes_to_device=float(epoch["bytes_to_device"]) if copied else 0.0,
         )
 
@@ -121,15 +121,15 @@ def work_of(row: Row) -> Work | None:
     """What a measured row that trains has counted; None where it lacks what a prediction needs."""
     rows = row.counters[FAMILIES[row.family].samples]
     counters = {**row.counters, "rows": rows, "steps": steps_of(row)}
-    if not {"bytes", "launches"} <= counters.keys():
+    calls = "products" if row.device == "cpu" else "launches"
+    if not {"bytes", calls} <= counters.keys():
         return None
     copied = row.configuration.get("data", "resident") != "resident"
     return Work(
         **{name: counters[name] for name in _COUNTS},
         flops=counters["flops"],
         bytes=counters["bytes"],
-        products=counters.get("products"),
-        launches=counters["launches"],
+        calls=counters[calls],
         bytes_to_device=counters.get("bytes_to_device") if copied else 0.0,
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plots.core.cost import Cost, CostError, parse_cost, run_bench
+from plots.core.mlp import network_of
 from plots.core.published import PUBLISHED_PATH
 
 COSTS_PATH = PUBLISHED_PATH.with_name("costs.json")
@@ -39,18 +40,29 @@ def find_cost(
     return found and replace(found, precision=precision)
 
 
+def kept_cost(model: str, precision: str = "f32") -> Cost | None:
+    """The kept cost of a network in its own batches; None where it is not kept."""
+    kept = SAME_AS.get(precision, precision)
+    own = (key for key in _counted(COSTS_PATH) if key[0] == model and key[2] == kept)
+    first = next(own, None)  # those in other batches come after
+    return find_cost(model, first[1], precision) if first else None
+
+
 @cache
 def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | None:
-    """The cost of a built-in network or of an mlp-…, kept or else counted by `bench`; None where
-    neither knows it."""
+    """The cost of a network: kept, or counted here where it is fully connected, or else by `bench`;
+    None where none of these knows it."""
     if found := find_cost(model, batch, precision):
         return found
-    if not bench.is_file():
-        return None
-    widths = model.removeprefix("mlp-").split("-")
-    named = f"--mlp={','.join(widths)}" if model.startswith("mlp-") else f"--model={model}"
     try:
-        return run_bench(bench, [named, f"--batch={batch:.0f}", f"--precision={precision}"])
+        if own := network_of(model):
+            size = int(batch)
+            return replace(own, batch=size, rows=max(own.rows, size), precision=precision).cost()
+        if not bench.is_file():
+            return None
+        return run_bench(
+            bench, [f"--model={model}", f"--batch={batch:.0f}", f"--precision={precision}"]
+        )
     except CostError:
         return None
 

@@ -3,16 +3,18 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from plots.core.cards import Card, load_cards
-from plots.core.costs import find_cost
+from plots.core.costs import cost_of, find_cost
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, pairings
 from plots.core.machines import short_gpu
+from plots.core.mlp import Mlp
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
     DEFAULT_CARDS,
@@ -23,6 +25,7 @@ from plots.features.predict.analysis import (
     predict_times,
 )
 from plots.features.predict.answer import clause, ends, sentence, verdicts
+from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.simulate import Error, Times
@@ -166,7 +169,7 @@ def test_all_that_a_cpu_trained_is_predicted(file, fitted):
     assert {one.model for one in found.networks} == set(CPU["models"])
     assert found.problems == {}
     for one in found.networks:
-        cost = find_cost(one.model, float(one.batch))
+        cost = cost_of(one.model, float(one.batch), "f32", Path("none"))
         steps = float(cost.fields["steps"])
         times = predict_times(fitted, cost, CARDS["l4"], RESIDENT[0], steps)
         assert tuple(one.gpu.samples[0].tolist()) == (times.low, times.seconds, times.high)
@@ -182,7 +185,7 @@ def test_steps_are_predicted_one_by_one(read, fitted, monkeypatch):
     found = outlook(file, fitted, CARDS["rtx-4090"], Way("eager", "pinned-async"))
     batches = {(one.model, one.batch) for one in found.networks}
     for one in found.networks:
-        cost = find_cost(one.model, float(one.batch))
+        cost = cost_of(one.model, float(one.batch), "f32", Path("none"))
         way = Way("eager", "pinned-async")
         times = predict_times(fitted, cost, CARDS["rtx-4090"], way, 1)
         assert one.gpu.samples[0][1] == times.seconds
@@ -228,11 +231,12 @@ def _changed(row: Row) -> Row:
 
 def test_unknown_networks_need_bench(read, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(predict, "BENCH_PATH", tmp_path / "none")
-    models = ("disc-4", "disc-8", "mlp-784-512-10")
-    file = read(synthetic_machine.machine(modes=(), models=models))
-    found = outlook(file, fitted, CARDS["l4"])
+    document = synthetic_machine.machine(modes=(), models=("disc-4", "mlp-784-512-10"))
+    document["benchmarks"] += synthetic_steps.steps(["alexnet-r"], batches=(3,), ways=())
+    found = outlook(read(document), fitted, CARDS["l4"])
     (reason,) = found.problems
-    assert found.problems[reason] == ("mlp-784-512-10",) and "bench is not built" in reason
+    assert found.problems[reason] == ("alexnet-r",) and "bench is not built" in reason
+    assert {one.model for one in found.networks} >= {"disc-4", "mlp-784-512-10"}
 
 
 def test_one_batch_can_be_asked_for(file, fitted):
@@ -273,3 +277,33 @@ def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
         if one.way.data == "resident"
     }
     assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("graph", "resident")
+
+
+def test_what_a_data_sheet_does_not_say_matters_little(fitted):
+    """docs/method/prediction.md has the figures: a card's name adds less than its band is wide."""
+    costs = [
+        Mlp(widths, batch, max(1000, batch)).cost()
+        for widths, batch in (
+            ((2, 4, 2), 100),
+            ((2, 4, 8, 16, 32, 64, 128, 256, 2), 100),
+            ((784, 512, 10), 64),
+            ((1000, 1000, 1000, 10), 1000),
+            ((10, 10000, 2), 100),
+            ((4096, 4096, 4096, 1000), 512),
+        )
+    ]
+    off = []
+    for card in CARDS.values():
+        flops, memory = card.figure("f32_flops"), card.figure("memory_bytes_per_second")
+        if card.year < 2018 or not flops or not memory:
+            continue
+        (sheet,) = chosen_cards(f"tflops:{flops / 1e12},bandwidth:{memory / 1e9}")
+        for cost in costs:
+            named, described = (
+                predict_times(fitted, cost, each, RESIDENT[-1], cost.fields["steps"])
+                for each in (card, sheet)
+            )
+            assert named.low < described.seconds < named.high, (card.id, cost.model)
+            off.append(math.log(described.seconds / named.seconds))
+    assert len(off) > 20 * len(costs)
+    assert math.sqrt(np.mean(np.square(off))) < 0.08 and max(map(abs, off)) < 0.3

@@ -12,9 +12,11 @@ import pytest
 from plots.cli import main
 from plots.core import costs
 from plots.core.cards import load_cards
+from plots.core.cost import CostError
 from plots.core.published import load_published
 from plots.core.tables.formats import FORMATS
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.predict.cards import chosen_cards
 from plots.features.predict.files import predictions
 from plots.features.report import report
 from plots.file import loading
@@ -95,7 +97,7 @@ def test_cards_without_a_figure_are_left_out_with_the_reason(path, capsys, shell
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--gpu=rtx-9090"], "--gpu=rtx-9090: no such card; there are gtx-980"),
+        (["--gpu=rtx-9090"], "--gpu=rtx-9090: no such card; did you mean "),
         (["--execution=lazy"], "--execution=lazy: is none of eager, graph, graph-epoch"),
         (["--placement=pageable"], "--placement=pageable: is none of resident, pinned"),
         (["--batch=many"], "--batch=many: a number from 1 on is needed"),
@@ -105,6 +107,58 @@ def test_cards_without_a_figure_are_left_out_with_the_reason(path, capsys, shell
 def test_bad_input_gets_a_sentence(path, shell, arguments, words):
     error = shell("predict", path, *arguments, code=2).err
     assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "card"),
+    [
+        *(
+            (name, "rtx-4090")
+            for name in ("RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090")
+        ),
+        *(("4060", "rtx-4060"), ("rtx_4060 laptop", "rtx-4060-laptop"), ("A100", "a100")),
+        *(("Tesla T4", "t4"), ("2080 Ti", "rtx-2080-ti"), ("H100 SXM5 80 GB", "h100")),
+    ],
+)
+def test_names_of_cards_are_forgiven(said, card):
+    assert [one.id for one in chosen_cards(said)] == [card]
+
+
+def test_every_card_is_found_by_its_id_and_by_its_name():
+    for card in load_cards().values():
+        own = [*chosen_cards(card.id.upper()), *chosen_cards(card.name.replace(",", ""))]
+        assert {one.id for one in own} == {card.id}
+
+
+def test_data_sheets_stand_among_names():
+    found = chosen_cards("l4, tflops:82.6,bandwidth:1008,link:31.5, tflops:10,bandwidth:200,4090")
+    assert [one.id for one in found][::3] == ["l4", "rtx-4090"]
+    first, second = found[1:3]
+    assert first.figure("f32_flops") == pytest.approx(82.6e12)
+    assert first.figure("memory_bytes_per_second") == pytest.approx(1008e9)
+    assert (first.figure("link_bytes_per_second"), second.figure("link_bytes_per_second")) == (
+        pytest.approx(31.5e9),
+        None,
+    )
+    assert first.figure("multiprocessors") == 150 and second.figure("multiprocessors") == 18
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("rtx 4080", "did you mean rtx-4090 or rtx-4070 or rtx-4060?"),
+        ("2080", "did you mean rtx-2080-ti?"),
+        ("orin", "no such card; did you mean"),
+        ("foo", "predict --gpus lists those that are known"),
+        ("l4,,t4", "there is an empty name"),
+        ("tflops:82.6", "needs bandwidth too"),
+        ("tflops:many,bandwidth:1", "tflops needs a number"),
+        ("speed:9", "a data sheet says tflops, bandwidth,"),
+    ],
+)
+def test_a_card_that_is_not_known_gets_a_sentence(said, words):
+    with pytest.raises(CostError, match=re.escape(words)):
+        chosen_cards(said)
 
 
 def test_files_are_needed_but_for_lists(capsys, shell):
@@ -155,10 +209,7 @@ def test_nothing_is_written_into_result_files(path, capsys):
 @pytest.fixture
 def saved(write) -> Path:
     """The cost of disc-7, as bench --cost prints it."""
-    cost = json.loads(cost_line("disc-7"))
-    what = synthetic_machine.counts("disc-7")
-    cost["epoch"]["device_launches"]["cpu"] = what["cpu_launches"]
-    return write(cost, "cost.json")
+    return write(json.loads(cost_line("disc-7")), "cost.json")
 
 
 def cost_line(model: str) -> str:
@@ -167,24 +218,35 @@ def cost_line(model: str) -> str:
     return next(line for line in lines if json.loads(line)["model"] == model)
 
 
-def test_advise_adds_cards(write, saved, capsys, shell):
+@pytest.fixture
+def without_disc_7(write) -> Path:
     models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    flags = ["advise", file, "--cost", saved, "--gpu=l4,rtx-4090", "--format=json"]
-    tables = json.loads(printed(capsys, *flags))
-    (cards,) = [table for table in tables if NOT_MEASURED in table["title"]]
-    assert [row["card"] for row in cards["rows"]] == ["l4"] * 4 + ["rtx-4090"] * 4
-    for row in cards["rows"]:
-        assert row["low_seconds"] < row["epoch_seconds"] < row["high_seconds"]
-        assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
-        assert row["measured"] == 0
-    assert "no such card" in shell("advise", file, "--cost", saved, "--gpu=foo", code=2).err
+    return write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
 
 
-def test_advise_without_gpu_predicts_no_card(write, saved, capsys):
-    models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    assert NOT_MEASURED not in printed(capsys, "advise", file, "--cost", saved)
+def test_advise_adds_cards(without_disc_7, saved, capsys):
+    flags = ["advise", without_disc_7, "--cost", saved, "--gpu=L4,rtx4090", "--format=json"]
+    (table,) = json.loads(printed(capsys, *flags))
+    assert NOT_MEASURED in table["title"]
+    cards = [row for row in table["rows"] if row["device"] != "cpu"]
+    assert [row["device"] for row in cards] == ["l4"] * 4 + ["rtx-4090"] * 4
+    for row in cards:
+        assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
+        assert row["step_seconds"] == pytest.approx(row["seconds"] / 10)
+        assert row["measured"] == 0 and row["winner"] in ("cpu", "gpu", None)
+
+
+def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, capsys):
+    """What a sheet leaves out is told from what it says, so well that the band needs no more."""
+    sheet = "tflops:82.6,bandwidth:1008"
+    flags = ["advise", without_disc_7, "--cost", saved, f"--gpu=4090,{sheet}", "--format=json"]
+    (table,) = json.loads(printed(capsys, *flags))
+    for way in ("eager, resident", "graph, resident"):
+        own = {row["device"]: row["seconds"] for row in table["rows"] if row["on"].endswith(way)}
+        assert own[sheet] == pytest.approx(own["rtx-4090"], rel=0.25)
+    copied = [row["device"] for row in table["rows"] if row["on"].endswith("pinned-async")]
+    assert copied == ["rtx-4090"] * 2
+    assert any("its link_bytes_per_second" in note for note in table["notes"])
 
 
 # --- the page
@@ -235,13 +297,6 @@ def test_the_report_s_command_predicts(path, tmp_path, shell):
     assert 'id="predicted"' in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_a_cost_that_the_cpu_cannot_compute_still_has_cards(write, saved, shell):
-    """bench --cost says nothing of a device that lacks an operation, as the CPU does in f16."""
-    content = json.loads(saved.read_text())
-    del content["epoch"]["device_launches"]["cpu"]
-    models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
-    cost = write(content, "no-cpu.json")
-    out, err = shell("advise", file, "--cost", cost, "--gpu=l4", code=2)
-    assert "bench --cost does not count this configuration" in err
-    assert NOT_MEASURED in out and "RTX" not in out
+def test_a_precision_that_the_cpu_lacks_is_compared_with_its_f32(without_disc_7, shell):
+    out = shell("advise", without_disc_7, "--model=disc-7", "--precision=f16", "--gpu=l4").out
+    assert "The CPU trains in f32." in out and NOT_MEASURED in out and "RTX" not in out

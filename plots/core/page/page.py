@@ -18,7 +18,9 @@ def render_page(sections: Sequence[Section]) -> str:
     """The page with `sections`, in their order; for their text see plots/core/page/html.py."""
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
-    script = "\n".join(map(_text, ("sort.js", "scroll.js")))
+    widgets = [section.widget for section in sections if section.widget]
+    script = "\n".join([*map(_text, ("sort.js", "scroll.js")), *(one.script for one in widgets)])
+    style = "\n".join([_text("report.css"), *(one.style for one in widgets)])
     return (
         environment()
         .get_template("report.html.j2")
@@ -28,7 +30,7 @@ def render_page(sections: Sequence[Section]) -> str:
             # Of several machines the page compares first; what each file says opens when asked to.
             folded=any(len(set(machines)) > 1 for machines in named),
             draw=partial(_inline, count(1)),
-            style=Markup(_text("report.css")),
+            style=Markup(style),
             script=Markup(script),
             script_hash=_hash(script),
         )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from markupsafe import Markup
+
 from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
@@ -72,11 +74,21 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Widget:
+    """What a section does in the browser: `html` from a template of its own, with all text in it
+    escaped, and the `script` and `style` that it needs."""
+
+    html: Markup
+    script: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
-    `blocks` stand first; `tables` and `notes` on all of it follow, then `links`. A section with
-    nothing but a `lead` says why it is empty.
+    A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow, then `links`.
+    A section with nothing but a `lead` says why it is empty.
     """
 
     title: str
@@ -86,6 +98,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    widget: Widget | None = None
 
 
 class Predicted(Protocol):

@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicts the time of an epoch of a network that nobody measured.
+"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file.
 
-docs/method/advice.md defines the model and its error band.
+docs/method/advice.md defines the model and its error band; ask.js computes the same in a browser.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import nnls
 
 from plots.core.cost import Cost, Work, convolves, work_of
+from plots.core.mlp import network_of
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
-from plots.file.families import TRAINING
+from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row
-from plots.text import counted, printable
+from plots.text import counted, printable, whole
 
 FEWEST_NETWORKS = 6
 FARTHEST = 10.0  # times beyond the measured range in anything: no prediction
+_RIDGE = 1e-9  # of a term's own weight, so that terms that always go together can be told
+
+
+Reasons = dict[str, tuple[str, ...]]  # why there is no prediction → of what
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One way to compute, fitted to the networks that `rows` measured.
+    """One way to compute, fitted to the networks that a file measured in it.
 
-    `weights` belong to `features`. `residuals` hold for each network the largest
+    `weights` belong to `features`. `residuals` hold for each cluster of networks the largest
     |log(measured / predicted)|, in natural logarithms, when all of its rows are left out of the
-    fit; `band` is half the width of the error band, in the same unit, and covers `coverage` of
-    networks like these.
+    fit. `leverage` is the inverse of the moments of what was fitted, so that leverage_of() says how
+    far a network is from these. `band` is half the width of the error band of a network without
+    leverage, as a logarithm, and covers `coverage` of networks like these. `ranges` are what was
+    measured, from least to most, of each of sizes_of().
     """
 
     key: SeriesKey
@@ -46,10 +52,11 @@ class Series:
     ceilings: Ceilings
     features: tuple[str, ...]
     weights: np.ndarray
-    works: tuple[Work, ...]
+    leverage: np.ndarray
     residuals: dict[str, float]
     band: float
     coverage: float
+    ranges: dict[str, tuple[float, float]]
 
     @property
     def typical_error(self) -> float:
@@ -61,87 +68,105 @@ class Series:
         """As in the configuration: cpu, cuda."""
         return dict(self.key)["device"]
 
+    @property
+    def name(self) -> str:
+        """In a sentence: "2 threads", "GPU"."""
+        return name_of(dict(self.key))
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds of one epoch of a network, in the band from `low` to `high`.
+    """Seconds of one epoch of a network in one way to compute, in the band from `low` to `high`.
 
-    `beyond` says how many times the network is outside of what was measured, 1 within.
+    `device` is cpu, cuda for the file's own GPU, or the id of a card, whose `name` people know;
+    `data` is where the data lies. Of a fitted `series`, `beyond` says how many times the network is
+    outside of what was measured, 1 within; of rows of the network itself, `measured` says which.
     """
 
-    series: Series
+    label: str
+    device: str
+    name: str
+    data: str
     seconds: float
     low: float
     high: float
-    steps: float
-    beyond: float
+    series: Series | None = None
+    beyond: float = 1.0
+    measured: str = ""
 
 
-def fit_series(file: File, cost: Cost) -> tuple[list[Series], list[str]]:
-    """Every series of `file` that computes as `cost` does (precision, accumulation), fitted to the
-    networks of its kind: with convolutions, or without.
+def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Series], Reasons]:
+    """Every series of `file` that trains in `precision` with an update every so many batches,
+    fitted to networks without convolutions, whose rates hang on their shapes.
 
-    Also one sentence for each that can't be.
+    Also why there is none, for each series of a device that has none.
     """
-    rows = [row for row in file.rows if _is_alike(row, cost)]
+    rows = [row for row in file.rows if _is_alike(row, precision, accumulate)]
     if not rows:
-        precision = printable(cost.precision, 40)
-        what = "no row of a network with convolutions" if cost.convolves else "no Epoch row"
-        remedy = f"; {_itself(cost)}" if cost.convolves else ""
-        return [], [f"the file has {what} in the precision of the network, {precision}{remedy}"]
-    found, problems = [], []
+        shown = printable(precision, 40)
+        reason = f"the file has no Epoch row in the precision of the network, {shown}"
+        return [], {reason: ("this machine",)}
+    series = {key: [row for row in rows if series_key(row) == key] for key in series_labels(rows)}
+    answers = {key: _counted(file, dict(key), own, precision) for key, own in series.items()}
+    counts = {key: one for key, one in answers.items() if not isinstance(one, str)}
+    labels = series_labels([row for key in counts for row in series[key]])
+    found = [
+        _fit(key, labels[key], _ceilings(file, dict(key), precision), one)
+        for key, one in counts.items()
+    ]
+    fitted = {one.device for one in found}
+    problems: Reasons = {}
     for key, label in series_labels(rows).items():
-        own = [row for row in rows if series_key(row) == key]
-        ceilings = _ceilings(file, dict(key), cost.precision)
-        if not ceilings.flops or not ceilings.memory_bytes:
-            problems.append(
-                f"{label}: the file has no Peak rows for its arithmetic or memory; measure with "
-                "--family=Peak,Epoch"
-            )
-            continue
-        counted = [(row, work) for row in own if (work := work_of(row))]
-        networks = {row.model for row, _ in counted}
-        if len(networks) < FEWEST_NETWORKS:
-            problems.append(_too_few(label, len(networks), cost))
-            continue
-        works = [work for _, work in counted]
-        if any(work.bytes_to_device is None for work in works):
-            problems.append(
-                f"{label}: the rows do not say what they copy (bytes_to_device); measure again"
-            )
-            continue
-        found.append(_fit(key, label, ceilings, [row for row, _ in counted], works))
+        answer = answers[key]
+        if isinstance(answer, str) and dict(key)["device"] not in fitted:
+            problems[answer] = (*problems.get(answer, ()), label)
     return found, problems
 
 
-def _too_few(label: str, networks: int, cost: Cost) -> str:
-    if not cost.convolves:
+def _counted(
+    file: File, configuration: dict[str, str], rows: Sequence[Row], precision: str
+) -> list[tuple[Row, Work]] | str:
+    """The rows of a series with what they counted, or the reason why it can't be fitted."""
+    ceilings = _ceilings(file, configuration, precision)
+    if not ceilings.flops or not ceilings.memory_bytes:
         return (
-            f"{label}: {networks} networks have the counters for a fit, which needs "
-            f"{FEWEST_NETWORKS}; measure more networks"
+            "the file has no Peak rows for its arithmetic or memory; measure with "
+            "--family=Peak,Epoch"
         )
-    return (
-        f"{label}: {counted(networks, 'network')} with convolutions measured, and a fit needs "
-        f"{FEWEST_NETWORKS}, as rates of convolutions differ with their shapes more than those of "
-        f"products; {_itself(cost)}"
-    )
+    counts = [(row, work) for row in rows if (work := _work_of(row))]
+    networks = {row.model for row, _ in counts}
+    if len(networks) < FEWEST_NETWORKS:
+        return (
+            f"{counted(len(networks), 'network')} measured, and a fit needs {FEWEST_NETWORKS}; "
+            "measure more networks"
+        )
+    if any(work.bytes_to_device is None for _, work in counts):
+        return "the rows do not say what they copy (bytes_to_device); measure again"
+    return counts
 
 
-def _itself(cost: Cost) -> str:
-    name = printable(cost.model, 60)
-    return f"measure the network itself with --family=Minibatch --model={name}"
-
-
-def _is_alike(row: Row, cost: Cost) -> bool:
+def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
     configuration = row.configuration
     return (
         row.family in TRAINING
         and row.failure is None
-        and convolves(row) == cost.convolves
-        and configuration["precision"] == cost.precision
-        and configuration.get("accumulate", "1") == str(cost.accumulate)
+        and not convolves(row)
+        and configuration["precision"] == precision
+        and configuration.get("accumulate", "1") == str(accumulate)
         and "loss" not in configuration  # which waits behind each step
     )
+
+
+def _work_of(row: Row) -> Work | None:
+    """What `row` counted; rows of older files do not say their products, but their networks do."""
+    if row.device == "cpu" and "products" not in row.counters:
+        own = network_of(row.model)
+        if own is None or own.params != row.counters["params"]:
+            return None
+        steps = steps_of(row)
+        counters = {**row.counters, "products": own.products * steps}
+        row = replace(row, counters=counters)
+    return work_of(row)
 
 
 def _ceilings(file: File, configuration: dict[str, str], precision: str) -> Ceilings:
@@ -174,8 +199,7 @@ def _ceilings(file: File, configuration: dict[str, str], precision: str) -> Ceil
 def _features(work: Work, names: Sequence[str], ceilings: Ceilings) -> list[float]:
     """Counts, and seconds at the ceilings: what a weight is of each is its dimension."""
     values = {
-        "products": work.products or 0.0,
-        "launches": work.launches,
+        "calls": work.calls,
         "rows": work.rows,
         "compute": work.flops / ceilings.flops,
         "memory": work.bytes / ceilings.memory_bytes,
@@ -184,95 +208,159 @@ def _features(work: Work, names: Sequence[str], ceilings: Ceilings) -> list[floa
     return [values[name] for name in names]
 
 
-def _names(works: Sequence[Work], device: str, ceilings: Ceilings) -> tuple[str, ...]:
-    """What a time is made of. A CPU's own loops cost little beside its calls of products; a GPU's
-    launches all cost alike."""
-    calls = "launches"
-    if device == "cpu" and all(work.products is not None for work in works):
-        calls = "products"
-    copies = any(work.bytes_to_device for work in works) and ceilings.bytes_to_device > 0
-    return (calls, "rows", "compute", "memory", *(("copy",) if copies else ()))
+def name_of(configuration: dict[str, str]) -> str:
+    """What a sentence calls where it computes: "2 threads" of the CPU, "GPU"."""
+    threads = whole(configuration.get("cpu_threads", ""))
+    if threads is None:
+        return configuration["device"].replace("cuda", "GPU").replace("cpu", "CPU")
+    return counted(threads, "thread")
 
 
-def _weights(matrix: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Non-negative weights with the least squares of the relative errors."""
-    relative = matrix / times[:, None]
-    scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-    found, _ = nnls(relative / scale, np.ones(len(times)))
-    return found / scale
+def sizes_of(work: Work) -> dict[str, float]:
+    """In what a network may lie beyond those measured."""
+    return {
+        "parameters": work.params,
+        "batch size": work.batch,
+        "operations per step": work.flops / work.steps,
+        "products or launches per step": work.calls / work.steps,
+    }
+
+
+def clusters(rows: Sequence[Row]) -> list[str]:
+    """Of each row the network that it is left out with. The sizes that were measured between those
+    of a ladder tell of their neighbours, so each goes with the nearest of these."""
+    rungs = {row.model: row.counters["params"] for row in rows if row.ladder and not row.is_between}
+
+    def name(row: Row) -> str:
+        if not row.is_between or not rungs:
+            return row.model
+        return min(rungs, key=lambda rung: abs(math.log(rungs[rung] / row.counters["params"])))
+
+    return [name(row) for row in rows]
+
+
+class _Rows:
+    """Rows as what they ask, what they took and how much each counts: all of a cluster as one."""
+
+    def __init__(self, matrix: np.ndarray, times: np.ndarray, names: np.ndarray, floor: int):
+        self.matrix, self.times, self.names = matrix, times, names
+        self._floor = floor
+        _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
+        self.share = 1 / counts[inverse]
+
+    def where(self, chosen: np.ndarray) -> "_Rows":
+        return _Rows(self.matrix[chosen], self.times[chosen], self.names[chosen], self._floor)
+
+    def weights(self) -> np.ndarray:
+        """Non-negative weights with the least squares of the relative errors."""
+        from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
+
+        root = np.sqrt(self.share)
+        relative = self.matrix / self.times[:, None] * root[:, None]
+        scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
+        found, _ = nnls(relative / scale, root)
+        return found / scale
+
+    def predicted(self, weights: np.ndarray) -> np.ndarray:
+        return np.maximum(self.matrix @ weights, self.matrix[:, self._floor])
+
+    def leverage(self, weights: np.ndarray) -> np.ndarray:
+        relative = self.matrix / self.predicted(weights)[:, None]
+        moments = (relative * self.share[:, None]).T @ relative
+        diagonal = np.where(np.diag(moments) > 0, np.diag(moments), 1.0)
+        return np.linalg.inv(moments + _RIDGE * np.diag(diagonal))
+
+
+def leverage_of(features: np.ndarray, seconds: float, leverage: np.ndarray) -> float:
+    """How much of the variance of the fit a prediction has on top of that of its own: x' M x, with
+    what makes up a time as shares of it."""
+    shares = features / seconds
+    return float(shares @ leverage @ shares)
 
 
 def _fit(
-    key: SeriesKey,
-    label: str,
-    ceilings: Ceilings,
-    rows: Sequence[Row],
-    works: Sequence[Work],
+    key: SeriesKey, label: str, ceilings: Ceilings, counts: Sequence[tuple[Row, Work]]
 ) -> Series:
-    names = _names(works, dict(key)["device"], ceilings)
-    matrix = np.array([_features(work, names, ceilings) for work in works])
-    times = np.array([row.median for row in rows])
-    models = np.array([row.model for row in rows])
-    residuals = {}
-    for model in dict.fromkeys(models.tolist()):
-        out = models == model
-        predicted = matrix[out] @ _weights(matrix[~out], times[~out])
-        floor = matrix[out][:, names.index("compute")]
-        errors = np.abs(np.log(np.maximum(predicted, floor) / times[out]))
-        residuals[model] = float(errors.max())
-    band, coverage = conformal(list(residuals.values()))
-    weights = _weights(matrix, times)
-    return Series(key, label, ceilings, names, weights, tuple(works), residuals, band, coverage)
+    works = [work for _, work in counts]
+    copies = any(work.bytes_to_device for work in works) and ceilings.bytes_to_device > 0
+    features = ("calls", "rows", "compute", "memory", *(("copy",) if copies else ()))
+    rows = _Rows(
+        np.array([_features(work, features, ceilings) for work in works]),
+        np.array([row.median for row, _ in counts]),
+        np.array(clusters([row for row, _ in counts])),
+        features.index("compute"),
+    )
+    residuals, scores = {}, []
+    for name in dict.fromkeys(rows.names.tolist()):
+        out, rest = rows.where(rows.names == name), rows.where(rows.names != name)
+        weights = rest.weights()
+        predicted, leverage = out.predicted(weights), rest.leverage(weights)
+        errors = np.abs(np.log(predicted / out.times))
+        residuals[name] = float(errors.max())
+        scores.append(
+            max(
+                error / math.sqrt(1 + leverage_of(own, seconds, leverage))
+                for error, own, seconds in zip(errors, out.matrix, predicted, strict=True)
+            )
+        )
+    band, coverage = conformal(scores)
+    weights = rows.weights()
+    sizes = [sizes_of(work) for work in works]
+    ranges = {
+        name: (min(own[name] for own in sizes), max(own[name] for own in sizes))
+        for name in sizes[0]
+    }
+    return Series(
+        key=key,
+        label=label,
+        ceilings=ceilings,
+        features=features,
+        weights=weights,
+        leverage=rows.leverage(weights),
+        residuals=residuals,
+        band=band,
+        coverage=coverage,
+        ranges=ranges,
+    )
 
 
 def predict(series: Series, cost: Cost) -> Prediction | str:
-    """The time of an epoch of `cost` in that series, or the reason why none is given."""
+    """The time of an epoch of `cost` in that series, or the reason why none is given, a phrase."""
     work = cost.work(dict(series.key))
     if work is None:
-        return f"{series.label}: bench --cost does not count this configuration"
+        return "bench --cost does not count this configuration"
     if work.bytes_to_device and "copy" not in series.features:
-        return (
-            f"{series.label}: the file has no Peak row for copies to the GPU; measure with "
-            "--family=Peak,Epoch"
-        )
-    name, beyond = _beyond(work, series.works)
+        return "the file has no Peak row for copies to the GPU; measure with --family=Peak,Epoch"
+    name, beyond = _beyond(work, series.ranges)
     if beyond > FARTHEST:
         return (
-            f"{series.label}: the network is {beyond:,.0f} times beyond the measured range of "
+            f"the network is {beyond:,.0f} times beyond the measured range of "
             f"{name}, too far for a prediction; measure a network closer to it"
         )
     features = np.array(_features(work, series.features, series.ceilings))
     floor = work.flops / series.ceilings.flops
     seconds = max(float(features @ series.weights), floor)
-    # Each factor beyond what was measured widens the band, at FARTHEST to twice its width.
-    width = math.exp(series.band * (1 + math.log(beyond, FARTHEST)))
+    wider = math.sqrt(1 + leverage_of(features, seconds, series.leverage))
+    # A rule of thumb, for what no leverage knows of: at FARTHEST twice the width at least.
+    width = math.exp(series.band * max(wider, 1 + math.log(beyond, FARTHEST)))
     return Prediction(
-        series=series,
+        label=series.label,
+        device=series.device,
+        name=series.name,
+        data=dict(series.key).get("data", "resident"),
         seconds=seconds,
         low=max(seconds / width, floor),
         high=seconds * width,
-        steps=work.steps,
+        series=series,
         beyond=beyond,
     )
 
 
-def _beyond(work: Work, works: Sequence[Work]) -> tuple[str, float]:
-    """In what, and how many times, `work` is outside the range of `works`; at least 1."""
-    sizes = {
-        "parameters": lambda each: each.params,
-        "batch size": lambda each: each.batch,
-        "operations per step": lambda each: each.flops / each.steps,
-        "launches per step": lambda each: each.launches / each.steps,
-    }
+def _beyond(work: Work, ranges: dict[str, tuple[float, float]]) -> tuple[str, float]:
+    """In what, and how many times, `work` is outside of `ranges`; at least 1."""
     worst = ("parameters", 1.0)
-    for name, size in sizes.items():
-        measured = [size(each) for each in works]
-        ratio = max(size(work) / max(measured), min(measured) / size(work))
+    for name, size in sizes_of(work).items():
+        least, most = ranges[name]
+        ratio = max(size / most, least / size)
         worst = max(worst, (name, ratio), key=lambda pair: pair[1])
     return worst
-
-
-def best(predictions: Sequence[Prediction], on_cpu: bool) -> Prediction | None:
-    """The fastest prediction of one side; None where it has none."""
-    side = [item for item in predictions if (item.series.device == "cpu") == on_cpu]
-    return min(side, key=lambda item: item.seconds, default=None)

@@ -4,173 +4,223 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plots.core.cards import Card, load_cards
-from plots.core.command import add_format, add_paths, complain, named_path, newest, print_tables
-from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
-from plots.core.tables.table import Table
+from plots.core.command import (
+    add_all,
+    add_format,
+    add_paths,
+    complain,
+    named_path,
+    newest,
+    print_tables,
+)
+from plots.core.cost import BENCH_PATH, CostError, load_cost, run_bench
+from plots.core.costs import kept_cost
+from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.file import loading, rows
 from plots.file.file_order import by_id
-from plots.text import printable
+from plots.text import printable, whole
 
 if TYPE_CHECKING:
-    from plots.features.advise.analysis import Prediction
+    from plots.core.tables.table import Table
+    from plots.features.advise.advice import Adviser, Network
+    from plots.features.predict.fit import Fit
 
 NAME = "advise"
-HELP = "predict times for a network that nobody measured, and where to train it"
+HELP = "say whether a GPU is worth it for a network that nobody measured"
 DESCRIPTION = (
-    "Predicts how long a network's epoch takes on the CPU and on the GPU, with an error band, from "
-    "its cost (bench --cost) and from the ceilings and rows in each file. If a machine has several "
-    "files, the newest complete sweep counts."
+    "Says how long a network trains on the machine of each file and on graphics cards, with an "
+    "error band, and which is faster. It counts fully connected networks itself; bench --cost "
+    "counts others. If a machine has several files, the newest complete sweep counts."
 )
-EXAMPLE = "advise --mlp 784,512,10 --batch 64 results"
+EXAMPLE = "advise --mlp 784,512,10 --batch 64 --epochs 20 results"
 
-# Passed on to bench --cost, which checks them.
-_PASSED_ON = {
-    "--mlp": ("IN,...,CLASSES", "layer widths of the network"),
-    "--model": ("NAME", "a network that bench --models lists, instead of --mlp"),
-    "--batch": ("N", "samples per batch"),
-    "--rows": ("N", "samples per epoch"),
-    "--activation": ("NAME", "relu or sigmoid"),
-    "--optimizer": ("NAME", "sgd or adamw"),
+_NETWORK = {
+    "--mlp": ("IN,...,CLASSES", "layer widths of a fully connected network"),
+    "--params": ("N", "about so many parameters, shaped as the disc networks are"),
+    "--model": ("NAME", "a network that bench --models lists"),
+}
+_TRAINING = {
+    "--batch": ("N", "samples per batch (default: the network's own, or 100)"),
+    "--rows": ("N", "samples per epoch (default: the network's own, or 1000)"),
+    "--activation": ("NAME", " or ".join(ACTIVATIONS)),
+    "--optimizer": ("NAME", " or ".join(OPTIMIZERS)),
     "--accumulate": ("K", "update once every K batches"),
-    "--precision": ("NAME", "f32, tf32, bf16 or f16"),
+    "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
-    for flag, (value, text) in _PASSED_ON.items():
+    for flag, (value, text) in {**_NETWORK, **_TRAINING}.items():
         parser.add_argument(flag, metavar=value, help=text)
+    parser.add_argument(
+        "--epochs", metavar="N", default="1", help="how many epochs to train (default: 1)"
+    )
     parser.add_argument("--threads", metavar="N", help="use only this CPU thread count")
+    add_gpu(parser, default=None)
+    add_all(parser, "show every way of each device, not only the best; other formats have them")
     parser.add_argument(
         "--bench",
         type=named_path,
         default=BENCH_PATH,
         metavar="PATH",
-        help="path of bench, which counts the cost (default: build/bench)",
+        help="path of bench, which counts other networks (default: build/bench)",
     )
     parser.add_argument(
         "--cost",
         type=named_path,
         metavar="FILE",
-        help="saved output of bench --cost, instead of a network and bench",
+        help="saved output of bench --cost, instead of a network",
     )
-    add_gpu(parser, default=None)
 
 
 def run(options: argparse.Namespace) -> int:
     try:
-        cost = _cost(options)
-        cards = chosen_cards(options.gpu) if options.gpu is not None else ()
+        network = _network(options)
+        epochs = _number("--epochs", options.epochs)
+        asked = chosen_cards(options.gpu) if options.gpu is not None else None
+        others = chosen_cards("") if asked is None else asked
     except (CostError, OSError) as error:
         return complain([said(error)])
     files, problems = loading.load_files(options.paths)
+    shown = list(reversed(newest(files, by_id)[0]))
+    # A GPU of its own is what is asked about, unless cards are named.
+    cards = [() if asked is None and file.machine.gpu else others for file in shown]
+    try:
+        fitted = _fitted(files) if any(cards) else None
+    except OSError as error:
+        return complain([said(error)])
     tables = []
-    others = _Cards(cost, cards, files) if cards else None
-    for file in reversed(newest(files, by_id)[0]):
-        place = printable(str(file.path))
-        found: list[Prediction] = []
+    for file, its in zip(shown, cards, strict=True):
         try:
-            found, table = _table(file, cost, options)
-            tables.append(table)
+            own = _of_threads(file, options.threads)
+            table, words = _answer(_adviser(own, network, its, fitted), network, epochs, options)
         except CostError as error:
-            problems.append(f"{place}: {error}")
-        if others:
-            try:
-                tables.append(others.table(file, found))
-            except CostError as error:
-                problems.append(f"{place}: {error}")
-    print_tables(tables, options)
+            problems.append(f"{printable(str(file.path))}: {error}")
+            continue
+        tables.append(table)
+        if options.format == "text":
+            sys.stdout.write(words)
+            print_tables([table], options)
+    if options.format != "text":
+        print_tables(tables, options)
     return complain(problems)
 
 
-class _Cards:
-    """A network on cards that were not measured; the GPU's rows of all `files` are in the fit."""
+def _fitted(files: Sequence[rows.File]) -> Fit:
+    from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
+    from plots.features.predict.fit import fit  # noqa: PLC0415
 
-    def __init__(self, cost: Cost, cards: Sequence[Card], files: Sequence[rows.File]) -> None:
-        from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
-        from plots.features.predict.fit import fit  # noqa: PLC0415
-
-        self._cost, self._cards, self._fit = cost, cards, fit(observations(files))
-
-    def table(self, file: rows.File, found: Sequence[Prediction]) -> Table:
-        """Beside `found`, what is predicted of the file's own devices. Raises CostError where
-        nothing is predicted of any card but the file's own."""
-        from plots.features.advise.cards_table import advised_cards_table  # noqa: PLC0415
-        from plots.features.predict.data import card_of  # noqa: PLC0415
-
-        own = card_of(file, load_cards())
-        cards = [card for card in self._cards if card != own]
-        if not cards:
-            raise CostError("the file has measured the card of --gpu; name others")
-        table = advised_cards_table(file.machine.id, self._cost, self._fit, cards, found)
-        if not table.lines:
-            raise CostError(" ".join(table.notes[: len(cards)]))
-        return table
+    return fit(observations(files))
 
 
-def _flags(options: argparse.Namespace) -> dict[str, str]:
-    values = {flag: getattr(options, flag[2:]) for flag in _PASSED_ON}
-    return {flag: value for flag, value in values.items() if value is not None}
+def _adviser(file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit) -> Adviser:
+    from plots.features.advise.advice import Adviser  # noqa: PLC0415 (scipy takes long to load)
+    from plots.features.predict.data import card_of  # noqa: PLC0415
+
+    own = card_of(file, load_cards())
+    others = tuple(card for card in cards if card != own)
+    return Adviser(file, network.cost.precision, network.cost.accumulate, cards=others, fit=fitted)
 
 
-def _cost(options: argparse.Namespace) -> Cost:
-    flags = _flags(options)
-    if options.cost is None:
-        return run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
-    if flags:
-        raise CostError(f"--cost already describes a network; drop {next(iter(flags))} or --cost")
-    return load_cost(options.cost)
+def _answer(
+    adviser: Adviser, network: Network, epochs: int, options: argparse.Namespace
+) -> tuple[Table, str]:
+    """As a table, and in words before it. Raises CostError where nothing is predicted."""
+    from plots.core.tables.plain import wrapped  # noqa: PLC0415
+    from plots.features.advise.table import advice_table, reasons_said  # noqa: PLC0415
+    from plots.features.advise.words import meeting_words, sentence  # noqa: PLC0415
+
+    advice = adviser.advice(network)
+    if not advice.predictions:
+        raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
+    every = options.all or options.format != "text"
+    table = advice_table(advice, adviser, epochs, every=every)
+    lines = [sentence(advice, epochs), meeting_words(adviser, network)]
+    return table, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
 
 
-def _table(
-    file: rows.File, cost: Cost, options: argparse.Namespace
-) -> tuple[list[Prediction], Table]:
-    from plots.features.advise.analysis import Prediction, fit_series, predict  # noqa: PLC0415
-    from plots.features.advise.table import (  # noqa: PLC0415 (scipy takes long to load)
-        advice_table,
-        meeting,
-    )
+def _of_threads(file: rows.File, threads: str | None) -> rows.File:
+    """Its rows with that CPU thread count, and those of the GPU."""
+    if threads is None:
+        return file
+    counts = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
+    if threads not in counts:
+        known = sorted(map(printable, counts), key=lambda text: (len(text), text))
+        raise CostError(
+            f"--threads {printable(threads, 40)}: the file has rows on "
+            f"{', '.join(known) or 'no'} CPU threads"
+        )
+    kept = (None, threads)
+    own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+    return replace(file, rows=tuple(own))
 
-    if options.threads is not None:
-        counts = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
-        if options.threads not in counts:
+
+def _network(options: argparse.Namespace) -> Network:
+    """What --mlp, --params, --model or --cost describe. Raises CostError."""
+    from plots.features.advise.advice import Network  # noqa: PLC0415
+
+    values = {flag: getattr(options, flag[2:]) for flag in (*_NETWORK, *_TRAINING)}
+    flags = {flag: value for flag, value in values.items() if value is not None}
+    if options.cost is not None:
+        if flags:
             raise CostError(
-                f"--threads {printable(options.threads, 40)}: the file has rows on "
-                f"{', '.join(sorted(map(printable, counts), key=_by_number)) or 'no'} CPU threads"
+                f"--cost already describes a network; drop {next(iter(flags))} or --cost"
             )
-        kept = (None, options.threads)
-        own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-        file = replace(file, rows=tuple(own))
-    series, problems = fit_series(file, cost)
-    answers = [predict(item, cost) for item in series]
-    predictions = [answer for answer in answers if isinstance(answer, Prediction)]
-    problems += [answer for answer in answers if isinstance(answer, str)]
-    if not predictions:
-        raise CostError("nothing can be predicted: " + "; ".join(problems))
-    where = meeting(series, cost, lambda factor: _scaled(options, factor))
-    return predictions, advice_table(file.machine.id, cost, predictions, problems, where)
+        cost = load_cost(options.cost)
+        return Network(cost, network_of(cost.model))
+    named = [flag for flag in _NETWORK if flag in flags]
+    if len(named) != 1:
+        both = f"{named[0]} and {named[1]} name two networks" if named else "which network?"
+        raise CostError(f"{both}; give one of --mlp=784,512,10, --params=50000 or --model=NAME")
+    mlp = _mlp(flags)
+    if mlp is not None and "--accumulate" not in flags:
+        return Network(mlp.cost(), mlp)
+    if flags.keys() <= {"--model", "--precision"} and (
+        kept := kept_cost(flags["--model"], flags.get("--precision", "f32"))
+    ):
+        return Network(kept)
+    if "--params" in flags and mlp:
+        flags = {"--mlp": ",".join(map(str, mlp.widths)), **flags}
+        del flags["--params"]
+    arguments = [f"{flag}={value}" for flag, value in flags.items()]
+    return Network(run_bench(options.bench, arguments), mlp=None)
 
 
-def _by_number(text: str) -> tuple[int, str]:
-    return len(text), text
+def _mlp(flags: dict[str, str]) -> Mlp | None:
+    """The fully connected network; None where it is of another kind."""
+    if "--mlp" in flags:
+        plain = Mlp(widths_in(flags["--mlp"]))
+    elif "--params" in flags:
+        plain = Mlp(of_size(_number("--params", flags["--params"])))
+    else:
+        known = network_of(flags["--model"])
+        if known is None:
+            return None
+        plain = known
+    changes = {
+        flag[2:]: flags[flag]
+        for flag in ("--activation", "--optimizer", "--precision")
+        if flag in flags
+    }
+    sizes = {
+        flag[2:]: _number(flag, flags[flag]) for flag in ("--batch", "--rows") if flag in flags
+    }
+    if "batch" in sizes and "rows" not in sizes:
+        sizes["rows"] = max(plain.rows, sizes["batch"])
+    return replace(plain, **changes, **sizes)
 
 
-def _scaled(options: argparse.Namespace, factor: float) -> Cost | None:
-    """The cost of --mlp with its hidden layers `factor` times as wide; None where not to be had."""
-    flags = _flags(options)
-    widths = flags.get("--mlp", "").split(",")
-    if options.cost is not None or len(widths) < 3:
-        return None
-    hidden = [str(max(1, round(int(width) * factor))) for width in widths[1:-1]]
-    flags["--mlp"] = ",".join([widths[0], *hidden, widths[-1]])
-    try:
-        return run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
-    except CostError:
-        return None
+def _number(flag: str, text: str) -> int:
+    number = whole(text)
+    if not number:
+        raise CostError(f"{flag}={printable(text, 40)}: a number from 1 on is needed")
+    return number

@@ -1,151 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The advice on a network in words: the fastest prediction of each side, and where they meet."""
-
-import math
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+"""The advice on a network as a table: a line for each device, or for each way of each."""
 
 from plots import units
-from plots.core.cost import Cost
-from plots.core.tables.cells import seconds_cell, text_cell
-from plots.core.tables.table import Cell, Column, Table
-from plots.features.advise.analysis import FARTHEST, Prediction, Series, best, predict
+from plots.core.tables.cells import number_cell, seconds_cell, text_cell
+from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.advise.advice import CPU, Advice, Adviser, winner
+from plots.features.advise.analysis import FARTHEST, Prediction, Series
+from plots.features.predict.analysis import NOT_MEASURED
+from plots.text import counted
 
-# By which hidden layers are widened or narrowed to find where the other side wins.
-_FACTORS = [2.0**power for power in range(-8, 9)]
+_AGAINST = {"gpu": "faster", "cpu": "slower", None: "not sure"}
 
 
 def advice_table(
-    machine: str,
-    cost: Cost,
-    predictions: Sequence[Prediction],
-    problems: Sequence[str],
-    meeting: str = "",
+    advice: Advice, adviser: Adviser, epochs: int = 1, *, every: bool = False
 ) -> Table:
-    """`predictions` for `cost`, at least one, under the advice as the title; `meeting` is a
-    sentence on where the sides meet, `problems` say which series have no prediction."""
-    notes = [note for note in (meeting, *(_beyond(item) for item in predictions)) if note]
-    notes += [_method(item.series) for item in predictions[:1]]
-    notes += [f"No prediction for {text}." for text in problems]
-    lines = tuple(_line(item) for item in sorted(predictions, key=lambda item: item.seconds))
+    """What `adviser` said: `every` way of each device, or the best one."""
+    shown = advice.predictions if every else advice.shortened()
+    cost = advice.network.cost
+    of = "epoch" if epochs == 1 else counted(epochs, "epoch")
+    columns = (
+        Column("on", "on"),
+        Column("device", "device", for_programs=True),
+        Column("seconds", of, numeric=True),
+        Column("low_seconds", "from", numeric=True),
+        Column("high_seconds", "to", numeric=True),
+        Column("epoch_seconds", "an epoch", numeric=True, for_programs=epochs == 1),
+        Column("step_seconds", "a step", numeric=True),
+        Column("winner", "than the CPU"),
+        Column("measured", "measured", for_programs=True),
+        Column("networks", "networks", for_programs=True),
+        Column("typical_error_percent", "typical error", for_programs=True),
+    )
+    sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
+    title = (
+        f"{cost.model}, batch {cost.batch:,.0f}, {cost.precision}, on {adviser.machine}; "
+        f"{' or '.join(sorted(sources))}"
+    )
     return Table(
-        title=f"{cost.model} in batches of {cost.batch:,.0f}, on {machine}: {advice(predictions)}",
-        columns=(
-            Column("on", "on"),
-            Column("epoch_seconds", "epoch", numeric=True),
-            Column("low_seconds", "from", numeric=True),
-            Column("high_seconds", "to", numeric=True),
-            Column("step_seconds", "step", numeric=True),
-            Column("networks", "networks", numeric=True),
-            Column("typical_error_percent", "typical error", numeric=True),
-        ),
-        lines=lines,
-        notes=tuple(dict.fromkeys(notes)),
+        title,
+        columns,
+        tuple(_line(one, advice, epochs) for one in shown),
+        tuple(dict.fromkeys([*_notes(advice), *adviser.notes])),
     )
 
 
-def advice(predictions: Sequence[Prediction]) -> str:
-    """Where to train, in one sentence without its end; `predictions` are one at least."""
-    cpu, gpu = best(predictions, on_cpu=True), best(predictions, on_cpu=False)
-    if cpu is None or gpu is None:
-        only, other = (cpu, "GPU") if cpu else (gpu, "CPU")
-        assert only is not None
-        return f"{_banded(only)} with {_named(only)}; the file has no times of the {other}"
-    first, second = sorted((cpu, gpu), key=lambda item: item.seconds)
-    if first.high < second.low:
-        device = "CPU" if first is cpu else "GPU"
-        return (
-            f"train it on the {device}: {_banded(first, _named(first))} "
-            f"against {_banded(second, _named(second))}"
-        )
+def _line(one: Prediction, advice: Advice, epochs: int) -> tuple[Cell, ...]:
+    cpu = advice.cpu
+    against: Cell = NOTHING
+    if one.device != CPU and cpu is not None:
+        side = winner(cpu, one)
+        against = Cell(_AGAINST[side], side, bold=side == "gpu")
+    steps = float(advice.network.cost.fields["steps"])
+    fitted = (len(one.series.residuals), 100 * one.series.typical_error) if one.series else ()
     return (
-        f"too close to call: {_banded(first, _named(first))} and "
-        f"{_banded(second, _named(second))}, and the error bands overlap; measure it with ./run"
+        text_cell(one.label),
+        text_cell(one.device),
+        *(seconds_cell(epochs * each, 2) for each in (one.seconds, one.low, one.high)),
+        seconds_cell(one.seconds, 2),
+        seconds_cell(one.seconds / steps, 2),
+        against,
+        Cell("yes", 1) if one.measured else Cell("no", 0),
+        *([number_cell(each, 2) for each in fitted] or [NOTHING, NOTHING]),
     )
 
 
-def meeting(series: Sequence[Series], cost: Cost, scaled: Callable[[float], Cost | None]) -> str:
-    """From what size on the other side would win, as a sentence; empty where that is not known.
-
-    `scaled(factor)` is the cost of the network with its hidden layers that many times as wide.
-    """
-    found = []
-    for factor in _FACTORS:
-        other = cost if factor == 1 else scaled(factor)
-        speed_up = _speed_up(series, other) if other else None
-        if other is not None and speed_up is not None:
-            found.append((other.params, math.log(speed_up), factor))
-    points = sorted(found)
-    here = next((log for params, log, factor in points if factor == 1), None)
-    if here is None:
-        return ""
-    crossings = []
-    for (low, before, _), (high, after, _) in pairwise(points):
-        if (before > 0) != (after > 0):
-            share = before / (before - after)
-            crossings.append(low * (high / low) ** share)
-    if not crossings:
-        device = "GPU" if here > 0 else "CPU"
-        low, high = points[0][0], points[-1][0]
-        return (
-            f"With wider or narrower hidden layers the {device} stays ahead from "
-            f"{units.count(low)} to {units.count(high)} parameters, the range of the prediction."
-        )
-    nearest = min(crossings, key=lambda params: abs(math.log(params / cost.params)))
-    winner = "CPU" if here > 0 else "GPU"
-    size = f"{units.significant(nearest, 2)} parameters"
-    where = f"from about {size}" if nearest > cost.params else f"below about {size}"
-    return (
-        f"With wider or narrower hidden layers the {winner} would win {where}; this network has "
-        f"{units.count(cost.params)}."
-    )
+def _notes(advice: Advice) -> list[str]:
+    """Where the times are from, what their bands are worth, and why there are no others."""
+    own: dict[str, list[str]] = {}
+    for one in advice.predictions:
+        if one.measured:
+            own.setdefault(one.measured, []).append(one.label)
+    notes = [f"{' and '.join(labels)}: {how}." for how, labels in own.items()]
+    fitted = [one for one in advice.predictions if one.series]
+    notes += [_method(one.series) for one in fitted[:1] if one.series]
+    notes += [
+        f"{one.label}: the network is {units.significant(one.beyond, 2)} times beyond the measured "
+        f"range, so the band is wider; beyond {FARTHEST:g} times there is no prediction."
+        for one in fitted
+        if one.beyond > 1.0
+    ]
+    return notes + reasons_said(advice)
 
 
-def _speed_up(series: Sequence[Series], cost: Cost) -> float | None:
-    """Time of the fastest CPU series over that of the fastest GPU series."""
-    answers = [predict(item, cost) for item in series]
-    predictions = [item for item in answers if isinstance(item, Prediction)]
-    cpu, gpu = best(predictions, on_cpu=True), best(predictions, on_cpu=False)
-    return cpu.seconds / gpu.seconds if cpu and gpu else None
-
-
-def _named(prediction: Prediction) -> str:
-    return prediction.series.label
-
-
-def _banded(prediction: Prediction, name: str = "") -> str:
-    band = " to ".join(units.seconds_ends(prediction.low, prediction.high, 2))
-    band += f"; {name}" if name else ""
-    return f"{units.seconds(prediction.seconds, 2)} per epoch ({band})"
-
-
-def _line(item: Prediction) -> tuple[Cell, ...]:
-    series = item.series
-    error = 100 * series.typical_error
-    return (
-        text_cell(series.label),
-        seconds_cell(item.seconds, 2),
-        seconds_cell(item.low, 2),
-        seconds_cell(item.high, 2),
-        seconds_cell(item.seconds / item.steps, 2),
-        Cell(str(len(series.residuals)), len(series.residuals)),
-        Cell(f"{units.significant(error, 2)} %", error),
-    )
-
-
-def _beyond(item: Prediction) -> str:
-    if item.beyond <= 1.0:
-        return ""
-    return (
-        f"{item.series.label}: the network is {units.significant(item.beyond, 2)} times beyond the "
-        f"measured range, so the band is wider; beyond {FARTHEST:g} times there is no prediction."
-    )
+def reasons_said(advice: Advice) -> list[str]:
+    """Why there are no other predictions, a sentence for each reason."""
+    return [
+        f"No prediction for {' and '.join(labels) if len(labels) < 3 else ', '.join(labels)}: "
+        f"{reason}."
+        for reason, labels in advice.reasons.items()
+    ]
 
 
 def _method(series: Series) -> str:
-    calls = "matrix products" if "products" in series.features else "launches"
+    calls = "products" if series.device == CPU else "launches"
     return (
-        f"Predicted from the counts of bench --cost ({calls}, rows, operations, bytes) with "
-        f"weights fitted to the file's rows; the band covers {100 * series.coverage:.0f} % of "
-        "networks like the measured ones, each left out of the fit in turn (docs/method/advice.md)."
+        f"This machine's times follow from {calls}, rows, operations and bytes, weighted as in the "
+        f"file's {len(series.residuals)} groups of networks; the band covers "
+        f"{100 * series.coverage:.0f} % of networks like these, each left out in turn "
+        "(docs/method/advice.md)."
     )

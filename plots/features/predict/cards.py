@@ -1,22 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cards that a command line asks for."""
+"""The cards that a command line asks for: by name, or by what their data sheet says."""
 
 import argparse
+import difflib
+import re
+from collections.abc import Iterator
 
-from plots.core.cards import CARDS_PATH, Card, load_cards
+from plots.core.cards import CARDS_PATH, Card, Figure, Source, load_cards
 from plots.core.cost import CostError
 from plots.core.published import RESTORE
 from plots.text import printable
 
+# What --gpu=tflops:82.6,bandwidth:1008 may say, and which figure of a card it is, in what unit.
+_TERA, _GIGA = 1e12, 1e9
+SHEET = {
+    "tflops": ("f32_flops", _TERA),
+    "bandwidth": ("memory_bytes_per_second", _GIGA),
+    "tf32": ("tf32_flops", _TERA),
+    "bf16": ("bf16_flops", _TERA),
+    "f16": ("f16_flops", _TERA),
+    "link": ("link_bytes_per_second", _GIGA),
+    "multiprocessors": ("multiprocessors", 1.0),
+}
+_NEEDED = ("tflops", "bandwidth")
+# Where a sheet does not say its multiprocessors: f32 operations per second of one of those since
+# Ampere; docs/method/prediction.md says what difference it makes.
+_OF_A_MULTIPROCESSOR = 0.55e12
+_NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9]")
+
 
 def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
     """Adds --gpu, the cards to predict; without a default none is."""
-    said = "four that span the market" if default is not None else "none; those four if empty"
+    said = "four that span the market"
+    if default is None:
+        said += ", where the file has no GPU"
     parser.add_argument(
         "--gpu",
         metavar="CARD,...",
         default=default,
-        help=f"cards to predict, as predict --gpus lists them (default: {said})",
+        help="cards to predict, as predict --gpus lists them (4090 is enough), or one by its data "
+        "sheet: f32 TFLOP/s without tensor cores, and GB/s of memory, as in "
+        f"tflops:82.6,bandwidth:1008 (default: {said})",
     )
 
 
@@ -25,15 +49,91 @@ def chosen_cards(names: str) -> tuple[Card, ...]:
     from plots.features.predict.analysis import DEFAULT_CARDS  # noqa: PLC0415
 
     cards = load_cards()
-    wanted = [name.strip() for name in names.split(",")] if names else list(DEFAULT_CARDS)
-    if "" in wanted:
-        raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
-    unknown = [name for name in wanted if name not in cards]
-    if unknown:
-        raise CostError(
-            f"--gpu={printable(unknown[0], 40)}: no such card; there are {', '.join(cards)}"
-        )
-    return tuple(cards[name] for name in dict.fromkeys(wanted))
+    if not names:
+        return tuple(cards[name] for name in DEFAULT_CARDS)
+    found = {}
+    for one in _asked(names):
+        card = _sheet(one) if ":" in one else _named(one, cards)
+        found[card.id] = card
+    return tuple(found.values())
+
+
+def _asked(names: str) -> Iterator[str]:
+    """Each card of the list; what a data sheet says is one, with its own commas."""
+    sheet: list[str] = []
+    for part in (name.strip() for name in names.split(",")):
+        if not part:
+            raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
+        key = part.partition(":")[0]
+        # A key that was said already begins another card.
+        if sheet and (":" not in part or any(one.startswith(f"{key}:") for one in sheet)):
+            yield ",".join(sheet)
+            sheet = []
+        if ":" in part:
+            sheet.append(part)
+        else:
+            yield part
+    if sheet:
+        yield ",".join(sheet)
+
+
+def _named(asked: str, cards: dict[str, Card]) -> Card:
+    """The card of that id or name, whatever its case and punctuation, or the only one whose id
+    ends so: "RTX 4090", "rtx4090" and "4090" are rtx-4090."""
+    plain = _plain(asked)
+    exact = [card for card in cards.values() if plain in (_plain(card.id), _plain(card.name))]
+    has_number = any(char.isdigit() for char in plain)  # "Orin" alone names several
+    ending = [card for card in cards.values() if has_number and _plain(card.id).endswith(plain)]
+    found = exact or ending
+    if len(found) == 1:
+        return found[0]
+    said = f"--gpu={printable(asked, 40)}: no such card"
+    known = {_plain(card.id): card.id for card in cards.values()}
+    near = [card.id for card in found] or [id for name, id in known.items() if plain in name]
+    near = near or [known[one] for one in difflib.get_close_matches(plain, known, cutoff=0.6)]
+    if plain and near:
+        raise CostError(f"{said}; did you mean {' or '.join(near[:3])}?")
+    raise CostError(
+        f"{said}; predict --gpus lists those that are known, and any other is described as "
+        "--gpu=tflops:82.6,bandwidth:1008"
+    )
+
+
+def _plain(name: str) -> str:
+    return _NO_PART_OF_NAMES.sub("", name.lower())
+
+
+def _sheet(text: str) -> Card:
+    """The card that a data sheet describes."""
+    said: dict[str, float] = {}
+    place = f"--gpu={printable(text, 60)}"
+    for part in text.split(","):
+        key, _, number = part.partition(":")
+        if key not in SHEET:
+            raise CostError(f"{place}: a data sheet says {', '.join(SHEET)}, each as tflops:82.6")
+        try:
+            said[key] = float(number)
+        except ValueError:
+            said[key] = 0.0
+        if not 1e-3 <= said[key] <= 1e6:
+            raise CostError(f"{place}: {key} needs a number, as in {key}:82.6")
+    missing = [key for key in _NEEDED if key not in said]
+    if missing:
+        raise CostError(f"{place}: needs {missing[0]} too, as in tflops:82.6,bandwidth:1008")
+    source = Source("sheet", "data sheet", "the reader", 0, "", text)
+    figures = {SHEET[key][0]: Figure(value * SHEET[key][1], source) for key, value in said.items()}
+    if "multiprocessors" not in figures:
+        guessed = max(1, round(said["tflops"] * _TERA / _OF_A_MULTIPROCESSOR))
+        figures["multiprocessors"] = Figure(guessed, source, "from f32_flops")
+    return Card(
+        id=text,
+        name=f"GPU of {said['tflops']:g} TFLOP/s, {said['bandwidth']:g} GB/s",
+        year=0,
+        architecture="",
+        compute_capability="",  # so that its floors are those of all architectures
+        kind="desktop",
+        figures=figures,
+    )
 
 
 def said(error: Exception) -> str:

@@ -75,7 +75,7 @@ def published(id: str) -> Band:
 def launches(cost: Cost, way: Way) -> float | None:
     """How many launches a step of `cost` starts in our loop; None where that is not counted."""
     work = cost.work(way.configuration)
-    return None if work is None else work.launches / work.steps - _copies(cost, way)
+    return None if work is None else work.calls / work.steps - _copies(cost, way)
 
 
 def launch(way: Way) -> Band:
@@ -119,4 +119,4 @@ def _copies(cost: Cost, way: Way) -> float:
     )
     if eager is None or streamed is None:
         return 0.0
-    return (streamed.launches - eager.launches) / eager.steps
+    return (streamed.calls - eager.calls) / eager.steps

@@ -7,6 +7,7 @@ None leaves it out. A new section is a new module, listed in SECTIONS.
 
 from types import ModuleType
 
+from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
 from plots.features.copies import section as copies
@@ -26,6 +27,7 @@ from plots.features.why import section as reasons
 
 SECTIONS: tuple[ModuleType, ...] = (
     verdict,
+    ask,
     machines,
     crossovers,
     epochs,

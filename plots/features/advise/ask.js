@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Ask the page": what `python -m plots advise` says, from the data embedded in the page. A test in a
+// browser holds both equal. Each part names the Python that it repeats, where the reasons are.
+const askForm = document.querySelector("#ask form");
+if (askForm) {
+  const known = JSON.parse(document.querySelector("#ask-data").textContent);
+  const sum = numbers => numbers.reduce((total, one) => total + one, 0);
+  const range = count => [...Array(count).keys()];
+
+  // --- the network: plots/core/mlp.py
+
+  const layersOf = widths => widths.slice(1).map((b, layer) => [widths[layer], b]);
+  const params = widths => sum(layersOf(widths).map(([a, b]) => (a + 1) * b));
+  const disc = (layers, factor) =>
+    [2, ...range(layers - 1).map(i => Math.floor(factor * 2 ** (i + 2) + 0.5)), 2];
+
+  function ofSize(wanted) {
+    const ladder = range(11).map(i => disc(i + 2, 1));
+    const fitting = ladder.filter(widths => params(widths) <= wanted);
+    const layers = (fitting.length ? fitting[fitting.length - 1] : ladder[0]).length - 1;
+    const away = widths => Math.abs(params(widths) - wanted);
+    const sizes = range(193).map(i => disc(layers, (64 + i) / 64));
+    return sizes.reduce((best, one) => away(one) < away(best) ? one : best);
+  }
+
+  const isHalf = precision => precision === "bf16" || precision === "f16";
+
+  function operations(widths, batch, precision) {
+    const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), found = [];
+    const add = (flops, bytes, ...products) => found.push({flops, bytes, products});
+    layers.forEach(([a, b], layer) => {
+      const last = layer === layers.length - 1;
+      const x = batch * a, w = a * b, y = batch * b, product = 2 * batch * a * b;
+      if (half) add(0, 6 * w);
+      if (half && !last) add(0, 6 * b);
+      add(product + y, small * (x + w) + (last ? 4 : small) * (b + y), [batch, b, a]);
+      if (!last) add(y, 2 * small * y);
+      const read = small * (x + w + y) + 4 * (w + b);
+      if (layer) {
+        add(2 * product + y, read + small * x, [batch, a, b], [b, a, batch]);
+        add(x, 3 * small * x);
+      } else {
+        add(product + y, read, [b, a, batch]);
+      }
+    });
+    if (half) add(0, 6 * batch * widths[0]);
+    const logits = batch * widths[widths.length - 1];
+    add(5 * logits + 2 * batch, (4 + small) * logits + 4 * batch + 4);
+    add(2 * params(widths), 12 * params(widths));
+    return found;
+  }
+
+  function lossLaunches(batch, classes) {
+    const wanted = Math.min(Math.floor(classes / 4), Math.floor(128 * 2048 / batch), 1024);
+    const wide = wanted < 128 ? 32 : 2 ** Math.floor(Math.log2(wanted));
+    const threads = classes > 16 ? wide : 1;
+    return threads <= 32 && batch * threads <= 1024 ? 1 : 2;
+  }
+
+  function gpuLaunches(widths, batch, precision) {
+    const half = isHalf(precision), layers = layersOf(widths);
+    const inPlace = layers.map(([a, b]) => !half && a * b >= 2 ** 20);
+    const isLine = layers.map(([a, b]) => Math.min(batch, a, b) === 1);
+    let count = layers.length + half + lossLaunches(batch, widths[widths.length - 1]);
+    layers.forEach(([, b], layer) => {
+      if (layer) count += isLine[layer] ? 2 : 1;
+      const summedAbove = layer + 1 < layers.length && !isLine[layer + 1] && !half;
+      const parts = Math.min(Math.floor(512 / Math.ceil(b / 32)), Math.floor(batch / 256));
+      const own = inPlace[layer] || (!summedAbove && isLine[layer]);
+      count += own ? (batch >= 2048 && parts >= 2 ? 3 : 2) : 1;
+    });
+    const spans = inPlace.filter((done, layer) => !done && (!layer || inPlace[layer - 1])).length;
+    return count + Math.ceil((spans + half) / 32);
+  }
+
+  function workOf({widths, batch, rows}, precision) {
+    const full = Math.floor(rows / batch), rest = rows % batch;
+    const runs = rest ? [[batch, full], [rest, 1]] : [[batch, full]];
+    const steps = full + (rest ? 1 : 0);
+    const total = count => sum(runs.map(([size, times]) => times * count(size)));
+    const of = field =>
+      total(size => sum(operations(widths, size, precision).map(one => one[field])));
+    return {
+      params: params(widths), batch, rows, steps, flops: of("flops"), bytes: of("bytes"),
+      products: (3 * (widths.length - 1) - 1) * steps,
+      toDevice: 4 * (widths[0] + 1) * rows,
+      launches: total(size => gpuLaunches(widths, size, precision)),
+      first: operations(widths, batch, precision),
+    };
+  }
+
+  /// Launches of an epoch in a way of the GPU; rows not read in place take one a step, or two copies.
+  function launchesIn(work, {execution, data}) {
+    const gathers = execution === "graph" || (execution === "graph-epoch" && work.rows >= 2 * work.batch);
+    return work.launches + work.steps * (data !== "resident" ? 2 : gathers ? 1 : 0);
+  }
+
+  // --- this machine: plots/features/advise/analysis.py
+
+  function ofSeries(series, work) {
+    const copied = series.data !== "resident" ? work.toDevice : 0;
+    if (copied && series.weights.length < 5) return "the file has no Peak row for copies to the GPU";
+    const calls = series.device === "cpu" ? work.products : launchesIn(work, series);
+    const [flops, memory, copy] = series.ceilings, floor = work.flops / flops;
+    const sizes = [work.params, work.batch, work.flops / work.steps, calls / work.steps];
+    const beyond = Math.max(1, ...sizes.map(
+      (size, i) => Math.max(size / series.ranges[i][1], series.ranges[i][0] / size)));
+    if (beyond > known.farthest) return "the network is too far from those that were measured";
+    const features = [calls, work.rows, floor, work.bytes / memory, copied / (copy || Infinity)]
+      .slice(0, series.weights.length);
+    const seconds = Math.max(sum(features.map((one, i) => one * series.weights[i])), floor);
+    const shares = features.map(one => one / seconds);
+    const leverage = sum(series.leverage.map(
+      (row, i) => shares[i] * sum(row.map((one, j) => one * shares[j]))));
+    const width = Math.exp(series.band *
+      Math.max(Math.sqrt(1 + leverage), 1 + Math.log(beyond) / Math.log(known.farthest)));
+    return {...series, seconds, low: Math.max(seconds / width, floor), high: seconds * width, beyond};
+  }
+
+  // --- cards: plots/features/predict/model.py, ways.py, simulate.py
+
+  /// The share of a card that a product can use: busy().
+  function busy(m, n, k, multiprocessors) {
+    let best = 0;
+    for (const a of [32, 64, 128]) for (const b of [32, 64, 128]) {
+      const rows = Math.ceil(m / a), columns = Math.ceil(n / b);
+      const filled = (m * n) / (rows * a * columns * b), intensity = a * b / (a + b);
+      for (const split of [1, 2, 4, 8, 16]) {
+        if (split > 1 && k < split * 64) break;
+        const tiles = rows * columns * split;
+        const turns = multiprocessors ? Math.ceil(tiles / multiprocessors) : 0;
+        const idle = turns ? tiles / (turns * multiprocessors) : 1;
+        best = Math.max(best, filled * idle * intensity / (intensity + 16));
+      }
+    }
+    return best;
+  }
+
+  /// Each kind of launch of a step: how many, what it works in seconds, and its inner dimension.
+  function demand(work, card, precision, launches) {
+    const [product, , memory, narrow, matrix] = known.parameters;
+    const bandwidth = card.memory * Math.exp(memory), kinds = [];
+    let others = launches, bytes = 0;
+    for (const one of work.first) {
+      if (!one.products.length) bytes += one.bytes;
+      for (const [m, n, k] of one.products) {
+        const efficiency = product + narrow * Math.log(Math.min(m, n, k, 512) / 128) +
+          (precision === "f32" ? 0 : matrix);
+        const compute = 2 * m * n * k / card.flops[precision] / busy(m, n, k, card.multiprocessors);
+        const moved = one.bytes / one.products.length / bandwidth;
+        kinds.push({count: 1, work: compute * Math.exp(-efficiency) + moved, inner: Math.min(k, 256)});
+        others -= 1;
+      }
+    }
+    const count = Math.max(others, 1);
+    return [...kinds, {count, work: bytes / count / bandwidth, inner: 0}];
+  }
+
+  /// Student's t for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+  function below(t, freedom) {
+    const angle = Math.atan(t / Math.sqrt(freedom)), odd = freedom % 2;
+    let term = odd ? Math.cos(angle) : 1, total = freedom > 1 ? term : 0;
+    for (let k = odd ? 3 : 2; k <= freedom - 2; k += 2) {
+      term *= (k - 1) / k * Math.cos(angle) ** 2;
+      total += term;
+    }
+    const inside = Math.sin(angle) * total;
+    return (1 + (odd ? 2 / Math.PI * (angle + inside) : inside)) / 2;
+  }
+
+  const remembered = new Map();
+  const once = (key, make) => remembered.get(key) ?? remembered.set(key, make()).get(key);
+  const places = name => once(name, () => {
+    let step = 1;
+    for (const _ of range(known.dimensions.indexOf(name))) step = step * known.generator % known.draws;
+    return range(known.draws).map(i => i * step % known.draws);
+  });
+  const uniform = name => places(name).map(place => (place + 0.5) / known.draws);
+  const tails = (name, freedom) => once(`${name} ${freedom}`, () => {
+    const sorted = range(known.draws).map(place => {
+      let low = -1e4, high = 1e4;
+      for (let turn = 0; turn < 80; ++turn) {
+        const middle = (low + high) / 2;
+        if (below(middle, freedom) < (place + 0.5) / known.draws) low = middle; else high = middle;
+      }
+      return (low + high) / 2;
+    });
+    return places(name).map(place => sorted[place]);
+  });
+  const within = ([low, high], name) =>
+    uniform(name).map(share => low ? low * (high / low) ** share : high * share);
+  const middleOf = ([low, high]) => low ? Math.sqrt(low * high) : high / 2;
+
+  function quantile(sorted, share) {
+    const place = share * (sorted.length - 1), left = Math.floor(place);
+    return sorted[left] + (place - left) * ((sorted[left + 1] ?? sorted[left]) - sorted[left]);
+  }
+
+  function ofCard(card, way, work, precision) {
+    if (!card.flops[precision]) return `no source gives the ${precision} rate of ${card.name}`;
+    const {wait, graph_launch: graph, small_copy: copied, launch} = known.overheads;
+    const copies = way.data === "resident" ? 0 : 2, {steps} = work;
+    if (copies && !card.link) return `no source gives the link of ${card.name}`;
+    const kinds = demand(work, card, precision, launchesIn(work, way) / steps - copies);
+    const beside = [wait];
+    if (way.execution === "graph") beside.push(graph.map(one => one * steps));
+    if (copies) {
+      const transfer = work.toDevice / steps / card.link;
+      beside.push([0, (copied[1] * copies + 2 * transfer) * steps]);
+    }
+    const started = way.execution === "eager" ? launch : [0, 0], {inner, factor} = known;
+    const label = `${card.name}, ${way.execution}, ${way.data}`;
+    const named = {label, device: card.id, name: card.name, data: way.data};
+    if (factor) {
+      const ours = Math.exp(known.parameters[6]);
+      const floor = one =>
+        Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
+      const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.work))) +
+        ours * sum(beside.map(middleOf));
+      return {...named, seconds, low: seconds / factor, high: seconds * factor};
+    }
+    const [spread, cards] = known.errors[precision];
+    const slower = tails("device", cards - 1).map(one => Math.exp(spread * one));
+    const step = tails("inner", inner.count - 1)
+      .map(one => inner.middle * Math.exp(inner.spread * one));
+    const node = within(card.node, "node"), start = within(started, "launch");
+    const hosts = beside.map((band, place) => within(band, `host ${place}`));
+    const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
+      one => one.count * Math.max(node[i] + step[i] * one.inner, start[i], slower[i] * one.work))));
+    totals.sort((a, b) => a - b);
+    const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));
+    return {...named, seconds, low, high};
+  }
+
+  // --- the advice: advice.py, words.py
+
+  const fastest = found => {
+    const there = found.filter(one => one.data === "resident");
+    return (there.length ? there : found)
+      .reduce((best, one) => !best || one.seconds < best.seconds ? one : best, null);
+  };
+  const winner = (cpu, gpu) =>
+    !cpu || !gpu || (cpu.low <= gpu.high && gpu.low <= cpu.high) ? "" : gpu.high < cpu.low ? "gpu" : "cpu";
+
+  function advise({machine, network, precision, threads, card}) {
+    const own = known.machines[machine].series[precision] ?? {series: [], cpu: precision};
+    const works = once(JSON.stringify(network), () => ({}));
+    const work = which => works[which] ??= workOf(network, which);
+    const chosen = own.series.filter(one => one.device !== "cpu" || !threads || one.threads === threads);
+    const answers = chosen.map(one => ofSeries(one, work(one.device === "cpu" ? own.cpu : precision)));
+    const ways = known.ways.map(([execution, data]) => ({execution, data}));
+    if (card) answers.push(...ways.map(way => ofCard(card, way, work(precision), precision)));
+    const found = answers.filter(one => typeof one !== "string");
+    const reasons = [...new Set(answers.filter(one => typeof one === "string"))];
+    if (own.cpu !== precision) reasons.unshift(`The CPU trains in ${own.cpu}`);
+    for (const one of found.filter(each => each.beyond > 1))
+      reasons.push(`${one.label}: the network is ${significant(one.beyond)} times beyond the measured ` +
+        "range, so the band is wider");
+    const cpus = found.filter(one => one.device === "cpu");
+    const gpus = ["cuda", card?.id].map(device => fastest(found.filter(one => one.device === device)));
+    return {cpus, cpu: fastest(cpus), gpus: gpus.filter(Boolean), reasons};
+  }
+
+  const significant = (value, digits = 2) => {
+    const rounded = Number(value.toPrecision(digits));
+    const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded) || 1) + 1e-12);
+    const decimals = Math.max(places, 0);
+    return rounded.toLocaleString(
+      "en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  };
+  const seconds = value => {
+    const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+    const [scale, unit] = units.find(([least]) => value >= least * 0.995) ?? units[3];
+    return `${significant(value / scale)} ${unit}`;
+  };
+  const span = (one, epochs) => {
+    const [low, high] = [one.low, one.high].map(value => seconds(epochs * value));
+    const [number, unit] = low.split(" ");
+    return low === high ? high : `${high.endsWith(` ${unit}`) ? number : low} to ${high}`;
+  };
+  const counted = (count, thing) => `${count.toLocaleString("en-US")} ${thing}${count === 1 ? "" : "s"}`;
+  const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
+
+  function sentence({cpu, gpus: [gpu]}, rows, epochs) {
+    const article = one => "AEFHILMNORSX".includes(one.name[0]) ? "an" : "a";
+    const said = [];
+    if (cpu) said.push(`${span(cpu, epochs)} here (${cpu.name})`);
+    if (gpu) said.push(
+      `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu)} ${gpu.name}`}`);
+    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${said.join(", ")}`;
+    const missing = cpu ? "no GPU to compare with" : "nothing is known of this CPU";
+    return cpu && gpu ? `${times}: ${verdicts[winner(cpu, gpu)]}.` : `${times}; ${missing}.`;
+  }
+
+  // --- the form
+
+  const field = name => askForm.elements[name]?.value.trim() ?? "";
+  const whole = text => /^[1-9]\d{0,7}$/.test(text.trim()) ? Number(text) : 0;
+
+  function asked() {
+    const widths = field("network").split(",").map(whole);
+    const [batch, rows, epochs] = ["batch", "rows", "epochs"].map(name => whole(field(name)));
+    if (!widths.every(Boolean))
+      return "Layer widths are whole numbers with commas between them, such as 784,512,10.";
+    if (widths.length > 1 && widths[widths.length - 1] < 2)
+      return "The last width is the number of classes, two or more.";
+    if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
+    if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
+    const card = known.cards.find(one => one.id === field("card"));
+    const network = {widths: widths.length > 1 ? widths : ofSize(widths[0]), batch, rows};
+    return {network, epochs, machine: Number(field("machine")) || 0, card,
+            precision: field("precision"), threads: field("threads")};
+  }
+
+  const element = (tag, text, name = "") =>
+    Object.assign(document.createElement(tag), {textContent: text, className: name});
+  const answer = document.querySelector("#ask output");
+
+  function line(one, cpu, epochs) {
+    const row = document.createElement("tr");
+    row.append(element("td", one.label, "word"));
+    for (const value of [epochs * one.seconds, epochs * one.low, epochs * one.high]) {
+      const cell = element("td", seconds(value), "number");
+      cell.dataset.value = value;
+      row.append(cell);
+    }
+    const against = {gpu: "faster", cpu: "slower", "": "not sure"}[winner(cpu, one)];
+    row.append(element("td", one.device === "cpu" || !cpu ? "–" : against, "word"));
+    return row;
+  }
+
+  function show() {
+    const what = asked();
+    if (typeof what === "string") return answer.replaceChildren(element("p", what, "note"));
+    const {network: {widths, rows}, epochs} = what;
+    const found = advise(what), lines = [...found.cpus, ...found.gpus];
+    const reasons = found.reasons.map(reason => element("p", `${reason}.`, "note"));
+    if (!lines.length) return answer.replaceChildren(...reasons);
+    const table = document.createElement("table"), head = table.createTHead().insertRow();
+    const titles = ["on", epochs === 1 ? "epoch" : counted(epochs, "epoch"), "from", "to", "than the CPU"];
+    titles.forEach((title, i) => head.append(element("th", title, i && i < 4 ? "number" : "")));
+    table.createTBody().append(...lines.map(one => line(one, found.cpu, epochs)));
+    const scrolling = element("div", "", "table");
+    const shape = `${widths.join("-")}, ${counted(params(widths), "parameter")}; predicted, not measured`;
+    table.prepend(document.createElement("caption"));
+    table.caption.append(element("span", shape));
+    scrolling.append(table);
+    answer.replaceChildren(element("p", sentence(found, rows, epochs), "answer"), scrolling, ...reasons);
+  }
+
+  /// What the machine at hand was measured with.
+  function offer() {
+    const {series} = known.machines[Number(field("machine")) || 0];
+    const counts = new Set(Object.values(series).flatMap(one => one.series.map(each => each.threads)));
+    const select = askForm.elements.threads;
+    select.replaceChildren(new Option("any", ""), ...[...counts].filter(Boolean).map(one => new Option(one, one)));
+  }
+
+  askForm.addEventListener("submit", event => event.preventDefault());
+  askForm.elements.machine?.addEventListener("change", offer);
+  askForm.addEventListener("input", show);
+  askForm.hidden = false;
+  offer();
+  show();
+}

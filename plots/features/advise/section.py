@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the page: a form that answers for any fully connected network, from data in the page."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from plots.core.cards import Card, load_cards
+from plots.core.machines import short_gpu
+from plots.core.mlp import PRECISIONS
+from plots.core.page.html import environment
+from plots.core.page.section import Block, Context, Section, Widget
+from plots.features.advise.advice import Adviser
+from plots.features.advise.analysis import FARTHEST, Series
+from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.predict.data import card_of
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import Fit, band_notes
+from plots.features.predict.floors import floor
+from plots.features.predict.model import ceiling
+from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
+from plots.features.predict.ways import WAYS, Band, Way, launch, published
+from plots.file.rows import File
+from plots.text import printable
+
+_FOLDER = Path(__file__).parent
+_OVERHEADS = ("wait", "graph_launch", "small_copy")
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where nothing can be predicted of any."""
+    predicted = context.predictions
+    if not isinstance(predicted, Predictions):
+        return None
+    known = context.map(_machine, files[: context.detailed])
+    shown = [
+        (file, one) for file, one in zip(files, known, strict=False) if any(one["series"].values())
+    ]
+    if not shown:
+        return None
+    own = card_of(shown[0][0], load_cards())
+    path = shlex.quote(printable(str(shown[0][0].path), 400))
+    return Section(
+        title="Ask for your own network",
+        anchor="ask",
+        lead=(
+            "How long a fully connected network would train here and on a graphics card: "
+            f"{NOT_MEASURED}."
+        ),
+        widget=_widget([one for _, one in shown], predicted.fit, own),
+        blocks=(
+            Block(
+                lead="The same on the command line, for other kinds of networks and cards as well:",
+                commands=(f".venv/bin/python -m plots advise --mlp 784,512,10 --gpu 4090 {path}",),
+            ),
+        ),
+        notes=band_notes(predicted.fit)[:1],
+    )
+
+
+def _widget(machines: Sequence[dict], fit: Fit, own: Card | None) -> Widget:
+    cards = [card for card in load_cards().values() if ceiling(card, "f32")]
+    chosen = next(name for name in DEFAULT_CARDS if own is None or name != own.id)
+    known = {"machines": machines, "cards": [_card(card) for card in cards], **_model(fit)}
+    # Nothing in a machine's name may end the element.
+    data = json.dumps(known, separators=(",", ":")).replace("<", "\\u003c")
+    template = environment().from_string((_FOLDER / "ask.html.j2").read_text(encoding="utf-8"))
+    html = template.render(
+        machines=[one["name"] for one in machines],
+        precisions=PRECISIONS,
+        cards=known["cards"],
+        chosen=chosen,
+        data=Markup(data),
+    )
+    return Widget(
+        html=Markup(html),
+        script=(_FOLDER / "ask.js").read_text(encoding="utf-8").strip(),
+        style=(_FOLDER / "ask.css").read_text(encoding="utf-8").strip(),
+    )
+
+
+def _machine(file: File) -> dict:
+    """Every series of `file`, in each precision that a reader may ask for."""
+    series = {}
+    for precision in PRECISIONS:
+        adviser = Adviser(file, precision)
+        if adviser.series:
+            own = [_series(one) for one in adviser.series]
+            series[precision] = {"cpu": adviser.cpu_precision, "series": own}
+    return {"name": file.machine.id, "series": series}
+
+
+def _series(one: Series) -> dict:
+    key = dict(one.key)
+    ceilings = one.ceilings
+    return {
+        "label": one.label,
+        "device": one.device,
+        "name": one.name,
+        "threads": key.get("cpu_threads", ""),
+        "execution": key.get("execution", ""),
+        "data": key.get("data", "resident"),
+        "ceilings": [ceilings.flops, ceilings.memory_bytes, ceilings.bytes_to_device],
+        "weights": one.weights.tolist(),
+        "leverage": one.leverage.tolist(),
+        "band": one.band,
+        "ranges": list(one.ranges.values()),
+    }
+
+
+def _card(card: Card) -> dict:
+    node = floor(card)
+    return {
+        "id": card.id,
+        "name": short_gpu(card.name),
+        "flops": {name: rate for name in PRECISIONS if (rate := ceiling(card, name))},
+        "memory": card.figure("memory_bytes_per_second"),
+        "link": card.figure("link_bytes_per_second"),
+        "multiprocessors": int(card.figure("multiprocessors") or 0),
+        "node": [node.least, node.most],
+    }
+
+
+def _model(fit: Fit) -> dict:
+    """What predictions of cards have in common."""
+    inner = floor(next(iter(load_cards().values()))).inner
+    bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}
+    bands["launch"] = launch(Way("eager", "resident"))
+    return {
+        "farthest": FARTHEST,
+        "ways": [[way.execution, way.data] for way in WAYS],
+        "parameters": fit.parameters.tolist(),
+        "errors": {name: [fit.error(name).spread, fit.error(name).cards] for name in PRECISIONS},
+        "factor": fit.factor if fit.measured else 0,
+        "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
+        "overheads": {name: [band.low, band.high] for name, band in bands.items()},
+        "draws": DRAWS,
+        "generator": GENERATOR,
+        "dimensions": DIMENSIONS,
+    }

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the page: a browser answers what `advise` does, to the last digit that matters."""
+
+import html
+import json
+import re
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plots.core.cards import load_cards
+from plots.core.mlp import Mlp, of_size, widths_in
+from plots.core.page.page import render_page
+from plots.core.page.section import Context
+from plots.features.advise import section
+from plots.features.advise.advice import Adviser, Network
+from plots.features.advise.words import sentence
+from plots.features.predict.data import observations
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import fit
+from plots.file import loading
+from plots.file.rows import File
+from plots.tests import synthetic_machine
+from plots.tests.test_page import browse, pytestmark  # noqa: F401
+
+RESULTS = Path(__file__).parents[2] / "results"
+NETWORKS = (
+    ((784, 512, 10), 100, 1000),
+    ((784, 512, 10), 64, 1000),  # the last batch is smaller
+    ((2, 4, 8, 16, 32, 64, 128, 256, 2), 100, 1000),
+    ((10, 10000, 2), 100, 1000),
+    ((30, 5, 2), 10, 709),
+    ((1, 1, 3), 100, 1000),
+    ((784, 2048, 4096, 1024, 1000), 1024, 4096),
+    ((5, 4), 2500, 5000),
+)
+CARDS = ("rtx-4060", "h200", "gtx-980", "jetson-orin-nano")
+# Fills in the form, each question in turn, and leaves what the page answers.
+PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
+const frame = document.createElement("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, form = page.querySelector("#ask form");
+  const found = QUESTIONS.map(question => {
+    for (const [name, value] of Object.entries(question)) form.elements[name].value = value;
+    form.dispatchEvent(new frame.contentWindow.Event("input"));
+    const rows = [...page.querySelectorAll("#ask tbody tr")];
+    return {
+      hidden: form.hidden,
+      sentence: page.querySelector("#ask output p")?.textContent,
+      lines: rows.map(row => [row.cells[0].textContent, row.cells[4].textContent,
+        ...[1, 2, 3].map(i => Number(row.cells[i].dataset.value))]),
+    };
+  });
+  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+};
+frame.srcdoc = SOURCE;
+document.body.append(frame);
+</script></body>"""
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit(observations(()))
+
+
+@pytest.fixture(scope="module")
+def cpu_file() -> File:
+    return loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
+
+
+def page_of(file: File, fitted) -> str:
+    made = section.build([file], Context(predictions=Predictions(fitted)))
+    assert made is not None
+    return render_page([made])
+
+
+def answers(page: str, questions: list[dict[str, str]], place: Path) -> list[dict[str, Any]]:
+    def embedded(value: Any) -> str:
+        return json.dumps(value).replace("<", "\\u003c")
+
+    path = place / "probe.html"
+    text = PROBE.replace("QUESTIONS", embedded(questions)).replace("SOURCE", embedded(page))
+    path.write_text(text, encoding="utf-8")
+    opened = browse(path, place / "profile")
+    assert "CONSOLE" not in opened.stderr
+    found = re.search(r"FOUND(.*)END", opened.stdout, re.DOTALL)
+    assert found, opened.stderr
+    return json.loads(html.unescape(found[1]))
+
+
+def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
+    """What the page `found` is what advise says of a network of these `widths`."""
+    threads, epochs = question["threads"], int(question["epochs"])
+    if threads:
+        kept = (None, threads)
+        own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+        file = replace(file, rows=tuple(own))
+    sizes = int(question["batch"]), int(question["rows"])
+    mlp = Mlp(widths, *sizes, question["precision"])
+    cards = (load_cards()[question["card"]],)
+    advice = Adviser(file, mlp.precision, cards=cards, fit=fitted).advice(Network(mlp.cost(), mlp))
+    expected = advice.shortened()
+    assert [line[0] for line in found["lines"]] == [one.label for one in expected], question
+    for line, one in zip(found["lines"], expected, strict=True):
+        times = [epochs * each for each in (one.seconds, one.low, one.high)]
+        assert line[2:] == pytest.approx(times, rel=1e-6), (question, line[0])
+    if expected:
+        assert found["sentence"] == sentence(advice, epochs), question
+
+
+def test_the_page_answers_as_advise_does(cpu_file, fitted, tmp_path):
+    hows = (
+        ("f32", CARDS[0], "", "1"),
+        ("f32", CARDS[1], "1", "20"),
+        ("bf16", CARDS[1], "2", "3"),
+        ("tf32", CARDS[3], "", "1"),
+        ("f32", CARDS[2], "2", "1"),
+        ("f16", CARDS[2], "", "1"),
+    )
+    names = ("network", "batch", "rows", "precision", "card", "threads", "epochs")
+    questions = [
+        dict(zip(names, (",".join(map(str, widths)), str(batch), str(rows), *how), strict=True))
+        for (widths, batch, rows), how in product(NETWORKS, hows)
+    ]
+    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for question, one in zip(questions, found, strict=True):
+        assert not one["hidden"]
+        check(cpu_file, fitted, question, widths_in(question["network"]), one)
+
+
+def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_path):
+    modes = (("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))
+    file = read(synthetic_machine.machine(noise=0.1, modes=modes))
+    own = tuple(replace(one, kind="measured") for one in fitted.observations)
+    over = replace(fitted, observations=own, measured=True, band=0.4, coverage=0.9)
+    usual = {"batch": "100", "rows": "1000", "epochs": "1", "precision": "f32", "threads": ""}
+    questions = [
+        {**usual, "network": text, "card": "l4"} for text in ("784,512,10", "44710", "50000")
+    ]
+    found = answers(page_of(file, over), questions, tmp_path)
+    networks = ((784, 512, 10), of_size(44_710), of_size(50_000))
+    for question, widths, one in zip(questions, networks, found, strict=True):
+        check(file, over, question, widths, one)
+    assert any(line[0].startswith("GPU, ") for line in found[0]["lines"])
+
+
+def test_what_cannot_be_answered_is_a_sentence(cpu_file, fitted, tmp_path):
+    usual = {"network": "784,512,10", "batch": "100", "rows": "1000", "epochs": "1"}
+    wrong = {
+        "Layer widths are whole numbers": {"network": "784,x,10"},
+        "number of classes": {"network": "784,1"},
+        "whole numbers from 1 on": {"batch": "0"},
+        "An epoch has 1,000 rows": {"batch": "1001"},
+    }
+    questions = [{**usual, **one} for one in wrong.values()]
+    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for words, one in zip(wrong, found, strict=True):
+        assert words in one["sentence"] and not one["lines"]
+
+
+def test_without_script_the_form_is_hidden(cpu_file, fitted):
+    page = page_of(cpu_file, fitted)
+    assert "<form hidden>" in page and "python -m plots advise --mlp" in page
+    data = re.search(r'id="ask-data">(.*?)</script>', page, re.DOTALL)
+    assert data and len(data[1]) < 20_000
