@@ -18,7 +18,7 @@ def render_page(sections: Sequence[Section]) -> str:
     """The page with `sections`, in their order; for their text see plots/core/page/html.py."""
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
-    script = "\n".join(map(_text, ("sort.js", "scroll.js")))
+    script = "\n".join(map(_text, ("sort.js", "fit.js")))
     return (
         environment()
         .get_template("report.html.j2")

@@ -262,8 +262,9 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
+    which = "the largest" if len({params for params, _ in sizes.values()}) > 1 else "the one"
     return (
-        f"the CPU trains {row.configuration['model']}, the largest network measured "
+        f"the CPU trains {row.configuration['model']}, {which} network measured "
         f"({units.count(largest)} parameters), at {units.seconds(row.median)} "
         f"{FAMILIES[row.family].a}{samples} on "
         f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}"

@@ -46,7 +46,8 @@ DESCRIPTION = (
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
     "--all shows each number of CPU threads and every precision, too. --charts draws the strip as "
     "well, of predicted cards where the file has no GPU. docs/method/crossover.md says how. Bad "
-    "files are named and left out, and the exit code is then 2."
+    "files are named and left out, and the exit code is then 2; as it is where --format has no "
+    "table, or --charts nothing to draw."
 )
 EXAMPLE = "crossover results --charts charts"
 
@@ -103,10 +104,18 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.write("\n" if texts else "")
             print_tables(published, options)
     else:
-        print_tables([*_tables(crossovers, ratios), *published], options)
-    for (file, found), own in zip(crossovers, ratios, strict=True):
-        if not found:
-            print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
+        tables = [*_tables(crossovers, ratios), *published]
+        print_tables(tables, options)
+    untold = [
+        _nothing_to_compare(file, any(own.values()))
+        for (file, found), own in zip(crossovers, ratios, strict=True)
+        if not found
+    ]
+    if options.format != "text" and not tables:
+        problems += untold  # a program that reads tables is told by the exit code
+    else:
+        for sentence in untold:
+            print(sentence, file=sys.stderr)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.core.charts.strip import draw_strips  # noqa: PLC0415

@@ -15,6 +15,7 @@ from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.ways import PYTORCH
 from plots.file.families import EPOCH
+from plots.text import counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +90,11 @@ def _of_networks(verdict: Verdict) -> str:
         return f"{name}: none of {len(fastest)} networks would surely be faster; {NOT_MEASURED}."
     ratios = [end for one in sure for end in (one.low, one.high) if end]
     least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
-    count = f"all {len(fastest)}" if len(sure) == len(fastest) else f"{len(sure)} of {len(fastest)}"
-    return (
-        f"{name}: {count} networks measured would train {least} to {most} times as fast; "
-        f"{NOT_MEASURED}."
-    )
+    every = len(fastest)
+    count = f"{len(sure)} of {counted(every, 'network')}"
+    if len(sure) == every:
+        count = "the one network" if every == 1 else f"all {every} networks"
+    return f"{name}: {count} measured would train {least} to {most} times as fast; {NOT_MEASURED}."
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:
