@@ -93,8 +93,9 @@ def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder:
 
 def nothing_drawn(files: Iterable[File]) -> str:
     """What is wrong where --charts has nothing to draw, in a sentence."""
-    names = ", ".join(printable(str(file.path)) for file in files) or "no valid file"
-    return f"no chart was drawn: {names} has no rows that this command's charts show"
+    names = " and ".join(printable(str(file.path)) for file in files)
+    where = f" in {names}" if names else ""
+    return f"no chart was drawn, because there are no rows{where} that this command's charts show"
 
 
 def charts_missing(error: OSError, folder: Path) -> str:

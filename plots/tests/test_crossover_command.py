@@ -167,6 +167,29 @@ def test_charts_are_written(simple, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gpu", [True, False])
+def test_slides_are_wide_and_say_the_answer(gpu, simple, write, tmp_path, shell):
+    path = simple if gpu else write(synthetic.sweep(gpu=False))
+    shell("crossover", path, "--slides", tmp_path / "out")
+    names = [path.stem.partition(".")[2] for path in sorted(tmp_path.glob("out/*.png"))]
+    assert names == ["slide-strip", "slide-times"]
+    for picture in tmp_path.glob("out/*.png"):
+        height, width, _ = imread(picture).shape
+        assert abs(width - 1920) <= 2 and abs(height / width - 9 / 16) < 0.01
+    said = (tmp_path / "out" / "synthetic-machine.slide-times.svg").read_text()
+    assert "GPU wins from" in said and ("predicted" in said) != gpu
+    assert not re.search("resident|graph|pinned", said)  # words of this program
+
+
+def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
+    path = write(synthetic.document(synthetic.samples(synthetic.gpu_configuration("heart"))))
+    for command in ("crossover", "why"):
+        printed = shell(command, path, "--charts", tmp_path / "out", code=2)
+        assert "no chart was drawn, because" in printed.err
+        assert not list(tmp_path.glob("out/*"))
+
+
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made(simple, tmp_path, shell):
     (tmp_path / "file").write_text("")
     (sentence,) = shell("crossover", simple, "--charts", tmp_path / "file", code=2).err.splitlines()

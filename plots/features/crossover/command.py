@@ -12,6 +12,7 @@ from plots.core.command import (
     add_paths,
     add_sort,
     complain,
+    named_path,
     newest,
     print_tables,
     save_charts,
@@ -57,6 +58,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_all(parser)
     add_charts(parser)
+    parser.add_argument(
+        "--slides",
+        type=named_path,
+        metavar="DIR",
+        help="also draw slides for a talk (16:9, large letters, two cards where these are "
+        "predicted) into this folder, made if missing",
+    )
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--summary",
@@ -116,22 +124,34 @@ def run(options: argparse.Namespace) -> int:
     else:
         for sentence in untold:
             print(sentence, file=sys.stderr)
-    if options.charts:
-        # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.core.charts.strip import draw_strips  # noqa: PLC0415
-        from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
-        from plots.features.predict.files import predictions  # noqa: PLC0415
-
-        predicted = predictions(files)
-        strips = {
-            id(file): glance(file, own, predicted.of(file)).strips for file, own in crossovers
-        }
-        drawn = (
-            [*([draw_strips(own)] if (own := strips[id(file)]) else []), *draw_charts(file, found)]
-            for file, found in crossovers
-        )
-        problems += save_charts([file for file, _ in crossovers], drawn, options.charts)
+    if options.charts or options.slides:
+        problems += _draw(crossovers, options)
     return complain(problems)
+
+
+def _draw(
+    crossovers: Sequence[tuple[File, Sequence[Comparison]]], options: argparse.Namespace
+) -> list[str]:
+    """Writes the charts and slides that were asked for; returns what is wrong, a sentence each."""
+    # Imported here because matplotlib takes longer to load than the tables take to make.
+    from plots.core.charts.strip import draw_strips  # noqa: PLC0415
+    from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
+    from plots.features.crossover.slides import draw_slides  # noqa: PLC0415
+    from plots.features.predict.files import predictions  # noqa: PLC0415
+
+    files, problems = [file for file, _ in crossovers], []
+    predicted = predictions(files)
+    glances = [(file, found, glance(file, found, predicted.of(file))) for file, found in crossovers]
+    if options.charts:
+        drawn = (
+            [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
+            for file, found, own in glances
+        )
+        problems += save_charts(files, drawn, options.charts)
+    if options.slides:
+        slides = (draw_slides(file, own, found, predicted.of(file)) for file, found, own in glances)
+        problems += save_charts(files, slides, options.slides)
+    return problems
 
 
 def _tables(
@@ -191,8 +211,9 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
 
 def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size more threads pay; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --threads has no charts; leave out --threads or --charts"])
+    if options.charts or options.slides:
+        said = "crossover: --threads has no charts; leave out --threads, or --charts and --slides"
+        return complain([said])
     found = [(file, own) for file in files if (own := more_threads(file))]
     if options.format == "text":
         for file, own in found:
@@ -215,8 +236,9 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints the summary; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
+    if options.charts or options.slides:
+        said = "crossover: --summary has no charts; leave out --summary, or --charts and --slides"
+        return complain([said])
     if files:
         shown, older = newest(files)
         side = side_by_side(shown, older=older, sort=options.sort)
