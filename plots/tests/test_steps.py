@@ -159,7 +159,7 @@ def test_without_curves_or_a_gpu_it_says_what_there_is(load):
     cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
     (only,) = sentences(cpu, comparisons(cpu))
     assert only.startswith("No GPU's times yet (synthetic)")
-    assert "lstm, the largest network measured (6,182,672 parameters), at 2.6" in only
+    assert "lstm, the one network measured (6,182,672 parameters), at 2.6" in only
     assert "s a training step of 128 samples on 2 threads" in only
 
 

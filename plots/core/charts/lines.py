@@ -19,6 +19,7 @@ _GAP = 12.0  # points between two names
 _FURTHEST = 26.0  # points that a name may stand above or below its line's end
 _BESIDE = 66.0  # points of a chart that its y axis takes
 _WIDEST = 0.36  # share of a chart that names may take
+_LEAST = 1e-60
 
 
 def in_fives(items: Sequence[T], keys: Sequence[Callable[[T], Hashable]]) -> list[list[T]]:
@@ -63,15 +64,21 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     assert figure is not None
     if is_narrow(figure) or not 0 < len(lines) <= MOST_LINES:
         return [*lines]
+    if any(len(line.get_xdata()) == 0 for line in lines):  # a sample for single points
+        return [*lines]
     names = [str(line.get_label()) for line in lines]
     width = 72 * figure.get_figwidth() - _BESIDE
     share = (max(text_width(figure, name, "legend") for name in names) + 14) / width
     ends = [(float(line.get_xdata()[-1]), float(line.get_ydata()[-1])) for line in lines]  # type: ignore[index]
     left, right = axes.get_xlim()
-    furthest = max(size for size, _ in ends)
-    if share > _WIDEST or any(math.log(furthest / size) > 0.05 for size, _ in ends):
-        return [*lines]
     low, high = axes.get_ylim()
+    furthest = max(size for size, _ in ends)
+    numbers = [left, right, low, high, *(number for end in ends for number in end)]
+    # What a file may hold is beyond what such axes can grow to.
+    if share > _WIDEST or not all(_LEAST < number < 1 / _LEAST for number in numbers):
+        return [*lines]
+    if any(math.log(furthest / size) > 0.05 for size, _ in ends):
+        return [*lines]
     scale = (72 * figure.get_figheight() - _BESIDE) / math.log(high / low)
     own = [scale * math.log(value / low) for _, value in ends]
     places = _apart(own)

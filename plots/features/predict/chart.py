@@ -81,7 +81,7 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
         low, middle, high = np.array(one.gpu.samples).T
         is_open = one.crossover.kind == "ambiguous"
         said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
-        label = short_gpu(verdict.card.name)
+        label = f"{short_gpu(verdict.card.name)}, predicted"
         findings.append(f"{label}: {said}")
         colour = _COLOURS[place % len(_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
@@ -184,8 +184,8 @@ def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit)
     return [
         devices(file),
         f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
-        f"line: {printable(cpu.label, 60)}, measured; dashed: {NOT_MEASURED}",
-        f"grey band: {_behind(fit)}; grey bar: from the earliest to the latest crossover",
+        f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
+        f"band: {_behind(fit)}; upright: from the earliest to the latest crossover",
     ]
 
 

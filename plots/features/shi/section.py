@@ -68,7 +68,7 @@ def _is_theirs(key: str) -> bool:
 def _only(table: Table, keys: Sequence[str], title: str = "") -> Table:
     """The columns of `table` with `keys`, in the order of the page."""
     places = [place for place, column in enumerate(table.columns) if column.key in keys]
-    return on_page(table.only(places), [*_RATIO, *keys], title)
+    return on_page(table.only(places), list(dict.fromkeys((*_RATIO, *keys))), title)
 
 
 def _ours_first(table: Table, published: Table) -> Table:

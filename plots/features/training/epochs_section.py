@@ -11,7 +11,7 @@ from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.published import Experiment
 from plots.features.training.chart import draw_epochs
 from plots.features.training.table import best_table, every_table
-from plots.features.training.ways_chart import best_of_devices, draw_ways
+from plots.features.training.ways_chart import best_of_devices, draw_ways, lines_of
 from plots.file.rows import File, Row
 
 _NOTES = (
@@ -47,7 +47,8 @@ def draw(file: File, experiments: Sequence[Experiment]) -> tuple[Pictures, Pictu
     """The chart of `file`, and where that leaves lines out the one of all of them."""
     rows = epoch_rows(file)
     shown = best_of_devices(rows)
-    every = draw_ways(file, rows, shown) if len(shown) < len(rows) else None
+    is_part = len(lines_of(shown)) < len(lines_of(rows))
+    every = draw_ways(file, rows, shown) if is_part else None
     return draw_epochs(file, shown, experiments), every
 
 
@@ -76,8 +77,8 @@ def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: 
         ways = Picture(
             every,
             context.stem(file, "epochs-ways"),
-            alt="Seconds per epoch against the number of trainable parameters, in small charts of "
-            "a few ways to compute each. The table of every row has the same figures.",
+            alt="Small charts of seconds per epoch against the number of trainable parameters, a "
+            "few ways to compute in each. The table of every row has the same figures.",
         )
         folds.append(
             Fold("Epochs: charts of every way to compute, and every batch", pictures=(ways,))
