@@ -76,7 +76,7 @@ class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
     `blocks` stand first; `tables` and `notes` on all of it follow, then `links`. A section with
-    nothing but a `lead` says why it is empty.
+    nothing but a `lead` says why it is empty. What is `folded` opens below its lead when asked to.
     """
 
     title: str
@@ -86,6 +86,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    folded: bool = False
 
 
 class Predicted(Protocol):
