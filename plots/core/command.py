@@ -85,10 +85,18 @@ def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder:
     from plots.core.charts.files import write_charts  # noqa: PLC0415
 
     try:
-        tell_written(write_charts(files, drawn, folder))
+        written = write_charts(files, drawn, folder)
     except OSError as error:
         return [charts_missing(error, folder)]
-    return []
+    tell_written(written)
+    return [] if written else [nothing_drawn(files)]
+
+
+def nothing_drawn(files: Iterable[File]) -> str:
+    """What is wrong where --charts has nothing to draw, in a sentence."""
+    names = " and ".join(printable(str(file.path)) for file in files)
+    where = f" in {names}" if names else ""
+    return f"no chart was drawn, because there are no rows{where} that this command's charts show"
 
 
 def charts_missing(error: OSError, folder: Path) -> str:

@@ -40,12 +40,18 @@ _LARGEST = 600.0  # logarithm of a ratio; a double ends at 709
 class Ratio:
     """The geometric mean, over `works` pieces of work, of a machine's time over the baseline's.
 
-    `works_of` is how many the baseline has; more than `works` where the machine lacks some.
+    `works_of` is how many the baseline has; more than `works` where the machine lacks some. `pairs`
+    are the rows, the machine's and the baseline's of each.
     """
 
     mean: float
-    works: int
+    pairs: tuple[tuple[Row, Row], ...]
     works_of: int
+
+    @property
+    def works(self) -> int:
+        """How many pieces of work both have."""
+        return len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +80,10 @@ class SideBySide:
     standings: tuple[Standing, ...]
     baseline: File
     passed_over: tuple[PassedOver, ...] = ()
+
+    def is_of_two_programs(self, standing: Standing) -> bool:
+        """Whether the ratios of `standing` are of two commits, and so of machine and program."""
+        return standing.file.software.commit != self.baseline.software.commit
 
 
 class UnknownMachineError(Exception):
@@ -253,14 +263,15 @@ def _ratios(
     found = {}
     for place, theirs in reference.items():
         mine = own.get(place, {})
-        logs = [
-            _log_seconds(mine[work]) - _log_seconds(row)
+        pairs = tuple(
+            (mine[work], row)
             for work, row in theirs.items()
             if work in mine and _trains_alike(mine[work], row)
-        ]
-        if logs:
+        )
+        if pairs:
+            logs = [_log_seconds(one) - _log_seconds(other) for one, other in pairs]
             mean = max(-_LARGEST, min(_LARGEST, sum(logs) / len(logs)))
-            found[place] = Ratio(math.exp(mean), len(logs), len(theirs))
+            found[place] = Ratio(math.exp(mean), pairs, len(theirs))
     return found
 
 

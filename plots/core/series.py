@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the rows of a file in groups that differ in nothing but the network: what a line shows."""
 
-import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from plots.file.axes import Label
 from plots.file.rows import Row
@@ -43,24 +42,6 @@ def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
         else printable(", ".join(f"{name} {value}" for name, value in key), 400)
         for key, text in labels.items()
     }
-
-
-def without_slower_executions(rows: Sequence[Row]) -> list[Row]:
-    """`rows` but for the series that differ from a faster one in nothing but the execution.
-
-    Faster is the one with the smaller geometric mean of the medians over the networks of both.
-    """
-    groups: dict[SeriesKey, dict[SeriesKey, dict[SeriesKey, float]]] = {}
-    for row in rows:
-        key = series_key(row)
-        rest = tuple(pair for pair in key if pair[0] != "execution")
-        network = tuple(pair for pair in row.configuration.items() if pair not in key)
-        groups.setdefault(rest, {}).setdefault(key, {})[network] = math.log(row.median)
-    kept = set()
-    for members in groups.values():
-        common = set.intersection(*(set(times) for times in members.values()))
-        kept.add(min(members, key=lambda key: (sum(members[key][one] for one in common), key)))
-    return [row for row in rows if series_key(row) in kept]
 
 
 def device_label(row: Row) -> Label:

@@ -116,7 +116,9 @@ def test_a_file_without_a_gpu_says_what_one_would_add(write, shell):
     (sentence,) = printed.err.splitlines()
     assert sentence.startswith(f"{path}: no crossover, because it has no row of a GPU: none")
     assert "NVIDIA GPU" in sentence and "speedup" in sentence
-    assert json.loads(shell("crossover", path, "--format", "json").out) == []
+    for name, empty in (("json", "[\n\n]\n"), ("csv", "")):  # whoever reads tables is told as well
+        printed = shell("crossover", path, "--format", name, code=2)
+        assert printed.out == empty and printed.err == f"{sentence}\n"
 
 
 def test_one_size_gives_speed_ups_only(write, shell):
@@ -163,6 +165,29 @@ def test_charts_are_written(simple, tmp_path, capsys):
     ]
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gpu", [True, False])
+def test_slides_are_wide_and_say_the_answer(gpu, simple, write, tmp_path, shell):
+    path = simple if gpu else write(synthetic.sweep(gpu=False))
+    shell("crossover", path, "--slides", tmp_path / "out")
+    names = [path.stem.partition(".")[2] for path in sorted(tmp_path.glob("out/*.png"))]
+    assert names == ["slide-strip", "slide-times"]
+    for picture in tmp_path.glob("out/*.png"):
+        height, width, _ = imread(picture).shape
+        assert abs(width - 1920) <= 2 and abs(height / width - 9 / 16) < 0.01
+    said = (tmp_path / "out" / "synthetic-machine.slide-times.svg").read_text()
+    assert "GPU wins from" in said and ("predicted" in said) != gpu
+    assert not re.search("resident|graph|pinned", said)  # words of this program
+
+
+def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
+    path = write(synthetic.document(synthetic.samples(synthetic.gpu_configuration("heart"))))
+    for command in ("crossover", "why"):
+        printed = shell(command, path, "--charts", tmp_path / "out", code=2)
+        assert "no chart was drawn, because" in printed.err
+        assert not list(tmp_path.glob("out/*"))
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from matplotlib.transforms import Bbox
 
 from plots import units
 from plots.core.charts import style
+from plots.core.charts.lines import MOST_LINES
 from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
@@ -25,6 +26,7 @@ from plots.core.speed_up import grids
 from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.training.chart import draw_epochs
+from plots.features.training.ways_chart import best_of_devices, draw_ways
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
 from plots.file import loading
@@ -132,6 +134,29 @@ def test_crossovers_of_epochs(read, drawn):
     file = read(synthetic_sweep.wide_sweep((100,)))
     group = next(iter(by_work(comparisons(file))))
     check(drawn(draw_crossovers, file, group))
+
+
+MANY = {
+    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file)), load_published()),
+    "ways": lambda file: (
+        draw_ways,
+        file,
+        epoch_rows(file),
+        best_of_devices(epoch_rows(file)),
+    ),
+    "crossovers": lambda file: (draw_crossovers, file, by_work(comparisons(file))[0]),
+}
+
+
+@pytest.mark.parametrize("chart", MANY)
+@pytest.mark.parametrize("which", ["machine", "wide"])
+def test_of_many_ways_few_are_drawn_in_each_chart(chart, which, request, drawn):
+    figures = drawn(*MANY[chart](request.getfixturevalue(which)))
+    check(figures)
+    for one in figures:
+        for axes in one.figure.axes:
+            named = [line for line in axes.lines if line.get_label()[0] != "_"]
+            assert len([line for line in named if len(line.get_xdata()) > 2]) <= MOST_LINES
 
 
 def test_crossovers_over_batch_size(read, drawn):

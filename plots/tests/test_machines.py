@@ -2,6 +2,7 @@
 """Machines side by side: their figures, their order, the chart, the page, the commands."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from plots.core.machines import (
 )
 from plots.core.network import epoch_rows
 from plots.features.machines.table import machines_table, part, summary_table
+from plots.features.machines.verdict import verdicts
 from plots.tests import synthetic, synthetic_machines
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 
@@ -202,3 +204,53 @@ def test_processors_are_named_shortly(name, short):
     assert short_processor(name) == short
     assert short_gpu("NVIDIA GeForce RTX 4090") == "RTX 4090"
     assert short_gpu("NVIDIA H100 PCIe") == "H100 PCIe"
+
+
+def pair_of(read, times, commits=("1" * 40, "1" * 40)):
+    """A base that takes 1 ms on each of ten networks, and another that takes 1 ms over `times`."""
+    made = []
+    for name, factor, commit in zip("ab", (1.0, times), commits, strict=True):
+        generator = np.random.default_rng(len(made))
+        entries = []
+        for model in synthetic_machines.DISCS[:10]:
+            noise = np.exp(0.02 * generator.standard_normal(9))
+            configuration = synthetic.cpu_configuration(model, 1)
+            entries += synthetic.samples(configuration, (1e-3 / factor * noise).tolist())
+        document = synthetic.document(entries, machine=name)
+        document["context"]["crossover"]["software"]["commit"] = commit
+        made.append(read(document, name))
+    return side_by_side(made, baseline=made[0])
+
+
+@pytest.mark.parametrize(("times", "first"), [(1.2, "b"), (1 / 1.2, "a")])
+def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
+    (said,) = verdicts(pair_of(read, times))
+    found = re.match(rf"{first} trains ([0-9.]+) times \(([0-9.]+) to ([0-9.]+)\) as fast as", said)
+    middle, low, high = map(float, found.groups())
+    assert low <= 1.2 <= high and low <= middle <= high and high - low < 0.2
+    assert "geometric mean over 10 networks: from 1.1" in said
+
+
+def test_a_difference_within_its_interval_is_none(read):
+    (said,) = verdicts(pair_of(read, 1.0))
+    assert said.startswith(("a and b train about as fast", "b and a train about as fast"))
+
+
+def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
+    side = pair_of(read, 1.2, ("1" * 40, "2" * 40))
+    (said,) = verdicts(side)
+    assert said.startswith("No verdict on b: its file is of another commit than the baseline's")
+    table = machines_table(side)
+    place = [column.key for column in table.columns].index("epoch_cpu_ratio")
+    own, other = (line[place] for line in table.lines)
+    assert (own.text, own.faint) == ("1.00", False)
+    assert re.fullmatch(r"\(0\.8[0-9]+\)", other.text) and other.faint
+    assert sum("In brackets" in note for note in table.notes) == 1
+
+
+def test_what_no_machine_has_is_no_column(read):
+    side = pair_of(read, 1.2)
+    shown = [column.key for column in machines_table(side).shown().columns]
+    assert "epoch_cpu_ratio" in shown and "crossover" not in shown
+    assert not [key for key in shown if "gpu" in key]
+    assert "gpu" in machines_table(side).records()[0]  # for programs

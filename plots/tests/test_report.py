@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report: what its page and pictures hold, whatever the files hold."""
 
+import csv
 import io
 import re
 from collections import Counter
@@ -13,13 +14,15 @@ import pytest
 from matplotlib.image import imread
 
 from plots import units
+from plots.core.charts.lines import MOST_LINES, in_fives
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.published import load_published, same_as_ours
-from plots.core.series import series_labels, without_slower_executions
+from plots.core.series import series_labels
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.report.summary import summary
+from plots.features.training.ways_chart import best_of_devices, lines_of
 from plots.file import loading
 from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic, synthetic_probes
@@ -497,13 +500,40 @@ def test_labels_name_precision_and_execution_where_they_differ(read):
 
 
 @pytest.mark.slow
-def test_of_many_gpu_modes_the_faster_execution_is_drawn(everything):
-    kept = series_labels(without_slower_executions(epoch_rows(everything))).values()
-    assert list(kept) == [  # the formula makes eager the fastest of each placement
-        "CPU, 1 thread",
-        "CPU, 2 threads",
-        "GPU, eager, pageable",
-        "GPU, eager, pinned",
-        "GPU, eager, pinned-async",
-        "GPU, eager, resident",
-    ]
+def test_of_many_ways_the_fastest_of_each_device_is_drawn(everything, wide):
+    for file in (everything, wide):
+        rows = epoch_rows(file)
+        shown = best_of_devices(rows)
+        assert len(lines_of(rows)) > MOST_LINES and len(lines_of(shown)) == 2
+        for device in ("cpu", "cuda"):
+            medians = [
+                np.prod([row.median for row in line])
+                for line in lines_of(rows)
+                if line[0].device == device and (line[0].batch, line[0].precision) == ("100", "f32")
+            ]
+            (line,) = [line for line in lines_of(shown) if line[0].device == device]
+            assert np.prod([row.median for row in line]) == min(medians)
+    few = [row for row in epoch_rows(everything) if row.device == "cpu"]
+    assert best_of_devices(few) == few
+
+
+def test_groups_are_split_until_no_panel_has_too_many_lines():
+    items = [(batch, way) for batch in (1, 2) for way in range(7)]
+    groups = in_fives(items, [lambda item: item[0], lambda item: item[1] > 3])
+    assert [len(group) for group in groups] == [4, 3, 4, 3]
+    assert [item for group in groups for item in group] == items
+    assert [len(group) for group in in_fives(range(12), [])] == [5, 5, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_tables_of_the_page_are_files_where_asked(simple, tmp_path, shell):
+    shell("report", simple, "-o", tmp_path / "out", "--tables=csv")
+    files = sorted(tmp_path.glob("out/*.csv"))
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert len(files) == page.count("<table>") > 5
+    assert all(re.fullmatch(r"[a-z0-9.-]+", path.name) for path in files)
+    (own,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
+    (first, *_) = csv.DictReader(own.open())
+    assert first["network"] == "disc-2" and float(first["cpu_seconds_per_epoch"]) > 0
+    assert first["params"] == "22"

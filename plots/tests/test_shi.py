@@ -236,7 +236,7 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
         "cpu_ratio",
     ]
     assert len(ratios.lines) == 7 * 2 + 2
-    assert "Crossover" in [line[1].text for line in block.folds[0].tables[0].lines]
+    assert "Crossover" in [line[1].text for line in block.folds[1].tables[0].lines]
 
 
 def test_text_begins_with_the_sentence(write, shell):

@@ -11,7 +11,7 @@ import pytest
 from plots.cli import main
 from plots.core.machines import named, side_by_side
 from plots.core.tables.formats import FORMATS, render
-from plots.features.machines.chart import MOST_COLOURED, draw_machines
+from plots.features.machines.chart import MOST_SHOWN, draw_machines
 from plots.features.machines.table import machines_table
 from plots.features.report import report
 from plots.file import loading
@@ -34,9 +34,9 @@ def test_of_many_machines_few_are_coloured(tmp_path):
     chart = draw_machines(side)
     assert chart == draw_machines(side)
     svg = chart.pictures.svg.decode()
-    assert f"{12 - MOST_COLOURED} more machines" in svg
+    assert "thin grey: 11 other machines" in svg
     assert "synthetic-a-8c: CPU alone" in svg  # the baseline, which the order has far below
-    assert sum(name in svg for name in ids(side)) == MOST_COLOURED
+    assert sum(name in svg for name in ids(side)) == MOST_SHOWN
     assert "#b0b0b0" in strokes(chart.pictures.svg)
     assert all(name in chart.alt for name in ids(side))
 
@@ -98,7 +98,9 @@ def test_names_from_a_file_make_no_element(read):
 def test_compare_sets_machines_side_by_side(five, shell, tmp_path):
     charts = tmp_path / "charts"
     printed = shell("compare", five, "--sort=crossover", f"--charts={charts}")
-    lines = [line for line in printed.out.splitlines() if line.startswith(("synth", "*synth"))]
+    words, _, table = printed.out.partition("\n\n")
+    assert words.count(" as fast as ") == 4 and words.startswith("synthetic-")
+    lines = [line for line in table.splitlines() if line.startswith(("synth", "*synth"))]
     assert [line.split()[0].lstrip("*").split("-")[1] for line in lines[:3]] == ["c", "d", "b"]
     assert sorted(path.name for path in charts.iterdir()) == ["machines.png", "machines.svg"]
     assert "ratios to synthetic-" in printed.out
@@ -124,7 +126,8 @@ def test_rows_of_machines_are_compared_where_asked(five, shell):
         table["title"]
         for table in json.loads(shell("compare", *paths, "--rows", "--format=json").out)
     ]
-    assert titles[0].startswith("Crossover, times") and "geometric mean" in titles[1]
+    assert titles[0].startswith("Crossover, times") and "rows of the same name" in titles[1]
+    assert not any("geometric mean" in title for title in titles)  # one mean, of one set of rows
     assert "rows are slower" in shell("compare", *paths, "--fail-on-slower=5%", code=1).err
 
 

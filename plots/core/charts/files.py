@@ -16,7 +16,7 @@ def stems(files: Sequence[File]) -> list[str]:
     """
     found: list[str] = []
     for file in files:
-        found.append(_unused(slug(file.machine.id), found))
+        found.append(unused(slug(file.machine.id), found))
     return found
 
 
@@ -26,7 +26,7 @@ def write_pictures(
     """Writes `pictures` into `folder`, which it makes; returns the paths, PNG first, of which none
     is among those `taken`. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = _unused(stem, [path.stem for path in taken])
+    stem = unused(stem, [path.stem for path in taken])
     contents = {folder / f"{stem}.png": pictures.png, folder / f"{stem}.svg": pictures.svg}
     for path, content in contents.items():
         path.write_bytes(content)
@@ -48,7 +48,8 @@ def write_charts(
     return list(written)
 
 
-def _unused(stem: str, taken: Collection[str]) -> str:
+def unused(stem: str, taken: Collection[str]) -> str:
+    """`stem`, with a number where it is among those `taken`."""
     candidate, number = stem, 1
     while candidate in taken:
         number += 1

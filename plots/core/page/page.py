@@ -19,7 +19,7 @@ def render_page(sections: Sequence[Section]) -> str:
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
-    script = "\n".join([*map(_text, ("sort.js", "scroll.js")), *(one.script for one in widgets)])
+    script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(one.script for one in widgets)])
     style = "\n".join([_text("report.css"), *(one.style for one in widgets)])
     return (
         environment()

@@ -88,7 +88,8 @@ class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
     A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow, then `links`.
-    A section with nothing but a `lead` says why it is empty.
+    A section with nothing but a `lead` says why it is empty. What is `folded` opens below its lead
+    when asked to.
     """
 
     title: str
@@ -99,6 +100,7 @@ class Section:
     notes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
     widget: Widget | None = None
+    folded: bool = False
 
 
 class Predicted(Protocol):

@@ -12,8 +12,10 @@ def text_cell(words: str | None) -> Cell:
 
 
 def count_cell(number: float | None) -> Cell:
-    """A whole number with its thousands separated."""
-    return NOTHING if number is None else Cell(units.count(number), number)
+    """A whole number with its thousands separated; programs read it without a decimal point."""
+    if number is None:
+        return NOTHING
+    return Cell(units.count(number), int(number) if float(number).is_integer() else number)
 
 
 def number_cell(value: float | None, digits: int = 3) -> Cell:

@@ -172,6 +172,15 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "html": as_html,
     "json": as_json,
 }
+# Of file names.
+ENDINGS = {
+    "text": "txt",
+    "markdown": "md",
+    "csv": "csv",
+    "latex": "tex",
+    "html": "html",
+    "json": "json",
+}
 
 
 def render(tables: Sequence[Table], name: str) -> str:

@@ -36,13 +36,14 @@ class Cell:
     """`text` is what people read, `value` what programs read and sort by, in SI units.
 
     A cell without a measurement has the text "–" and no value. `marks` are numbers of the
-    table's notes, from 1.
+    table's notes, from 1. What is `faint` is grey on a page, as it does not count like the others.
     """
 
     text: str
     value: Value = None
     bold: bool = False
     marks: tuple[int, ...] = ()
+    faint: bool = False
 
 
 NOTHING = Cell("–")

@@ -28,6 +28,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(
         title="Ceilings",
         anchor="ceilings",
+        folded=True,
         lead="What each device does at best, measured before everything else. Every other row is "
         "held against these. The best repetition counts.",
         blocks=tuple(_block(file) for file in files[: context.detailed]),

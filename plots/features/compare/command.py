@@ -33,10 +33,12 @@ from plots.core.machines import (
     networks_of,
     side_by_side,
 )
-from plots.core.tables.table import Table
+from plots.core.tables.plain import wrapped
+from plots.core.tables.table import LONGEST_NOTE, Table
 from plots.features.compare import mix
 from plots.features.crossover.table import crossover_table
 from plots.features.machines.table import machines_table
+from plots.features.machines.verdict import verdicts
 from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
@@ -135,6 +137,10 @@ def run(options: argparse.Namespace) -> int:
             side = _side_by_side(files, baseline, options)
             files, baseline = [one.file for one in side.standings], side.baseline
             tables = [machines_table(side)]
+            if options.format == "text":
+                for verdict in verdicts(side):
+                    print(wrapped(printable(verdict, LONGEST_NOTE)))
+                print()
             if not options.rows and options.fail_on_slower is None:
                 print_tables(tables, options)
                 problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
@@ -210,6 +216,7 @@ def _run_comparison(
     from plots.features.compare.table import compare_tables  # noqa: PLC0415
 
     place = next(place for place, file in enumerate(files) if file is baseline)
+    of_machines = bool(tables)
     done: list[Comparison] = []
     for other in (*files[:place], *files[place + 1 :]):
         refusal = "" if options.anyway else _refusal(baseline, other)
@@ -218,7 +225,7 @@ def _run_comparison(
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
-        tables += compare_tables(comparison, options.all)
+        tables += compare_tables(comparison, options.all, means=not of_machines)
         if not comparison.pairs:
             problems.append(
                 f"{printable(str(other.path))}: no row has a result both here and in the baseline "

@@ -28,16 +28,20 @@ _COLUMNS = (
 )
 
 
-def compare_tables(comparison: Comparison, everything: bool = False) -> list[Table]:
+def compare_tables(
+    comparison: Comparison, everything: bool = False, means: bool = True
+) -> list[Table]:
     """What changed: by family, then by row, then the rows that were not compared, if any.
 
     The largest effect stands first. Rows that are the same or ambiguous are counted, and rows that
     were not compared stand in a line for each reason; with `everything` all of them are listed.
+    `means`: with the mean ratio of each family; machines_table() has another one of machines, over
+    the fastest way to do each piece of work.
     """
     rows = [pair.baseline for pair in comparison.pairs]
     rows += [unmatched.row for unmatched in comparison.unmatched]
     names, common = short_names(rows)
-    tables = [_families(comparison)] if comparison.pairs else []
+    tables = [_families(comparison, means)] if comparison.pairs else []
     tables.append(_ratios(comparison, names, common, everything))
     if comparison.unmatched:
         tables.append(
@@ -79,7 +83,7 @@ def _unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
     return Table(title, columns, tuple(lines), ("--all lists each row.",))
 
 
-def _families(comparison: Comparison) -> Table:
+def _families(comparison: Comparison, with_means: bool) -> Table:
     """A line for each family: the geometric mean of its rows' ratios, and how many changed."""
     groups: dict[str, list[Pair]] = {}
     for pair in comparison.pairs:
@@ -106,8 +110,11 @@ def _families(comparison: Comparison) -> Table:
         *(Column(verdict, verdict, numeric=True) for verdict in _VERDICTS),
     )
     files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
-    title = f"{files}: geometric mean of the ratio in each family"
-    return Table(title, columns, tuple(lines))
+    if with_means:
+        title = f"{files}: geometric mean of the ratio in each family"
+        return Table(title, columns, tuple(lines))
+    table = Table(f"{files}: rows of the same name in each family", columns, tuple(lines))
+    return table.only([place for place, one in enumerate(columns) if one.key != "ratio"])
 
 
 def _log(ratio: float) -> float:

@@ -36,6 +36,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Copies",
         anchor="copies",
+        folded=True,
         lead="What it costs to bring data to a device and back: small copies are all latency, "
         "large ones all bandwidth.",
         blocks=tuple(

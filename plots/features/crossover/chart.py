@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
+from plots.core.charts.lines import MOST_LINES, name_ends
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
     Chart,
@@ -36,7 +36,6 @@ from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File
 from plots.text import printable, slug
 
-MOST_GPUS = 5  # curves; of more the faster execution alone is drawn
 _SIZES = {
     "parameters": "trainable parameters",
     "batch": "samples in a batch",
@@ -77,23 +76,18 @@ def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
     """
     common = comparisons[0].common
     decisive = [each for each in comparisons if each.cpu.candidates]
-    pictures = render(partial(_draw, file, comparisons, _drawn(decisive)))
+    pictures = render(partial(_draw, file, comparisons, _drawn(comparisons)))
     name = slug("-".join(["crossover", *common.values()]), 100)
     return Chart(name, pictures, _alt(comparisons[0], decisive))
 
 
-def _drawn(decisive: Sequence[Comparison]) -> list[Comparison]:
-    """Of too many those that differ from a faster one in nothing but the execution are left out."""
-    if len(decisive) <= MOST_GPUS:
-        return list(decisive)
-    groups: dict[frozenset[tuple[str, str]], list[Comparison]] = {}
-    for each in decisive:
-        rest = [pair for pair in each.gpu.configuration.items() if pair[0] != "execution"]
-        groups.setdefault(frozenset(rest), []).append(each)
-    return [
-        min(group, key=lambda each: float(np.mean(log_medians(each.gpu))))
-        for group in groups.values()
-    ]
+def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """All of `comparisons` where few lines draw them; else the one of the fastest way of the GPU
+    with the best thread count."""
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    if len({id(each.cpu) for each in comparisons}) + len(decisive) <= MOST_LINES + 1:
+        return list(comparisons)
+    return [min(decisive, key=lambda each: float(np.mean(log_medians(each.gpu))))]
 
 
 def _draw(
@@ -103,22 +97,27 @@ def _draw(
     figure.set_figheight(3.6 if narrow else 4.4)
     axes = figure.add_subplot()
     looks = Looks(file.rows)
-    _set_limits(axes, comparisons)
-    handles = _draw_cpus(axes, comparisons, looks)
-    for place, comparison in enumerate(drawn):
-        handles.append(_draw_gpu(axes, comparison, place, looks))
+    _set_limits(axes, drawn)
+    lines = _draw_cpus(axes, drawn, looks)
+    decisive = [each for each in drawn if each.cpu.candidates]
+    gpus = [_draw_gpu(axes, each, looks) for each in decisive]
+    left = name_ends(axes, [*lines, *gpus])
+    for place, each in enumerate(decisive):
+        _mark_crossover(axes, each, place, looks)
     write_above(axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1)
-    decisive = [each for each in comparisons if each.cpu.candidates]
+    every = sum(bool(each.cpu.candidates) for each in comparisons)
     finish(
         figure,
         f"{FAMILIES[comparisons[0].common['family']].title}: where the GPU overtakes the CPU",
-        _lines(file, comparisons, len(decisive) - len(drawn)),
-        handles,
+        _lines(file, drawn, every - len(decisive)),
+        left,
     )
 
 
-def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison], looks: Looks) -> list[Artist]:
+def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison], looks: Looks) -> list[Line2D]:
+    """Each thread count, or where these are not drawn the best of them."""
     cpus = {each.cpu: None for each in comparisons if not each.cpu.candidates}
+    cpus = cpus or {each.cpu: None for each in comparisons}
     return [_draw_curve(axes, curve, looks, printable(curve.label, 60)) for curve in cpus]
 
 
@@ -134,11 +133,13 @@ def _draw_curve(axes: Axes, curve: Curve, looks: Looks, label: str) -> Line2D:
     return line
 
 
-def _draw_gpu(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> Line2D:
+def _draw_gpu(axes: Axes, comparison: Comparison, looks: Looks) -> Line2D:
+    return _draw_curve(axes, comparison.gpu, looks, printable(comparison.gpu.label, 60))
+
+
+def _mark_crossover(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> None:
     crossover = comparison.crossover
     colour = looks.of(comparison.gpu.configuration).colour
-    label = f"{printable(comparison.gpu.label, 60)}: {crossover_words(crossover)}"
-    line = _draw_curve(axes, comparison.gpu, looks, label)
     left, right = axes.get_xlim()
     if crossover.low or crossover.high:
         axes.axvspan(
@@ -160,7 +161,6 @@ def _draw_gpu(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> L
             fontweight="bold",
             zorder=5,
         )
-    return line
 
 
 def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
@@ -202,7 +202,7 @@ def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list
         "upright: crossover with the best threads; shaded: its 95 % interval",
     ]
     if left_out:
-        lines.append("only the faster of eager and graph is drawn; the table has all")
+        lines.append("only the fastest way of each device is drawn; the table has all")
     if not file.complete:
         lines.append(f"from a run that was {file.ended}: rows are missing")
     return lines

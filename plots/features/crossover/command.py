@@ -13,6 +13,7 @@ from plots.core.command import (
     add_sort,
     complain,
     load_answering,
+    named_path,
     newest,
     print_tables,
     save_charts,
@@ -47,7 +48,8 @@ DESCRIPTION = (
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
     "--all shows each number of CPU threads and every precision, too. --charts draws the strip as "
     "well, of predicted cards where the file has no GPU. docs/method/crossover.md says how. Bad "
-    "files are named and left out, and the exit code is then 2."
+    "files are named and left out, and the exit code is then 2; as it is where --format has no "
+    "table, or --charts nothing to draw."
 )
 EXAMPLE = "crossover results --charts charts"
 
@@ -57,6 +59,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_all(parser)
     add_charts(parser)
+    parser.add_argument(
+        "--slides",
+        type=named_path,
+        metavar="DIR",
+        help="also draw slides for a talk (16:9, large letters, two cards where these are "
+        "predicted) into this folder, made if missing",
+    )
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--summary",
@@ -105,26 +114,46 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.write("\n" if texts else "")
             print_tables(published, options)
     else:
-        print_tables([*_tables(crossovers, ratios), *published], options)
-    for (file, found), own in zip(crossovers, ratios, strict=True):
-        if not found:
-            print(_nothing_to_compare(file, any(own.values())), file=sys.stderr)
-    if options.charts:
-        # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.core.charts.strip import draw_strips  # noqa: PLC0415
-        from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
-        from plots.features.predict.files import predictions  # noqa: PLC0415
-
-        predicted = predictions(files)
-        strips = {
-            id(file): glance(file, own, predicted.of(file)).strips for file, own in crossovers
-        }
-        drawn = (
-            [*([draw_strips(own)] if (own := strips[id(file)]) else []), *draw_charts(file, found)]
-            for file, found in crossovers
-        )
-        problems += save_charts([file for file, _ in crossovers], drawn, options.charts)
+        tables = [*_tables(crossovers, ratios), *published]
+        print_tables(tables, options)
+    untold = [
+        _nothing_to_compare(file, any(own.values()))
+        for (file, found), own in zip(crossovers, ratios, strict=True)
+        if not found
+    ]
+    if options.format != "text" and not tables:
+        problems += untold  # a program that reads tables is told by the exit code
+    else:
+        for sentence in untold:
+            print(sentence, file=sys.stderr)
+    if options.charts or options.slides:
+        problems += _draw(crossovers, options)
     return complain(problems)
+
+
+def _draw(
+    crossovers: Sequence[tuple[File, Sequence[Comparison]]], options: argparse.Namespace
+) -> list[str]:
+    """Writes the charts and slides that were asked for; returns what is wrong, a sentence each."""
+    # Imported here because matplotlib takes longer to load than the tables take to make.
+    from plots.core.charts.strip import draw_strips  # noqa: PLC0415
+    from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
+    from plots.features.crossover.slides import draw_slides  # noqa: PLC0415
+    from plots.features.predict.files import predictions  # noqa: PLC0415
+
+    files, problems = [file for file, _ in crossovers], []
+    predicted = predictions(files)
+    glances = [(file, found, glance(file, found, predicted.of(file))) for file, found in crossovers]
+    if options.charts:
+        drawn = (
+            [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
+            for file, found, own in glances
+        )
+        problems += save_charts(files, drawn, options.charts)
+    if options.slides:
+        slides = (draw_slides(file, own, found, predicted.of(file)) for file, found, own in glances)
+        problems += save_charts(files, slides, options.slides)
+    return problems
 
 
 def _tables(
@@ -184,8 +213,9 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
 
 def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size more threads pay; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --threads has no charts; leave out --threads or --charts"])
+    if options.charts or options.slides:
+        said = "crossover: --threads has no charts; leave out --threads, or --charts and --slides"
+        return complain([said])
     found = [(file, own) for file in files if (own := more_threads(file))]
     if options.format == "text":
         for file, own in found:
@@ -208,8 +238,9 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints the summary; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --summary has no charts; leave out --summary or --charts"])
+    if options.charts or options.slides:
+        said = "crossover: --summary has no charts; leave out --summary, or --charts and --slides"
+        return complain([said])
     if files:
         shown, older = newest(files)
         side = side_by_side(shown, older=older, sort=options.sort)

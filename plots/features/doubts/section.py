@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.peaks import doubts, peaks
 from plots.core.tables.cells import number_cell, seconds_cell, text_cell
 from plots.core.tables.table import Column, Table
 from plots.file.rows import File
@@ -17,7 +18,8 @@ def build(files: Sequence[File], context: Context) -> Section:
         anchor="doubts",
         lead="Rows without a result stand here with the reason. A row whose results were wrong has "
         "its time in a table of its own, and counts nowhere. A flagged row is never dropped: the "
-        "flag says what casts doubt on it.",
+        "flag says what casts doubt on it. Two peaks: the repetitions fall into two groups, a "
+        "fast and a slow one, and the median shows one of them alone.",
         blocks=tuple(_block(file) for file in files[: context.detailed]),
     )
 
@@ -31,8 +33,10 @@ def _block(file: File) -> Block:
     missing, wrong, flagged = missing_table(file), _not_verified(file), _flagged(file)
     rows = len(file.rows)
     doubtful = sum(bool(row.warnings) for row in file.rows)
-    counted = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag."
-    lead = counted[:1].upper() + counted[1:]
+    peaked = sum(peaks(row) is not None for row in file.rows)
+    said = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag"
+    said += f", {_of(peaked, rows)} two peaks." if peaked else "."
+    lead = said[:1].upper() + said[1:]
     tables, folds = [], []
     for table in (missing, wrong, flagged):
         if len(table.lines) > _FEW:
@@ -92,5 +96,5 @@ def _not_verified(file: File) -> Table:
 
 def _flagged(file: File) -> Table:
     columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
-    lines = [(text_cell(row.name), text_cell(flag)) for row in file.rows for flag in row.warnings]
-    return Table("Flagged rows", columns, tuple(lines))
+    lines = [(text_cell(row.name), text_cell(flag)) for row in file.rows for flag in doubts(row)]
+    return Table("Rows in doubt", columns, tuple(lines))

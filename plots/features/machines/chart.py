@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws all machines in one chart: time of an epoch over the size of the network, CPU and GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from plots.core.charts.lines import MOST_LINES, grid
 from plots.core.charts.style import (
     COLOURS,
     Chart,
@@ -24,9 +25,11 @@ from plots.core.replicates import log_medians
 from plots.features.machines.table import crossover_text
 from plots.text import counted, printable
 
-MOST_COLOURED = 6  # machines; the lines of more can't be told apart
+MOST_SHOWN = 6  # machines
 _COLOURS = tuple(colour for colour in COLOURS if colour != "#000000")
 _OTHERS = "#B0B0B0"
+_PALE = ("#808080", "#B0B0B0", "#595959")  # of another commit
+_OWN = COLOURS[0]  # in a panel of its own
 _KEY = "#595959"
 _DASHED = (0, (4, 2))
 
@@ -40,39 +43,57 @@ class _Line:
 def draw_machines(side: SideBySide) -> Chart | None:
     """The chart of `side`; None where no machine has times of two networks of a ladder.
 
-    The first MOST_COLOURED machines, the baseline among them, have colours; all others are grey.
+    The first MOST_SHOWN machines, the baseline among them, are shown, each in a panel where there
+    are more than two; all others are grey in each. So are those of another commit.
     """
     drawn = {id(one): lines for one in side.standings if (lines := _lines(one))}
     if not drawn:
         return None
     machines = [one for one in side.standings if id(one) in drawn]
-    coloured = _coloured(machines, side)
-    others = [one for one in machines if one not in coloured]
-    pictures = render(partial(_draw_all, coloured, others, drawn))
+    pale = {id(one) for one in machines if side.is_of_two_programs(one)}
+    pictures = render(partial(_draw_all, _shown(machines, side), pale, drawn))
     return Chart("machines", pictures, _alt(machines))
 
 
 def _draw_all(
-    coloured: Sequence[Standing],
-    others: Sequence[Standing],
+    shown: Sequence[Standing],
+    pale: Collection[int],
     drawn: dict[int, dict[str, _Line]],
     figure: Figure,
 ) -> None:
+    """Each of `shown` in a panel where its lines are too many for one; `pale` are the id() of those
+    of another commit than the baseline's."""
+    few = sum(len(drawn[id(one)]) for one in shown) <= MOST_LINES and len(shown) == len(drawn)
     narrow = is_narrow(figure)
-    figure.set_figheight(3.6 if narrow else 4.4)
-    axes = figure.add_subplot()
-    _set_limits(axes, [line for lines in drawn.values() for line in lines.values()])
-    for one in others:
-        _draw(axes, drawn[id(one)], _OTHERS, 0.8)
+    if few:
+        figure.set_figheight(3.6 if narrow else 4.4)
+        panels = [figure.add_subplot()]
+    else:
+        panels = grid(figure, len(shown), 2.0 if narrow else 2.3)
+    _set_limits(panels[0], [line for lines in drawn.values() for line in lines.values()])
     handles = []
-    for one, colour in zip(coloured, _COLOURS, strict=False):
+    for place, one in enumerate(shown):
+        axes = panels[0] if few else panels[place]
+        colours = _PALE if id(one) in pale else _COLOURS if few else (_OWN,)
+        colour = colours[place % len(colours)]
+        if not few:
+            for other, theirs in drawn.items():
+                if other != id(one):
+                    _draw(axes, theirs, _OTHERS, 0.8)
+            columns = 1 if narrow else 3 if len(shown) > 4 else 2
+            write_above(axes, _label(one, pale), figure.get_figwidth() / columns - 0.8)
         _draw(axes, drawn[id(one)], colour, 1.8)
         _mark_crossover(axes, one, drawn[id(one)], colour)
-        handles.append(Line2D([], [], color=colour, linewidth=2.4, label=_label(one)))
-    handles += _keys(others)
-    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    lines = ["medians of the repetitions; circle: from here on the GPU wins"]
-    finish(figure, "Every machine's CPU and GPU", lines, handles)
+        label = _label(one, pale)
+        handles.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
+    if few:
+        write_above(panels[0], "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    else:
+        panels[0].set_xlabel("")
+    over = "wall-clock time of one epoch over trainable parameters"
+    lines = [f"{over}; medians; circle: from here on the GPU wins"]
+    keys = _keys(0 if few else len(drawn) - 1)
+    finish(figure, "Every machine's CPU and GPU", lines, [*(handles if few else ()), *keys])
 
 
 def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
@@ -85,10 +106,10 @@ def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
     set_logarithmic_axes(axes, "trainable parameters")
 
 
-def _coloured(machines: Sequence[Standing], side: SideBySide) -> list[Standing]:
-    first = list(machines[:MOST_COLOURED])
+def _shown(machines: Sequence[Standing], side: SideBySide) -> list[Standing]:
+    first = list(machines[:MOST_SHOWN])
     baseline = [one for one in machines if one.file is side.baseline and one not in first]
-    return [*first[: MOST_COLOURED - len(baseline)], *baseline]
+    return [*first[: MOST_SHOWN - len(baseline)], *baseline]
 
 
 def _lines(standing: Standing) -> dict[str, _Line]:
@@ -135,25 +156,26 @@ def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: 
     )
 
 
-def _label(one: Standing) -> str:
+def _label(one: Standing, pale: Collection[int]) -> str:
     file = one.file
     name = printable(file.machine.id, 30)
+    commit = " (another commit)" if id(one) in pale else ""
     if one.answer is None:
-        return f"{name}: CPU alone"
+        return f"{name}: CPU alone{commit}"
     gpu = printable(short_gpu(file.machine.gpu or "GPU"), 24)
     is_own = one.answer.batch in ("", one.answer.cpu.own_batch)
     other = "" if is_own else f" (batch {printable(one.answer.batch, 12)})"
-    return f"{name}, {gpu}: {crossover_text(one)}{other}"
+    return f"{name}, {gpu}: {crossover_text(one)}{other}{commit}"
 
 
-def _keys(others: Sequence[Standing]) -> list[Line2D]:
+def _keys(others: int) -> list[Line2D]:
     """What solid, dashed and grey lines are."""
     keys = [
         Line2D([], [], color=_KEY, linestyle=_DASHED, label="CPU, best thread count"),
         Line2D([], [], color=_KEY, linestyle="-", label="GPU"),
     ]
     if others:
-        label = counted(len(others), "more machine")
+        label = f"thin grey: {counted(others, 'other machine')}"
         keys.append(Line2D([], [], color=_OTHERS, linewidth=0.8, label=label))
     return keys
 

@@ -4,8 +4,9 @@
 from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.features.machines.chart import MOST_COLOURED, draw_machines
+from plots.features.machines.chart import MOST_SHOWN, draw_machines
 from plots.features.machines.table import machines_table, part
+from plots.features.machines.verdict import verdicts
 from plots.file.file_order import machine
 from plots.file.rows import File
 
@@ -35,7 +36,10 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         anchor="machines",
         lead="The size from which the GPU of each machine wins, and how fast each machine is.",
         blocks=(
-            Block(tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),)),
+            Block(
+                points=tuple(verdicts(context.side)),
+                tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),),
+            ),
             Block(
                 pictures=(Picture(chart.pictures, _STEM, chart.alt, _caption(files)),)
                 if chart
@@ -47,9 +51,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 def _caption(files: Sequence[File]) -> str:
-    if len(files) <= MOST_COLOURED:
+    if len(files) <= MOST_SHOWN:
         return ""
     return (
-        f"In colour: the first {MOST_COLOURED} machines of the table, the baseline among them. "
+        f"Shown: the first {MOST_SHOWN} machines of the table, the baseline among them. "
         "--sort says which are first."
     )

@@ -90,7 +90,11 @@ def machines_table(side: SideBySide) -> Table:
                 for model in SHOWN
                 for device in DEVICES
             ),
-            *(_mean(standing.ratios.get(place), notes) for place in places),
+            *(
+                _faint(cell) if side.is_of_two_programs(standing) else cell
+                for place in places
+                for cell in [_mean(standing.ratios.get(place), notes)]
+            ),
             _cpu(standing.file),
             *_how(standing),
             Cell(standing.file.date.date().isoformat(), standing.file.date.isoformat()),
@@ -100,7 +104,21 @@ def machines_table(side: SideBySide) -> Table:
         for standing in side.standings
     ]
     title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
-    return Table(title, columns, tuple(lines), tuple(notes))
+    return _without_empty(Table(title, columns, tuple(lines), tuple(notes)))
+
+
+def _faint(ratio: Cell) -> Cell:
+    """`ratio` as one of machine and program."""
+    return NOTHING if ratio is NOTHING else replace(ratio, text=f"({ratio.text})", faint=True)
+
+
+def _without_empty(table: Table) -> Table:
+    """`table` without the columns in which no machine has anything; programs still read them."""
+    columns = tuple(
+        replace(column, for_programs=all(line[place].value is None for line in table.lines))
+        for place, column in enumerate(table.columns)
+    )
+    return replace(table, columns=columns)
 
 
 def summary_table(standings: Sequence[Standing]) -> Table:
@@ -175,8 +193,8 @@ def _about(side: SideBySide) -> list[str]:
     if len(others) == 1:
         found = remarks(side.baseline, others[0].file)
         texts += (sentence(one) for one in found if one not in others[0].obstacle)
-    elif len({standing.file.software.commit for standing in side.standings}) > 1:
-        texts.append("Commits differ, so a ratio is of machine and program.")
+    if any(map(side.is_of_two_programs, side.standings)):
+        texts.append("In brackets: ratios of another commit than the baseline's.")
     return texts
 
 

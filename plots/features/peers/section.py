@@ -9,8 +9,8 @@ from plots.features.peers.table import missing_table, peer_tables
 from plots.file.rows import File
 
 _FIRST = (
-    *("network", "params", "what", "on", "seconds", "peer_seconds"),
-    *("ratio", "low", "high", "most"),
+    *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds"),
+    *("most", "params"),
 )
 _NOTES = (
     "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "

@@ -9,9 +9,11 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plots import units
+from plots.core.charts.lines import name_ends
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
     COLOURS,
@@ -40,6 +42,8 @@ from plots.text import printable, slug
 
 # Those that no measured CPU or GPU has.
 _COLOURS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
+_DASH = (0, (4, 2.5))
+_BAND = "#D9D9D9"
 
 
 def _behind(fit: Fit) -> str:
@@ -72,21 +76,21 @@ def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart
 
 def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
     compared = [(verdict, one) for verdict in found if (one := verdict.comparison)]
-    series = []
+    series, findings = [], []
     for place, (verdict, one) in enumerate(compared):
         low, middle, high = np.array(one.gpu.samples).T
         is_open = one.crossover.kind == "ambiguous"
         said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
-        label = f"{short_gpu(verdict.card.name)} ({NOT_MEASURED}): {said}"
+        label = f"{short_gpu(verdict.card.name)}, predicted"
+        findings.append(f"{label}: {said}")
         colour = _COLOURS[place % len(_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
     common = compared[0][1].common
     name = slug("-".join(["predicted", *common.values()]), 100)
     pictures = render(partial(_draw_epochs, file, compared, series, fit))
-    findings = "; ".join(one.label for one in series)
     alt = (
         f"Time of one epoch against trainable parameters: the CPU measured, and the bands of cards "
-        f"that are {NOT_MEASURED}. {findings}."
+        f"that are {NOT_MEASURED}. {'; '.join(findings)}."
     )
     return Chart(name, pictures, alt)
 
@@ -111,8 +115,10 @@ def _draw_epochs(
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     axes.set_ylim(low / 2, high * 2)
     set_logarithmic_axes(axes, "trainable parameters")
-    handles = [_draw_cpu(axes, file, cpu, times)]
-    handles += [_draw_band(axes, one, place) for place, one in enumerate(series)]
+    cpu_line = _draw_cpu(axes, file, cpu, times)
+    _draw_band(axes, series)
+    cards = [_draw_card(axes, one) for one in series]
+    handles = name_ends(axes, [cpu_line, *cards])
     _draw_range(axes, compared)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
     finish(figure, _title(file, "epochs"), _lines(file, compared, fit), handles)
@@ -122,7 +128,7 @@ def _title(file: File, what: str) -> str:
     return f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {what}"
 
 
-def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
+def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Line2D:
     threads = max(row.threads or 0 for row in file.rows)
     look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
     (line,) = axes.plot(
@@ -131,20 +137,30 @@ def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Artist:
         linewidth=2.2,
         markersize=4.5,
         zorder=4,
-        label=f"measured: {printable(cpu.label, 60)}",
+        label="this CPU, measured",
         **{**look.line, "linestyle": "-"},
     )
     return line
 
 
-def _draw_band(axes: Axes, one: _Series, place: int) -> Artist:
-    axes.fill_between(one.sizes, one.low, one.high, color=one.colour, alpha=0.13, linewidth=0)
-    for edge in (one.low, one.high):
-        axes.plot(one.sizes, edge, color=one.colour, linewidth=0.9, alpha=0.8)
-    axes.plot(one.sizes, one.middle, color=one.colour, linewidth=1.4, linestyle=(0, (4, 2.5)))
-    return Patch(
-        facecolor=(*_rgb(one.colour), 0.25), edgecolor=one.colour, linewidth=1.2, label=one.label
+def _draw_card(axes: Axes, one: _Series) -> Line2D:
+    (line,) = axes.plot(
+        one.sizes, one.middle, color=one.colour, linewidth=1.6, linestyle=_DASH, label=one.label
     )
+    return line
+
+
+def _draw_band(axes: Axes, series: Sequence[_Series]) -> None:
+    """One band for all cards, as several on each other would be of a colour that none has."""
+    sizes = np.unique(np.concatenate([one.sizes for one in series]))
+
+    def at(one: _Series, values: np.ndarray) -> np.ndarray:
+        found = np.interp(np.log(sizes), np.log(one.sizes), np.log(values), np.nan, np.nan)
+        return np.exp(found)
+
+    low = np.nanmin([at(one, one.low) for one in series], axis=0)
+    high = np.nanmax([at(one, one.high) for one in series], axis=0)
+    axes.fill_between(sizes, low, high, color=_BAND, alpha=0.35, linewidth=0)
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:
@@ -163,13 +179,13 @@ def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> N
 
 
 def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit) -> list[str]:
-    common = compared[0][1].common
+    common, cpu = compared[0][1].common, compared[0][1].cpu
     ways = {f"{one.way.name}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
     return [
         devices(file),
         f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
-        f"line: measured; bands: {NOT_MEASURED}, {_behind(fit)}",
-        "grey: from the earliest to the latest crossover of all cards",
+        f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
+        f"band: {_behind(fit)}; upright: from the earliest to the latest crossover",
     ]
 
 

@@ -29,6 +29,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Products and layers",
         anchor="products",
+        folded=True,
         lead="How much arithmetic one matrix product, and one layer, reaches by its size.",
         blocks=tuple(
             _block(file, drawn, context) for file, drawn in zip(shown, pictures, strict=True)

@@ -22,6 +22,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Published experiments",
         anchor="published",
+        folded=True,
         lead="Measurements of others: those with the same networks as ours, shown in grey in the "
         "chart of training epochs; then all, and the sizes from which well-known code uses a GPU.",
         blocks=(

@@ -7,6 +7,7 @@ from pathlib import Path
 from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path, newest
 from plots.core.machines import UnknownMachineError, named
 from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
+from plots.core.tables.formats import FORMATS
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
 from plots.parallel import Pool
@@ -44,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N|all",
         help="of how many files, the first in the table of machines, to show charts and all "
         f"tables; the others are a line each (default: {_DETAILED})",
+    )
+    parser.add_argument(
+        "--tables",
+        choices=list(FORMATS),
+        default="",
+        help="also write each table of the page beside it, as a file of this format",
     )
     add_sort(parser)
     add_baseline(parser, "the newest with a GPU, or the newest")
@@ -84,9 +91,10 @@ def run(options: argparse.Namespace) -> int:
                 baseline=baseline,
                 compared=compared,
                 predicted=predicted,
+                tables=options.tables,
             )
             # Before anything is printed: whoever closes a pipe early has the page all the same.
-            page, *charts = report.write_report(contents, options.output)
+            page, *others = report.write_report(contents, options.output)
         except OSError as error:
             problems.append(_unwritten(error, options.output))
         else:
@@ -94,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
                 shown = gpus_first(files)[: options.detail]
                 texts = [summary(one, compared[one.path], predicted.of(one)) for one in shown]
                 print("\n\n".join(texts), end="\n\n")
-            beside = f", and {len(charts)} files of charts beside it" if charts else ""
+            what = "charts and tables" if options.tables else "charts"
+            beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")
     return complain(problems)
 

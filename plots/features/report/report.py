@@ -6,16 +6,19 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plots.core.charts.files import stems
+from plots.core.charts.files import stems, unused
 from plots.core.crossover import Comparison, comparisons
 from plots.core.machines import SORTS, side_by_side
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
 from plots.core.published import Experiment
+from plots.core.tables.formats import ENDINGS, FORMATS
+from plots.core.tables.table import Table
 from plots.features.predict.files import Predictions
 from plots.features.report.sections import SECTIONS
 from plots.file.rows import File
 from plots.parallel import Map, in_process
+from plots.text import slug
 
 PAGE = "index.html"
 
@@ -31,13 +34,15 @@ def build_report(
     baseline: File | None = None,
     compared: Mapping[Path, list[Comparison]] | None = None,
     predicted: Predictions | None = None,
+    tables: str = "",
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
     `sort` and `baseline` are those of side_by_side(), `compared` is what compared_files() gives,
-    where a caller has it, `predicted` what GPUs would do on the machines. The first `detailed`
-    files (None: all) are shown in full, the others as lines of a table; `older` files are only
-    named. Names are made of lower case letters, digits, hyphens and dots between them whatever the
+    where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
+    which each table of the page is a file as well (empty: none is). The first `detailed` files
+    (None: all) are shown in full, the others as lines of a table; `older` files are only named.
+    Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
     found = compared_files(files, apply) if compared is None else dict(compared)
@@ -59,6 +64,8 @@ def build_report(
     contents = {PAGE: render_page(sections).encode()}
     for section in sections:
         contents |= _charts(section)
+        if tables:
+            contents |= _tables(section, tables)
     return contents
 
 
@@ -99,6 +106,20 @@ def _charts(section: Section) -> dict[str, bytes]:
         for picture in (*block.pictures, *folded):
             contents[f"{picture.stem}.svg"] = picture.pictures.svg
             contents[f"{picture.stem}.png"] = picture.pictures.png
+    return contents
+
+
+def _tables(section: Section, name: str) -> dict[str, bytes]:
+    """The tables of `section` in the format `name`: MACHINE.SECTION.TITLE."""
+    contents: dict[str, bytes] = {}
+    own: list[tuple[str, Table]] = [("", table) for table in section.tables]
+    for block in section.blocks:
+        folded = [table for fold in block.folds for table in fold.tables]
+        own += [(block.machine, table) for table in (*block.tables, *folded)]
+    for machine, table in own:
+        parts = [*([slug(machine)] if machine else []), section.anchor, slug(table.title)]
+        stem = unused(".".join(parts), [key.rpartition(".")[0] for key in contents])
+        contents[f"{stem}.{ENDINGS[name]}"] = FORMATS[name](table).encode()
     return contents
 
 

@@ -2,11 +2,10 @@
 """The table of Shi et al. 2016 with the rows of the machines shown here in it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.table import NOTHING, Table
+from plots.core.tables.table import Table
 from plots.features.shi.analysis import load_shi, shi_rows
 from plots.features.shi.table import brought, ratio_table, shi_table
 from plots.file.rows import File
@@ -19,6 +18,8 @@ _RATIO = (
     *("network", "machine", "on", "seconds", "cpu_ratio", "cpu_low", "cpu_high"),
     *("gpu_ratio", "gpu_low", "gpu_high"),
 )
+_WHAT = ("network", "machine", "on")
+_THEIRS = "The fastest figures of Shi et al. 2016"
 
 
 def build(files: Sequence[File], context: Context) -> Section:
@@ -27,6 +28,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     figures = load_shi()
     table = shi_table(figures, shown)
     if any(shi_rows(file, figures) for file in shown):
+        ratios = ratio_table(figures, shown)
+        ratio_keys = [column.key for column in ratios.columns]
         return Section(
             title="Beside Shi et al. 2016",
             anchor="shi",
@@ -34,13 +37,16 @@ def build(files: Sequence[File], context: Context) -> Section:
             blocks=(
                 Block(
                     points=tuple(brought(figures, shown)),
-                    tables=(on_page(ratio_table(figures, shown), _RATIO),),
+                    tables=(_only(ratios, [key for key in ratio_keys if not _is_theirs(key)]),),
                     folds=(
                         Fold(
-                            "Seconds per mini-batch on each number of threads and each device",
-                            (_measured(table, shi_table(figures, ())),),
+                            "Which published figures these are",
+                            (_only(ratios, [*_WHAT, *filter(_is_theirs, ratio_keys)], _THEIRS),),
                         ),
-                        Fold("The whole table", (table,)),
+                        Fold(
+                            "Seconds per mini-batch on each number of threads and each device",
+                            (_ours_first(table, shi_table(figures, ())),),
+                        ),
                     ),
                 ),
             ),
@@ -54,11 +60,19 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def _measured(table: Table, published: Table) -> Table:
-    """`table` without the networks that no file has, what the files have before the `published`."""
+def _is_theirs(key: str) -> bool:
+    """Whether a column of ratio_table() says who published what."""
+    return key.startswith("published_")
+
+
+def _only(table: Table, keys: Sequence[str], title: str = "") -> Table:
+    """The columns of `table` with `keys`, in the order of the page."""
+    places = [place for place, column in enumerate(table.columns) if column.key in keys]
+    return on_page(table.only(places), list(dict.fromkeys((*_RATIO, *keys))), title)
+
+
+def _ours_first(table: Table, published: Table) -> Table:
+    """`table` with what the files have before the `published`."""
     theirs = {column.key for column in published.columns}
-    own = [place for place, column in enumerate(table.columns) if column.key not in theirs]
-    networks = {line[0].text for line in table.lines if any(line[at] != NOTHING for at in own)}
-    kept = tuple(line for line in table.lines if line[0].text in networks)
-    keys = [column.key for column in (*table.columns[:2], *(table.columns[at] for at in own))]
-    return on_page(replace(table, lines=kept), keys, f"{table.title}: the networks measured here")
+    own = [column.key for column in table.columns if column.key not in theirs]
+    return on_page(table, [column.key for column in table.columns[:2]] + own)

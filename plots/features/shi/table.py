@@ -324,7 +324,10 @@ def _places(one: Mean) -> str:
 
 def _over(one: Mean, every: int) -> str:
     if len(one.networks) == 1:
-        return f"on {one.networks[0]} alone, the only one of {every} networks measured here"
+        whole = (
+            f"the only one of {every} networks measured here" if every > 1 else "the one network"
+        )
+        return f"on {one.networks[0]} alone, {whole}"
     if len(one.networks) == every:
         return f"geometric means over all {every} networks"
     names = ", ".join(one.networks)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
+from plots.core.charts.lines import name_ends
 from plots.core.charts.looks import MARKERS, Looks
 from plots.core.charts.style import (
     GREY,
@@ -51,7 +51,7 @@ def _draw(
     looks = Looks(file.rows)
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
     _set_axes(axes, rows, experiments)
-    handles: list[Artist] = [*_draw_lines(axes, rows, labels, looks)]
+    handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
     handles += _draw_points(axes, rows, looks)
     handles += _draw_published(axes, experiments)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)

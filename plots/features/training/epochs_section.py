@@ -9,9 +9,9 @@ from plots.core.network import epoch_rows, networks, on_device
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.published import Experiment
-from plots.core.series import series_key, without_slower_executions
 from plots.features.training.chart import draw_epochs
 from plots.features.training.table import best_table, every_table
+from plots.features.training.ways_chart import best_of_devices, draw_ways, lines_of
 from plots.file.rows import File, Row
 
 _NOTES = (
@@ -19,8 +19,7 @@ _NOTES = (
     "the slowest repetition, none left out. The best of several ways is chosen by its median, "
     "which flatters it by as much as the repetitions vary.",
 )
-_MOST_SERIES = 7  # lines that a chart can hold
-_FEWER = "Only the faster of eager and graph execution and the plainest precision are drawn. "
+_FEWER = "Only the fastest way of each device is drawn; below are all. "
 _SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
@@ -44,35 +43,26 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def draw(file: File, experiments: Sequence[Experiment]) -> Pictures:
-    """The chart of `file`; of too many lines those of slower executions and of other than the
-    plainest precision are left out."""
-    return draw_epochs(file, _drawn(epoch_rows(file)), experiments)
+def draw(file: File, experiments: Sequence[Experiment]) -> tuple[Pictures, Pictures | None]:
+    """The chart of `file`, and where that leaves lines out the one of all of them."""
+    rows = epoch_rows(file)
+    shown = best_of_devices(rows)
+    is_part = len(lines_of(shown)) < len(lines_of(rows))
+    every = draw_ways(file, rows, shown) if is_part else None
+    return draw_epochs(file, shown, experiments), every
 
 
-def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
-    if len({series_key(row) for row in rows}) <= _MOST_SERIES:
-        return rows
-    fewer = without_slower_executions(rows)
-    plain = [
-        row
-        for row in fewer
-        if row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
-    ]
-    return plain or fewer
-
-
-def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
-    if pictures is None:
+def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: Context) -> Block:
+    if drawn is None:
         return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
     rows = epoch_rows(file)
-    left_out = len(_drawn(rows)) < len(rows)
+    pictures, every = drawn
     picture = Picture(
         pictures,
         context.stem(file, "epochs"),
         alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
         "a line for each way to compute. The table below has the same figures.",
-        caption=(_FEWER if left_out else "") + "Grey: what others published, see below.",
+        caption=(_FEWER if every else "") + "Grey: what others published, see below.",
     )
     compared, alone = _compared(rows)
     main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
@@ -83,6 +73,16 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
         folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
+    if every:
+        ways = Picture(
+            every,
+            context.stem(file, "epochs-ways"),
+            alt="Small charts of seconds per epoch against the number of trainable parameters, a "
+            "few ways to compute in each. The table of every row has the same figures.",
+        )
+        folds.append(
+            Fold("Epochs: charts of every way to compute, and every batch", pictures=(ways,))
+        )
     folds.append(
         Fold(
             f"Epochs: every row of every way to compute ({len(rows)})",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.network import NetworkKey, best, network_label, networks, on_device
+from plots.core.peaks import doubts
 from plots.core.series import device_label
 from plots.core.tables.cells import (
     bytes_cell,
@@ -130,7 +131,7 @@ def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> l
 
 
 def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
-    flagged = marks(row.warnings, flags)
+    flagged = marks(doubts(row), flags)
     return Cell(units.seconds(row.median), row.median, bold, flagged)
 
 

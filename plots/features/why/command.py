@@ -13,7 +13,9 @@ from plots.core.command import (
     charts_missing,
     complain,
     load_answering,
+    nothing_drawn,
     print_tables,
+    tell_written,
 )
 from plots.file import rows
 from plots.text import printable
@@ -70,12 +72,14 @@ def _draw(files: list[rows.File], folder: Path) -> list[str]:
     from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415
     from plots.features.why.chart import CHARTS, draw_why  # noqa: PLC0415
 
+    written: list[Path] = []
     try:
         for file, stem in zip(files, stems(files), strict=True):
             for family, name in CHARTS.items():
                 pictures = draw_why(file, family)
                 if pictures is not None:
-                    write_pictures(pictures, folder, f"{stem}.{name}")
+                    written += write_pictures(pictures, folder, f"{stem}.{name}")
     except OSError as error:
         return [charts_missing(error, folder)]
-    return []
+    tell_written(written)
+    return [] if written else [nothing_drawn(files)]
