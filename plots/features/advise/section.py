@@ -54,7 +54,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         blocks=(
             Block(
                 lead="The same on the command line, for other kinds of networks and cards as well:",
-                commands=(f".venv/bin/python -m plots advise --mlp 784,512,10 --gpu rtx-4060 {path}",),
+                commands=(
+                    f".venv/bin/python -m plots advise --mlp 784,512,10 --gpu rtx-4060 {path}",
+                ),
             ),
         ),
         notes=band_notes(predicted.fit)[:1],
