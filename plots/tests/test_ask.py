@@ -24,7 +24,7 @@ from plots.features.predict.fit import fit
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine
-from plots.tests.test_page import browse, pytestmark  # noqa: F401
+from plots.tests.browser import browse, pytestmark  # noqa: F401
 
 RESULTS = Path(__file__).parents[2] / "results"
 NETWORKS = (

@@ -6,22 +6,12 @@ import html
 import io
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
-    ),
-    pytest.mark.slow,
-]
+from plots.tests.browser import browse, pytestmark  # noqa: F401
 
 # Opens the page in a frame of each width, looks at it, sorts a table, and leaves what it found.
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
@@ -103,31 +93,6 @@ function look(width) {
   document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
 })();
 </script></body>"""
-
-
-def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Opens `page`; prints its document as the scripts leave it, and what they complain of."""
-    assert CHROMIUM
-    finished = subprocess.run(
-        [
-            CHROMIUM,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            f"--user-data-dir={profile}",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=10000",
-            *options,
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished
 
 
 @pytest.fixture(scope="session", params=["gpu", "cpu", "hostile"])
