@@ -50,7 +50,7 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
         (row.family, row.device): known.get(
             (row.family, row.device), Spread(_ASSUMED.get(row.family, _OTHERS))
         )
-        for row in (*file.rows, *file.peers)
+        for row in (*file.rows, *file.peers, *file.builds)
     }
 
     def told(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -62,7 +62,13 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
             for row in rows
         )
 
-    return replace(file, rows=told(file.rows), peers=told(file.peers), spreads=spreads)
+    return replace(
+        file,
+        rows=told(file.rows),
+        peers=told(file.peers),
+        builds=told(file.builds),
+        spreads=spreads,
+    )
 
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:

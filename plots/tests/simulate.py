@@ -1,236 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the statistics are right, on simulated measurements whose truth is known.
+"""Prints the tables of docs/method/crossover.md, comparing.md and peers.md that are of simulations.
 
-Prints the tables of docs/method/crossover.md and docs/method/comparing.md, which takes long;
-plots/tests/test_simulations.py holds a part of them.
+plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 
-    python -m plots.tests.simulate crossover [FILES]
-    python -m plots.tests.simulate equal [FILES]
-    python -m plots.tests.simulate compare [FILES]
+    python -m plots.tests.simulate [thread-counts | noise | equal | rows | slow-row | peers]
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
+from plots.tests.simulate_curves import (
+    COUNTS,
+    Design,
+    Files,
+    between_instances,
+    bursts,
+    coverage,
+    decided,
+    drift,
+    outlier,
+)
+from plots.tests.simulate_rows import NOISES, Runs, a_file, called, ratios_covered
 
-from plots.core import statistics
-from plots.core.crossover import find_crossover
-from plots.core.curves import Curve
-from plots.core.replicates import estimate
-from plots.features.compare.analysis import compare
-from plots.file import loading
-from plots.file.axes import Label
-from plots.file.rows import File, Instances
-from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_SIZES, noisy
-
-SLOPE = 0.8  # of the speedup over the size, both in logarithms
-ROWS = 240
-_SHAPE = 2.0**0.5  # the gamma noise's spread, of its scale
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Shares of files whose interval holds the true crossover, and of sizes whose interval holds
-    the true speedup; `bias` is the median of log(crossover / truth), `speed_up_bias` the mean."""
-
-    crossover: float
-    speed_up: float
-    bias: float
-    speed_up_bias: float
+_DESIGNS = (Design(9, 1), Design(5, 1), Design(3, 3), Design(1, 9))
+_DEVIATIONS = (0.02, 0.03, 0.05)
+_SPREADS = ((0.03, 0.0), (0.078, 0.65))  # between instances, and of its logarithm between rows
 
 
-# How much slower thread count number `place` is than the best, in standard errors of a median.
-COUNTS: dict[str, Callable[[int], float]] = {
-    "equal": lambda place: 0.0,
-    "one ahead by 1.5 errors": lambda place: 1.5 * (place > 0),
-    "each 0.7 errors behind the last": lambda place: 0.7 * place,
-    "clearly apart": lambda place: 20.0 * place,
-}
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
-def standard_error(repetitions: int, scale: float = 0.02) -> float:
-    """About that of the median's logarithm: 1.25 times that of the mean."""
-    return 1.25 * _SHAPE * scale / repetitions**0.5
+def _line(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
-def coverage(
-    threads: int, repetitions: int, counts: str, *, scale: float = 0.02, files: int = 200
-) -> Coverage:
-    """Of `files` files with as many thread counts, whose crossover lies anywhere in the sizes.
-
-    Noise is right-skewed; its standard deviation is 1.4 times `scale`.
-    """
-    generator = np.random.default_rng([threads, repetitions, list(COUNTS).index(counts)])
-    error = standard_error(repetitions, scale)
-    slower = [float(np.exp(error * COUNTS[counts](place))) for place in range(threads)]
-    logs = np.log(DISC_SIZES)
-    covered, covered_sizes, biases, size_biases = 0, 0, [], []
-    for _ in range(files):
-        truth = float(generator.uniform(logs[1], logs[-2]))
-        ratios = SLOPE * (logs - truth)
-        cpu = _best(np.exp(ratios), slower, generator, scale, repetitions)
-        gpu = _best(np.ones(len(ratios)), [1.0], generator, scale, repetitions)
-        found = find_crossover(cpu, gpu)
-        low, high = np.log([found.low or DISC_SIZES[0], found.high or DISC_SIZES[-1]])
-        covered += low <= truth <= high
-        if found.size:
-            biases.append(np.log(found.size) - truth)
-        sides = estimate(cpu, 0), estimate(gpu, 1)
-        replicates = sides[0].replicates - sides[1].replicates
-        for place, ratio in enumerate(ratios):
-            low, high = statistics.interval(replicates[:, place])
-            covered_sizes += low <= ratio <= high
-        size_biases += (sides[0].logs - sides[1].logs - ratios).tolist()
-    return Coverage(
-        crossover=covered / files,
-        speed_up=covered_sizes / files / len(logs),
-        bias=float(np.median(biases)),
-        speed_up_bias=float(np.mean(size_biases)),
-    )
+def _thread_counts() -> Iterator[str]:
+    yield _line(["repetitions", "thread counts", *COUNTS, "bias if equal"])
+    for repetitions, threads in product((5, 9, 30), (1, 2, 8)):
+        found = [
+            coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), 400)
+            for counts in (COUNTS if threads > 1 else ["equal"])
+        ]
+        cells = [f"{100 * one.crossover:.0f} / {100 * one.speed_up:.0f} %" for one in found]
+        bias = f"{100 * found[0].bias:+.1f} / {100 * found[0].speed_up_bias:+.1f} %"
+        yield _line([repetitions, threads, *(cells + [""] * 3)[:4], bias])
+    for repetitions, threads in product((5, 9), (1, 8)):
+        one = coverage(Files(Design(repetitions, 1), threads=threads, own=0.21), 400)
+        yield f"noise of 21 %, {repetitions}, {threads}: {_percent(one.crossover)}"
 
 
-def decided(threads: int, repetitions: int, *, files: int = 200) -> float:
-    """Of `files` files of a CPU and a GPU that take the same time at each size the share whose
-    answer is not that they are ambiguous."""
-    generator = np.random.default_rng([threads, repetitions])
-    ones = np.ones(len(DISC_SIZES))
-    kinds = [
-        find_crossover(
-            _best(ones, [1.0] * threads, generator, 0.02, repetitions),
-            _best(ones, [1.0], generator, 0.02, repetitions),
-        ).kind
-        for _ in range(files)
-    ]
-    return 1 - kinds.count("ambiguous") / files
+def _noise() -> Iterator[str]:
+    yield _line(["noise", *_DESIGNS, "1 × 9, spread unknown"])
+    for deviation in _DEVIATIONS:
+        files = [
+            *(
+                Files(design, between_instances(deviation, design), deviation)
+                for design in _DESIGNS
+            ),
+            Files(Design(1, 9), between_instances(deviation, Design(1, 9))),
+        ]
+        found = [coverage(each, 1000) for each in files]
+        cells = [f"{_percent(one.crossover)}, × {one.width:.2f}" for one in found]
+        yield _line([f"instances {100 * deviation:.0f} %", *cells])
+    several = Design(9, 1), Design(3, 3)
+    noises: dict[str, Callable] = {
+        "bursts on both sides, in turn": lambda design: bursts((0, 1), design),
+        "bursts on the CPU alone": lambda design: bursts((0,), design),
+        "drift of 30 %, in turn": drift,
+    }
+    for words, noise in noises.items():
+        found = [coverage(Files(design, noise(design)), 1000) for design in several]
+        nine, three = (f"{_percent(one.crossover)}, × {one.width:.2f}" for one in found)
+        yield _line([words, nine, "", three, "", ""])
+    for slope in (0.3, 0.8):
+        one = coverage(Files(noise=outlier(Design()), slope=slope), 400)
+        yield f"outlier, slope {slope}: {_percent(one.crossover)}, {one.ambiguous:.0%} ambiguous"
 
 
-def _best(
-    seconds: np.ndarray,
-    slower: list[float],
-    generator: np.random.Generator,
-    scale: float,
-    repetitions: int,
-) -> Curve:
-    candidates = tuple(
-        tuple(noisy(time * factor, generator, scale, repetitions) for factor in slower)
-        for time in seconds
-    )
-    samples = tuple(min(each, key=np.median) for each in candidates)
-    return Curve(Label(), {}, DISC_SIZES, samples, candidates if len(slower) > 1 else ())
-
-
-def _skewed(generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return 0.03 / _SHAPE * generator.gamma(2.0, 1.0, shape)
-
-
-# Of the logarithms of times; the standard deviation is 3 % where there is one.
-NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
-    "normal": lambda generator, shape: 0.03 * generator.standard_normal(shape),
-    "skewed": _skewed,
-    "heavy-tailed": lambda generator, shape: 0.02 * generator.standard_t(2, shape),
-    "two modes": lambda generator, shape: (
-        0.1 * (generator.random(shape) < 0.3) + 0.005 * generator.standard_normal(shape)
-    ),
-}
-
-
-def a_file(folder: Path) -> File:
-    """A file to put rows into."""
-    entries = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
-    return loading.load_file(synthetic.write(folder / "file.json", synthetic.document(entries)))
-
-
-def noted(
-    file: File,
-    noise: str,
-    repetitions: tuple[int, int],
-    *,
-    slow_row: float = 1.0,
-    drift: float = 1.0,
-    limit: float = 0.05,
-    files: int = 100,
-) -> tuple[float, float, float]:
-    """Of `files` comparisons of files of ROWS rows the share in which a row is called slower or
-    faster, in which --fail-on-slower=`limit` exits with 1, and in which it names the first row.
-
-    The second file has times `drift` as long, its first row in addition `slow_row` as long.
-    """
-    generator = np.random.default_rng([*repetitions, list(NOISES).index(noise)])
-    called, failed, named = 0, 0, 0
-    for _ in range(files):
-        times = [1e-3 * np.exp(NOISES[noise](generator, (ROWS, count))) for count in repetitions]
-        times[1] *= drift
-        times[1][0] *= slow_row
-        first, second = (_with_rows(file, each) for each in times)
-        found = compare(first, second)
-        slower = {pair.baseline.name for pair in found.slower_than(limit)}
-        called += found.count("slower") + found.count("faster") > 0
-        failed += bool(slower)
-        named += first.rows[0].name in slower
-    return called / files, failed / files, named / files
-
-
-def _with_rows(file: File, times: np.ndarray) -> File:
-    row = file.rows[0]
-    rows = tuple(
-        replace(
-            row,
-            name=f"{row.name}/{place}",
-            index=place,
-            samples=samples,
-            instances=Instances(tuple(range(len(samples)))),
-        )
-        for place, samples in enumerate(times)
-    )
-    return replace(file, rows=rows)
-
-
-def _print_crossover(files: int) -> None:
-    print(f"{files} files each; crossover, speedup (bias of each)")
-    for scale, threads, counts in (
-        *((0.02, 1, "equal"), (0.15, 1, "equal"), (0.15, 8, "equal")),
-        *((0.02, threads, counts) for threads in (2, 4, 8) for counts in COUNTS),
+def _equal() -> Iterator[str]:
+    designs = (*(Design(count, 1) for count in (3, 5, 7, 9)), Design(3, 3), Design(1, 9))
+    yield _line(["", *designs])
+    for words, deviation, threads in (
+        ("one thread count", 0.0, 1),
+        ("instances 3 %", 0.03, 1),
+        ("best of 8 counts", 0.0, 8),
     ):
-        for repetitions in (3, 5, 9, 30):
-            found = coverage(threads, repetitions, counts, scale=scale, files=files)
-            print(
-                f"noise {scale}, {repetitions} repetitions, {threads} counts, {counts}: "
-                f"{found.crossover:.1%} ({found.bias:+.2%}), "
-                f"{found.speed_up:.1%} ({found.speed_up_bias:+.2%})",
-                flush=True,
-            )
+        shares = [
+            decided(Files(design, between_instances(deviation, design), deviation, threads), 2000)
+            for design in designs
+        ]
+        yield _line([words, *map(_percent, shares)])
 
 
-def _print_equal(files: int) -> None:
-    print(f"{files} files of equal devices each; called anything but ambiguous")
-    for threads in (1, 8):
-        for repetitions in (3, 5, 9):
-            share = decided(threads, repetitions, files=files)
-            print(f"{repetitions} repetitions, {threads} counts: {share:.1%}", flush=True)
-
-
-def _print_compare(files: int) -> None:
-    print(f"{files} comparisons each: called, exit 1 at 5 %, the slow row named")
+def _rows() -> Iterator[str]:
+    yield _line(["noise", "instances", "false alarm, equal", "false alarm, drift", "found"])
     with TemporaryDirectory() as folder:
         file = a_file(Path(folder))
-        for noise in NOISES:
-            for repetitions in ((5, 5), (9, 9), (30, 30), (5, 30)):
-                for words, truth in (
-                    ("equal", {}),
-                    ("drift 1.02", {"drift": 1.02}),
-                    ("one row 1.3", {"slow_row": 1.3}),
-                ):
-                    found = noted(file, noise, repetitions, files=files, **truth)
-                    shares = ", ".join(f"{share:.1%}" for share in found)
-                    print(f"{noise}, {repetitions}, {words}: {shares}", flush=True)
+        counts = [(noise, (count, count)) for noise in NOISES for count in (5, 9, 30)]
+        for noise, (first, second) in (*counts, ("normal", (5, 30))):
+            designs = Design(first, 1), Design(second, 1)
+            found = [
+                called(file, Runs(designs, noise, **truth), 50)
+                for truth in ({}, {"drift": 1.02}, {"slow_row": 1.3})
+            ]
+            alarms = [f"{100 * one.any:.0f} %" for one in found[:2]]
+            words = first if first == second else f"{first} against {second}"
+            yield _line([noise, words, *alarms, f"{100 * found[2].named:.0f} %"])
 
+
+def _slow_row() -> Iterator[str]:
+    factors = (1.05, 1.1, 1.2, 1.5)
+    yield _line(["between instances", "", "any called", "rows", *(f"× {one}" for one in factors)])
+    with TemporaryDirectory() as folder:
+        file = a_file(Path(folder))
+        for (between, differing), design in product(_SPREADS, _DESIGNS):
+            equal, *slow = (
+                called(file, Runs((design, design), "normal", between, differing, 1, one), 50)
+                for one in (1.0, *factors)
+            )
+            named = [f"{100 * one.named:.0f} %" for one in slow]
+            words = f"{100 * between:.1f} %" + (", rows differ" if differing else "")
+            yield _line([words, design, f"{100 * equal.any:.0f} %", f"{equal.rows:.2f}", *named])
+
+
+def _peers() -> Iterator[str]:
+    designs = Design(9, 1), Design(6, 1), Design(3, 3), Design(1, 9)
+    yield _line(["instances", *designs, "1 × 9, spread unknown"])
+    for deviation in (0.0, *_DEVIATIONS):
+        shares = [ratios_covered(design, deviation, 4000) for design in designs]
+        shares.append(ratios_covered(Design(1, 9), deviation, 4000, known=False))
+        yield _line([f"{100 * deviation:.0f} %", *map(_percent, shares)])
+
+
+TABLES = {
+    "thread-counts": _thread_counts,
+    "noise": _noise,
+    "equal": _equal,
+    "rows": _rows,
+    "slow-row": _slow_row,
+    "peers": _peers,
+}
 
 if __name__ == "__main__":
-    wanted, *number = sys.argv[1:]
-    tables = {"crossover": _print_crossover, "equal": _print_equal, "compare": _print_compare}
-    tables[wanted](int((number or [400])[0]))
+    for name in sys.argv[1:] or TABLES:
+        print(f"\n{name}")
+        for line in TABLES[name]():
+            print(line, flush=True)

@@ -41,6 +41,13 @@ def test_other_builds_are_files_of_their_own(two_builds):
     assert not any(row.program != "bench" for row in (*file.rows, *other.rows))
 
 
+def test_what_lies_between_instances_counts_in_both_builds(two_builds):
+    file = loading.load_file(two_builds())
+    assert {row.instances.spread for row in (*file.rows, *file.builds)} == {
+        file.spreads["Epoch", "cpu"].deviation
+    }
+
+
 def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
     path = two_builds("abc1234", factors=[*(1.0,) * 10, 0.5])
     said = shell("compare", path, "--fail-on-slower=20%", code=1)
@@ -61,6 +68,7 @@ def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell
     rows = asked["compare: rows called faster or slower"]
     assert (rows.asked, rows.differences) == (len(MODELS), 0)
     assert asked["crossover: curves with a winner at any size"].asked > 0
+    assert asked["peers: ratios whose 95 % interval excludes 1"].asked == len(MODELS)
     assert "nominal" in shell("check-statistics", path).out
 
 

@@ -16,7 +16,7 @@ TOP = SHOWN["command"]  # a command composes; so does the report, which has ever
 # Whose analysis may use whose: those that stand before it.
 ANALYSES = (
     *("shi", "predict", "advise", "threads", "answer", "crossover"),
-    *("compare", "check_statistics"),
+    *("compare", "peers", "check_statistics"),
 )
 
 

@@ -12,13 +12,13 @@ import pytest
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.features.peers import section
-from plots.features.peers.analysis import crossovers_of, order_statistics, pairs
+from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
 from plots.features.peers.table import missing_table, peer_tables
 from plots.features.record.commandline import command
 from plots.features.report import report
 from plots.file import loading
 from plots.file.axes import BUILT_IN
-from plots.file.rows import File
+from plots.file.rows import File, Instances
 from plots.tests import synthetic, synthetic_peers, synthetic_probes
 from plots.tests.synthetic_peers import CROSSOVER, RATIO, is_theirs, on_both, on_cpu, theirs
 from plots.tests.synthetic_sweep import DISC_MODELS, operation
@@ -279,3 +279,20 @@ def test_older_files_name_the_program_in_the_device(write):
     older = loading.load_file(path)
     assert [row.name for row in older.peers] == [row.name for row in newest.peers] != []
     assert [row.configuration for row in older.peers] == [r.configuration for r in newest.peers]
+
+
+def test_a_side_with_few_instances_widens_the_interval():
+    """As in the bootstrap of a crossover; pairs of instances count once where they are many."""
+    ratios = np.array([5.0, 1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0])
+    many, one = Instances(tuple(range(9)), 0.1), Instances((), 0.1)
+    low, high = ratio_interval(ratios, many, many)
+    assert (low, high) == (2, 8)
+    equal = np.full(9, 2.0)
+    low, high = ratio_interval(equal, many, one)
+    assert (low, high) == pytest.approx((2 * np.exp(-0.196), 2 * np.exp(0.196)), rel=0.03)
+    wider = ratio_interval(equal, one, one)
+    assert wider == pytest.approx((2 * np.exp(-0.277), 2 * np.exp(0.277)), rel=0.03)
+    six = Instances((0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5), 0.1)
+    assert ratio_interval(np.repeat(ratios[:6], 2), six, six) == (1, 7)
+    five = Instances((0, 0, 1, 1, 2, 2, 3, 3, 4, 4), 0.1)
+    assert ratio_interval(np.repeat(ratios[:5], 2), five, five) is None

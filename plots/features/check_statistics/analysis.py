@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from plots.core.crossover import comparisons
 from plots.features.compare.analysis import FEWEST_REPETITIONS, compare
+from plots.features.peers.analysis import pairs
 from plots.file.families import TRAINING
 from plots.file.rows import File, Row
 
@@ -26,7 +27,7 @@ class Asked:
 
 def ask(ours: File, theirs: File) -> list[Asked]:
     """All questions that the two files, of one program, have rows for."""
-    found = [*_rows(ours, theirs), *_sizes(ours, theirs)]
+    found = [*_rows(ours, theirs), *_peers(ours, theirs), *_sizes(ours, theirs)]
     return [one for one in found if one.asked]
 
 
@@ -37,6 +38,13 @@ def _rows(ours: File, theirs: File) -> Iterator[Asked]:
     apart = sum(not pair.low <= 1 <= pair.high for pair in pairs)
     yield Asked("compare: rows called faster or slower", len(pairs), called, 0.0)
     yield Asked("compare: rows whose 95 % interval excludes 1", len(pairs), apart, 0.05)
+
+
+def _peers(ours: File, theirs: File) -> Iterator[Asked]:
+    """One in the place of another framework."""
+    found = [pair for pair in pairs(replace(ours, peers=theirs.rows)) if pair.low and pair.high]
+    apart = sum(not pair.low <= 1 <= pair.high for pair in found)
+    yield Asked("peers: ratios whose 95 % interval excludes 1", len(found), apart, 0.05)
 
 
 def _sizes(ours: File, theirs: File) -> Iterator[Asked]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long another framework takes for the same work, pair by pair of repetitions.
 
-docs/method/peers.md says how the pairs come about, and why the interval is exact.
+docs/method/peers.md says how the pairs come about, and what their interval covers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,14 @@ from math import comb
 
 import numpy as np
 
+from plots.core import statistics
 from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
-from plots.core.statistics import CONFIDENCE
 from plots.core.work import difference
 from plots.file.axes import Items
-from plots.file.rows import Bound, File, Row
+from plots.file.instances import FEW
+from plots.file.rows import Bound, File, Instances, Row, median_of
 
 _ALIKE = ("device", "precision", "cpu_threads", "memory", "mode", "loss")
 
@@ -63,9 +64,39 @@ def order_statistics(count: int) -> int | None:
     k, outside = 0, 0.0
     while True:
         outside += 2 * comb(count, k) / 2**count
-        if outside > 1 - CONFIDENCE:
+        if outside > 1 - statistics.CONFIDENCE:
             return k or None
         k += 1
+
+
+def ratio_interval(ratios: np.ndarray, *sides: Instances) -> tuple[float, float] | None:
+    """The 95 % interval of the median of `ratios`, those of pairs of repetitions, which instances
+    of the two `sides` ran; None where there are too few.
+
+    With instances enough on both sides it is of order statistics over the pairs of instances. Where
+    a side has few, its share of what lies between instances is added, as in a crossover.
+    """
+    repeated = Instances(_pairs_of_instances(len(ratios), *sides))
+    units = np.sort(statistics.units(ratios, repeated))
+    k = order_statistics(len(units))
+    if k is None:
+        return None
+    if not any(side.spread and len(set(side.of)) < FEW for side in sides):
+        return float(units[k - 1]), float(units[-k])
+    # A side's factor is 1 where it has instances enough: the pairs of instances vary by it.
+    replicates = statistics.resampled_medians(ratios, len(sides), instances=repeated)
+    for place, side in enumerate(sides):
+        replicates = replicates * statistics.resampled_medians(
+            np.ones(len(ratios)), place, instances=side
+        )
+    return statistics.interval(replicates)
+
+
+def _pairs_of_instances(count: int, *sides: Instances) -> tuple[int, ...]:
+    """Which pair of instances ran each of `count` pairs of repetitions."""
+    ran = list(zip(*(side.of or (0,) * count for side in sides), strict=True))
+    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(ran))}
+    return tuple(numbers[pair] for pair in ran)
 
 
 def crossovers_of(file: File) -> tuple[Comparison | None, Comparison | None]:
@@ -97,7 +128,6 @@ def _pair(ours: Row, theirs: Row, bound: Bound | None) -> Pair:
         most = seconds(theirs) / (bound.seconds / counts[1])
     if len(ours.samples) != len(theirs.samples):
         return Pair(ours, theirs, seconds(theirs) / seconds(ours), None, None, False, most)
-    ratios = np.sort(theirs.samples / counts[0] / (ours.samples / counts[1]))
-    k = order_statistics(len(ratios))
-    low, high = (float(ratios[k - 1]), float(ratios[-k])) if k else (None, None)
-    return Pair(ours, theirs, float(np.median(ratios)), low, high, True, most)
+    ratios = theirs.samples / counts[0] / (ours.samples / counts[1])
+    low, high = ratio_interval(ratios, theirs.instances, ours.instances) or (None, None)
+    return Pair(ours, theirs, median_of(ratios), low, high, True, most)

@@ -14,10 +14,11 @@ _FIRST = (
 )
 _NOTES = (
     "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
-    "the ratio is the median over the pairs, its interval exact by order statistics. Of several "
-    "ways to do the same the fastest of each side is shown. At our bound: the ratio of a row that "
-    "takes no longer than the machine's measured ceilings let it. Bold: the interval says who "
-    "wins. docs/method/peers.md says what is alike in both and what is not.",
+    "the ratio is the median over the pairs, with what differs between instances of both programs "
+    "in its interval. Of several ways to do the same the fastest of each side is shown. At our "
+    "bound: the ratio of a row that takes no longer than the machine's measured ceilings let it. "
+    "Bold: the interval says who wins. docs/method/peers.md says what is alike in both and what is "
+    "not.",
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.crossover import Comparison
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
 from plots.core.tables.cells import count_cell, network_cells, number_cell, text_cell
@@ -32,7 +32,7 @@ _COLUMNS = (
     Column("high", "to", numeric=True, group="95 %"),
     Column("most", "ratio if we reached our bound", numeric=True),
 )
-_FEW = "Too few pairs of repetitions for a 95 % interval, which needs 6."
+_FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, which needs 6."
 _APART = "Not measured in turn: the ratio of the medians, without an interval."
 
 
@@ -44,7 +44,7 @@ def peer_tables(file: File, every: bool = False) -> list[Table]:
     families = [name for name in FAMILIES if name in there]
     families += [name for name in there if name not in FAMILIES]
     tables = [
-        _table(family, [pair for pair in found if pair.ours.family == family])
+        _table(file, family, [pair for pair in found if pair.ours.family == family])
         for family in families
     ]
     if crossovers := crossover_table(file):
@@ -82,19 +82,20 @@ def missing_table(file: File) -> Table:
     return Table("Rows of PyTorch without a result", columns, lines)
 
 
-def _table(family: str, found: Sequence[Pair]) -> Table:
+def _table(file: File, family: str, found: Sequence[Pair]) -> Table:
     trains = family in TRAINING
     notes: dict[str, int] = {}
     lines = tuple(
         (*(network_cells(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))
         for pair in found
     )
+    added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
     one = FAMILIES[family].one if family in FAMILIES else "copy"
     return Table(
         f"What PyTorch takes for the same {one}",
         (*(_TRAINED if trains else _WORK), *_COLUMNS),
         lines,
-        tuple(notes),
+        (*notes, *([added] if added else ())),
     )
 
 

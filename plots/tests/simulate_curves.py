@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often crossovers are right, on simulated curves whose truth is known.
+
+Noise within an instance is right-skewed; on top of it come instances, bursts, drift and outliers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from plots.core import statistics
+from plots.core.crossover import Crossover, find_crossover
+from plots.core.curves import Curve
+from plots.core.replicates import estimate
+from plots.file.axes import Label
+from plots.file.rows import Instances
+from plots.tests.synthetic_sweep import DISC_SIZES
+
+OWN = 0.03  # the standard deviation within an instance, of the logarithms of times
+SLOPE = 0.8  # of the speedup over the size, both in logarithms
+_LOGS = np.log(DISC_SIZES)
+_PASS = 240  # rows of a sweep, that lie between two instances of one row
+_BURST, _SLOWER, _SHARE = (20, 200), 1.6, 0.15  # of repetitions, and of the time
+
+Noise = Callable[[np.random.Generator, int], np.ndarray]  # a side's: sizes x repetitions
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """So many instances of each row, with so many repetitions each."""
+
+    instances: int = 9
+    repetitions: int = 1
+
+    @property
+    def count(self) -> int:
+        return self.instances * self.repetitions
+
+    def of(self, spread: float = 0.0) -> Instances:
+        """As a row has it, if instances are known to be so far apart."""
+        if self.instances == 1:
+            return Instances((), spread)
+        ran = np.repeat(np.arange(self.instances), self.repetitions)
+        return Instances(tuple(ran.tolist()), spread)
+
+    def repeated(self, of_instances: np.ndarray) -> np.ndarray:
+        """What each instance has (the last axis), for each of its repetitions."""
+        return np.repeat(of_instances, self.repetitions, axis=-1)
+
+    def __str__(self) -> str:
+        return f"{self.instances} × {self.repetitions}"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Shares of files whose interval holds the true crossover, and of sizes whose interval holds
+    the true speedup; `width` is that of a crossover's interval, a factor, its median. `bias` is
+    the median of log(crossover / truth), `speed_up_bias` the mean; `ambiguous` a share of files."""
+
+    crossover: float
+    speed_up: float
+    width: float
+    bias: float
+    speed_up_bias: float
+    ambiguous: float
+
+
+# How much slower thread count number `place` is than the best, in standard errors of a median.
+COUNTS: dict[str, Callable[[int], float]] = {
+    "equal": lambda place: 0.0,
+    "ahead": lambda place: 1.5 * (place > 0),
+    "steps": lambda place: 0.7 * place,
+    "apart": lambda place: 20.0 * place,
+}
+
+
+def standard_error(repetitions: int, own: float = OWN) -> float:
+    """About that of the median's logarithm: 1.25 times that of the mean."""
+    return 1.25 * own / repetitions**0.5
+
+
+def within(generator: np.random.Generator, shape: tuple[int, ...], own: float = OWN) -> np.ndarray:
+    """Logarithms of times in one instance; both sides have them, so their median does not count."""
+    return own / 2**0.5 * generator.gamma(2.0, 1.0, shape)
+
+
+def quiet(_generator: np.random.Generator, _side: int) -> np.ndarray:
+    return np.zeros((len(_LOGS), 1))
+
+
+def between_instances(deviation: float, design: Design) -> Noise:
+    """Each instance of each row has a speed of its own."""
+
+    def noise(generator: np.random.Generator, _side: int) -> np.ndarray:
+        effects = generator.standard_normal((len(_LOGS), design.instances))
+        return design.repeated(deviation * effects)
+
+    return noise
+
+
+def bursts(slowed: tuple[int, ...], design: Design) -> Noise:
+    """For a while something else runs on the machine, and the `slowed` sides take longer. Each
+    instance is a pass over the sweep; in it, both sides of a size stand beside each other."""
+    rows = np.arange(len(_LOGS)) * (_PASS // len(_LOGS))
+    places = rows[:, None] + design.repeated(np.arange(design.instances) * _PASS)
+    state: dict[str, np.ndarray] = {}
+
+    def noise(generator: np.random.Generator, side: int) -> np.ndarray:
+        if side == 0:
+            state["slow"] = _bursts(generator, _PASS * design.instances)
+        return np.log(_SLOWER) * state["slow"][places + side] * (side in slowed)
+
+    return noise
+
+
+def _bursts(generator: np.random.Generator, count: int) -> np.ndarray:
+    slow = np.zeros(count, dtype=bool)
+    mean = sum(_BURST) / 2
+    starts = np.flatnonzero(generator.random(count) < _SHARE / mean / (1 - _SHARE))
+    for start in starts:
+        slow[start : start + generator.integers(*_BURST, endpoint=True)] = True
+    return slow
+
+
+def drift(design: Design) -> Noise:
+    """Both sides become slower by 30 % over the run."""
+    slower = design.repeated(np.linspace(0, np.log(1.3), design.instances))
+
+    def noise(_generator: np.random.Generator, _side: int) -> np.ndarray:
+        return np.tile(slower, (len(_LOGS), 1))
+
+    return noise
+
+
+def outlier(design: Design) -> Noise:
+    """One repetition of each row of the GPU takes 50 times as long."""
+
+    def noise(generator: np.random.Generator, side: int) -> np.ndarray:
+        added = np.zeros((len(_LOGS), design.count))
+        if side == 1:
+            added[np.arange(len(_LOGS)), generator.integers(0, design.count, len(_LOGS))] = 50
+        return np.log1p(added)
+
+    return noise
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files with a CPU's curve, of the best of several thread counts (COUNTS), and a GPU's.
+
+    `spread` is what the statistics are told of what lies between instances.
+    """
+
+    design: Design = Design()
+    noise: Noise = quiet
+    spread: float = 0.0
+    threads: int = 1
+    counts: str = "equal"
+    own: float = OWN
+    slope: float = SLOPE
+
+    def curves(self, generator: np.random.Generator, ratios: np.ndarray) -> tuple[Curve, Curve]:
+        """Those of one file in which the speedups are exp(`ratios`)."""
+        error = standard_error(self.design.count, self.own)
+        slower = [error * COUNTS[self.counts](place) for place in range(self.threads)]
+        cpu, gpu = (
+            [self._times(generator, logs + more, side) for more in counts]
+            for side, (logs, counts) in enumerate(((ratios, slower), (0 * ratios, [0.0])))
+        )
+        return self._curve(cpu), self._curve(gpu)
+
+    def _times(self, generator: np.random.Generator, logs: np.ndarray, side: int) -> np.ndarray:
+        own = within(generator, (len(logs), self.design.count), self.own)
+        return np.exp(logs[:, None] + self.noise(generator, side) + own)
+
+    def _curve(self, counts: list[np.ndarray]) -> Curve:
+        candidates = tuple(zip(*counts, strict=True))
+        samples = tuple(min(each, key=np.median) for each in candidates)
+        known = ((self.design.of(self.spread),) * len(counts),) * len(samples)
+        several = candidates if len(counts) > 1 else ()
+        return Curve(Label(), {}, DISC_SIZES, samples, several, known)
+
+
+def coverage(files: Files, count: int) -> Coverage:
+    """Of `count` files whose crossover lies anywhere in the sizes."""
+    generator = np.random.default_rng(7)
+    found: list[Crossover] = []
+    truths, hits, widths, size_hits, size_biases = [], [], [], [], []
+    for _ in range(count):
+        truth = float(generator.uniform(_LOGS[1], _LOGS[-2]))
+        ratios = files.slope * (_LOGS - truth)
+        cpu, gpu = files.curves(generator, ratios)
+        one = find_crossover(cpu, gpu)
+        low, high = np.log([one.low or DISC_SIZES[0], one.high or DISC_SIZES[-1]])
+        found.append(one)
+        truths.append(truth)
+        hits.append(low <= truth <= high)
+        widths.append(high - low)
+        sides = estimate(cpu, 0), estimate(gpu, 1)
+        replicates = sides[0].replicates - sides[1].replicates
+        for ratio, each in zip(ratios, replicates.T, strict=True):
+            low, high = statistics.interval(each)
+            size_hits.append(low <= ratio <= high)
+        size_biases += (sides[0].logs - sides[1].logs - ratios).tolist()
+    biases = [
+        np.log(one.size) - truth for one, truth in zip(found, truths, strict=True) if one.size
+    ]
+    return Coverage(
+        crossover=float(np.mean(hits)),
+        speed_up=float(np.mean(size_hits)),
+        width=float(np.exp(np.median(widths))),
+        bias=float(np.median(biases)) if biases else 0.0,
+        speed_up_bias=float(np.mean(size_biases)),
+        ambiguous=float(np.mean([one.kind == "ambiguous" for one in found])),
+    )
+
+
+def decided(files: Files, count: int) -> float:
+    """Of `count` files of equal devices the share in which any size has a winner."""
+    generator = np.random.default_rng(8)
+    equal = np.zeros(len(DISC_SIZES))
+    return float(
+        np.mean(
+            [any(find_crossover(*files.curves(generator, equal)).winners) for _ in range(count)]
+        )
+    )

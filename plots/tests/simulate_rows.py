@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often compare and peers are right, on simulated rows whose truth is known."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from plots.features.compare.analysis import compare
+from plots.features.peers.analysis import ratio_interval
+from plots.file import loading
+from plots.file.rows import File
+from plots.tests import synthetic
+from plots.tests.simulate_curves import OWN, Design, within
+
+# Of the logarithms of times in one instance; the standard deviation is OWN where there is one.
+NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "normal": lambda generator, shape: OWN * generator.standard_normal(shape),
+    "right-skewed": within,
+    "heavy-tailed": lambda generator, shape: 0.02 * generator.standard_t(2, shape),
+    "two modes": lambda generator, shape: (
+        0.1 * (generator.random(shape) < 0.3) + 0.005 * generator.standard_normal(shape)
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Of comparisons of two runs the share in which a row is called slower or faster, the mean
+    number of such rows, the share in which --fail-on-slower exits with 1, and in which it names
+    the first row."""
+
+    any: float
+    rows: float
+    failed: float
+    named: float
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Two runs of `rows` rows, of so many instances in the first and in the second.
+
+    Instances of a row differ by `between`, of some rows more than of others if `differing`, the
+    standard deviation of its logarithm. Rows of the second run take `drift` as long, its first row
+    `slow_row` as long in addition.
+    """
+
+    designs: tuple[Design, Design]
+    noise: str = "normal"
+    between: float = 0.0
+    differing: float = 0.0
+    drift: float = 1.0
+    slow_row: float = 1.0
+    rows: int = 120
+
+    def pair(self, generator: np.random.Generator, file: File) -> tuple[File, File]:
+        own = self.between * np.exp(self.differing * generator.standard_normal((self.rows, 1)))
+        first, second = (
+            design.repeated(own * generator.standard_normal((self.rows, design.instances)))
+            + NOISES[self.noise](generator, (self.rows, design.count))
+            for design in self.designs
+        )
+        second += np.log(self.drift)
+        second[0] += np.log(self.slow_row)
+        return self._written(file, first, 0), self._written(file, second, 1)
+
+    def _written(self, file: File, logs: np.ndarray, place: int) -> File:
+        row = file.rows[0]
+        instances = self.designs[place].of(self.between)
+        rows = tuple(
+            replace(row, name=f"{row.name}/{index}", index=index, samples=each, instances=instances)
+            for index, each in enumerate(1e-3 * np.exp(logs))
+        )
+        return replace(file, rows=rows)
+
+
+def a_file(folder: Path) -> File:
+    """A file to put rows into."""
+    entries = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
+    return loading.load_file(synthetic.write(folder / "file.json", synthetic.document(entries)))
+
+
+def called(file: File, runs: Runs, count: int, limit: float = 0.05) -> Called:
+    """Of `count` comparisons of two `runs`, with --fail-on-slower=`limit`."""
+    generator = np.random.default_rng(9)
+    rows, failed, named = [], [], []
+    for _ in range(count):
+        first, second = runs.pair(generator, file)
+        found = compare(first, second)
+        slower = {pair.baseline.name for pair in found.slower_than(limit)}
+        rows.append(found.count("slower") + found.count("faster"))
+        failed.append(bool(slower))
+        named.append(first.rows[0].name in slower)
+    return Called(
+        any=float(np.mean(np.array(rows) > 0)),
+        rows=float(np.mean(rows)),
+        failed=float(np.mean(failed)),
+        named=float(np.mean(named)),
+    )
+
+
+def ratios_covered(design: Design, between: float, count: int, *, known: bool = True) -> float:
+    """Of `count` pairs of our row and another framework's the share whose interval holds the true
+    ratio. Instances of either differ by `between`, which the statistics know if `known`."""
+    generator = np.random.default_rng(10)
+    side = design.of(between if known else 0.0)
+    hits = 0
+    for _ in range(count):
+        theirs, ours = (
+            design.repeated(between * generator.standard_normal(design.instances))
+            + within(generator, (design.count,))
+            for _ in range(2)
+        )
+        interval = ratio_interval(np.exp(theirs - ours), side, side)
+        hits += interval is not None and interval[0] <= 1 <= interval[1]
+    return hits / count
