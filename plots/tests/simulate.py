@@ -38,8 +38,12 @@ def _line(cells: Sequence[object]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
+def _header(cells: Sequence[object]) -> str:
+    return f"{_line(cells)}\n{_line(['---'] * len(cells))}"
+
+
 def _thread_counts() -> Iterator[str]:
-    yield _line(["repetitions", "thread counts", *COUNTS, "bias if equal"])
+    yield _header(["repetitions", "thread counts", *COUNTS, "bias if equal"])
     for repetitions, threads in product((5, 9, 30), (1, 2, 8)):
         found = [
             coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), 400)
@@ -54,7 +58,7 @@ def _thread_counts() -> Iterator[str]:
 
 
 def _noise() -> Iterator[str]:
-    yield _line(["noise", *_DESIGNS, "1 × 9, spread unknown"])
+    yield _header(["noise", *_DESIGNS, "1 × 9, spread unknown"])
     for deviation in _DEVIATIONS:
         files = [
             *(
@@ -83,7 +87,7 @@ def _noise() -> Iterator[str]:
 
 def _equal() -> Iterator[str]:
     designs = (*(Design(count, 1) for count in (3, 5, 7, 9)), Design(3, 3), Design(1, 9))
-    yield _line(["", *designs])
+    yield _header(["", *designs])
     for words, deviation, threads in (
         ("one thread count", 0.0, 1),
         ("instances 3 %", 0.03, 1),
@@ -97,7 +101,7 @@ def _equal() -> Iterator[str]:
 
 
 def _rows() -> Iterator[str]:
-    yield _line(["noise", "instances", "false alarm, equal", "false alarm, drift", "found"])
+    yield _header(["noise", "instances", "false alarm, equal", "false alarm, drift", "found"])
     with TemporaryDirectory() as folder:
         file = a_file(Path(folder))
         counts = [(noise, (count, count)) for noise in NOISES for count in (5, 9, 30)]
@@ -114,7 +118,7 @@ def _rows() -> Iterator[str]:
 
 def _slow_row() -> Iterator[str]:
     factors = (1.05, 1.1, 1.2, 1.5)
-    yield _line(["between instances", "", "any called", "rows", *(f"× {one}" for one in factors)])
+    yield _header(["between instances", "", "any called", "rows", *(f"× {one}" for one in factors)])
     with TemporaryDirectory() as folder:
         file = a_file(Path(folder))
         for (between, differing), design in product(_SPREADS, _DESIGNS):
@@ -129,7 +133,7 @@ def _slow_row() -> Iterator[str]:
 
 def _peers() -> Iterator[str]:
     designs = Design(9, 1), Design(6, 1), Design(3, 3), Design(1, 9)
-    yield _line(["instances", *designs, "1 × 9, spread unknown"])
+    yield _header(["instances", *designs, "1 × 9, spread unknown"])
     for deviation in (0.0, *_DEVIATIONS):
         shares = [ratios_covered(design, deviation, 4000) for design in designs]
         shares.append(ratios_covered(Design(1, 9), deviation, 4000, known=False))

@@ -28,8 +28,8 @@ _ANSWER_OF_WORK = ("what", "crossover", "kind", "low", "high", "execution")
 _RATIO = ("model", "speed_up", "low", "high", "cpu_seconds", "gpu_seconds", "execution", "data")
 _NOTES = (
     "The crossover is the smallest size from which the GPU wins at all larger measured sizes. Its "
-    "95 % interval is a bootstrap of the repetitions of this run, and knows nothing of what "
-    "differs between runs. docs/method/crossover.md defines each word.",
+    "95 % interval is a bootstrap of the instances and repetitions of this run, and knows nothing "
+    "of what differs between runs. docs/method/crossover.md defines each word.",
     "SPEEDUP = CPU time / GPU time.",
 )
 
