@@ -193,7 +193,7 @@ TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {
 }
 
 TEST(Sweeps, HaveEnoughPairsForAnIntervalBesideAnotherProgram) {
-  EXPECT_EQ(parse({}).sweep.minibatch_repetitions, 3);
+  EXPECT_EQ(parse({}).sweep.minibatch_repetitions, 5);
   constexpr int fewest = 6;
   for (const Sweep& sweep : sweeps()) {
     const Sweep beside = parse({"--sweep=" + sweep.name, "--peer=x"}).sweep;
