@@ -97,8 +97,9 @@ def peaks_words(row: Row) -> str:
     found = peaks(row)
     if found is None:
         return ""
+    what = "instances of the program" if row.instances.of else "repetitions"
     return (
-        f"Two peaks: {found.lows} of {found.lows + found.highs} repetitions take about "
+        f"Two peaks: {found.lows} of {found.lows + found.highs} {what} take about "
         f"{units.seconds(found.low)}, {found.highs} about {units.seconds(found.high)}, and the "
         "median shows one of them alone."
     )
