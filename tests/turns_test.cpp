@@ -304,6 +304,36 @@ TEST_F(Turns, OfAnInstanceWithWrongResultsAreAFailure) {
   EXPECT_EQ(unmeasured_, 1U);
 }
 
+/// What making a further instance costs shows in the second pass.
+class Dear : public Renewed {
+ public:
+  using Renewed::Renewed;
+  Json ask(const Json& request, double limit_seconds) override {
+    Json answer = Renewed::ask(request, limit_seconds);
+    if (request.at("do") == "prepare" && renewals > 0) {
+      answer["spent"]["making"] = 100;
+    }
+    return answer;
+  }
+};
+
+TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
+  constexpr int many = 9;
+  add("cpu", "disc-2");
+  add("cuda", "disc-2");
+  for (const PlannedRow& planned : plan_) {
+    rows_[planned.name].repetitions = many;
+  }
+  Dear worker(rows_);
+  measured({.most_passes = many}, worker);
+  for (const PlannedRow& planned : plan_) {
+    const Record& record = rows_[planned.name].record;
+    EXPECT_EQ(record.repetitions.size(), std::size_t{many});
+    EXPECT_GE(record.instances, repetitions);
+    EXPECT_LT(record.instances, many);
+  }
+}
+
 /// Beside another program, until that ends.
 class Disturbed : public Worker {
  public:

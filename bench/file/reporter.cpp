@@ -154,7 +154,7 @@ void Reporter::add(const std::string& name) {
   } else {  // it may have had a second try
     unmeasured_.erase(name);
   }
-  if (is_complete) {
+  if (is_complete && (failed || !shown_.contains(name))) {
     show(name);
   }
   show_progress();

@@ -36,7 +36,7 @@ class Reporter {
   /// Over all rows that are not complete yet.
   void begin_pass(int number, int of);
   /// A row that has had its turns; with more repetitions than before, they take the place of the
-  /// former. It is shown when it has all that are wanted.
+  /// former. It is shown once, when it has all that are wanted.
   void add(const std::string& name);
   /// After the last row: shows those that remained without all that were wanted.
   void finish();

@@ -110,9 +110,12 @@ void Passes::visit(const Group& group, const Pass& pass) {
     before[name] = {.repetitions = static_cast<int>(record.repetitions.size()),
                     .instances = record.instances};
   }
-  const auto now = [&](const std::string& name) {
-    return closed_.contains(name) ? 0 : wanted(group, name, before[name], pass);
-  };
+  // Once for the whole visit: what its turns teach of costs is for the next pass.
+  std::map<std::string, int> targets;
+  for (const std::string& name : group) {
+    targets[name] = closed_.contains(name) ? 0 : wanted(group, name, before[name], pass);
+  }
+  const auto now = [&](const std::string& name) { return targets.at(name); };
   Group due = group;
   std::erase_if(due,
                 [&](const std::string& name) { return now(name) <= before[name].repetitions; });

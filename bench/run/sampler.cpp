@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "rows/facts.h"
@@ -14,6 +15,10 @@
 
 namespace crossover::bench {
 namespace {
+
+/// Threads of OpenMP spin behind their last work, by default 300,000 times (GCC's libgomp): those
+/// of another program must not do that beside what is timed.
+constexpr std::chrono::milliseconds until_threads_sleep(10);
 
 /// It ended for a reason that says nothing against the repetitions before.
 bool is_unavailable(const Record& record) {
@@ -230,6 +235,10 @@ std::optional<double> Sampler::repeat(const std::string& name) {
     return std::nullopt;
   }
   const double begun = spent_.all();
+  if (Worker* const before = std::exchange(last_worker_, &worker_of(row));
+      before != nullptr && before != last_worker_) {
+    std::this_thread::sleep_for(until_threads_sleep);
+  }
   const Json answer =
       ask(row, {{"do", "repeat"},
                 {"row", name},

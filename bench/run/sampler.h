@@ -101,8 +101,9 @@ class Sampler {
   std::map<std::string, std::vector<std::string>> earlier_doubts_;  ///< of instances before
   std::map<std::string, std::map<std::string, double>> once_;       ///< for a row's next repetition
   std::string last_;                                                ///< whose turn it was
-  std::vector<std::string> ended_workers_;                          ///< rows on a GPU
-  double lost_seconds_ = 0;                                         ///< in rows that ended workers
+  Worker* last_worker_ = nullptr;
+  std::vector<std::string> ended_workers_;  ///< rows on a GPU
+  double lost_seconds_ = 0;                 ///< in rows that ended workers
 };
 
 }  // namespace crossover::bench
