@@ -107,6 +107,7 @@ def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> N
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, a header of others, and one in another folder."""
+    monkeypatch.delenv("CI", raising=False)  # which would repeat everything
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
     for name in ("src/a.cpp", "src/a.h", "src/other.h", "include/own/far.h", ".clang-tidy"):
