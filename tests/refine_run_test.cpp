@@ -104,6 +104,16 @@ class Formula {
     return own * (is_fast ? 1 : 1.5) * (key(row, "data") == "resident" ? 1 : 2);
   }
 
+  /// A row of another program, which is as fast.
+  void add_other(const std::string& name) {
+    Row row = rows[name];
+    row.configuration = in_order(joined(row.configuration, {{"program", "other"}}));
+    row.worker = &other_;
+    const std::string own = row_name(row.configuration);
+    rows.add(std::move(row));
+    taken[own] = std::vector<double>(9, seconds(own));
+  }
+
   [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
     return find_contest(
         kind, rows, [&](const std::string& name) { return taken[name]; }, cores, both_ladders());
@@ -122,6 +132,7 @@ class Formula {
             .finish = [&](const std::string& name) { finished.push_back(name); },
             .renew = [] {},
             .seconds = [&](const std::string& name) { return taken[name]; },
+            .join = [&](const std::string& name) { add_other(name); },
             .models = models,
             .networks = both_ladders()},
            limits, [&](const Json& json) { last = json; });
@@ -134,6 +145,7 @@ class Formula {
   Rows rows;
 
  private:
+  LocalWorker other_{[](const Json&) { return Json(); }};
   Arguments arguments_;
   Devices devices_;
 };
@@ -239,6 +251,26 @@ TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
   EXPECT_FALSE(formula.contest(Refine::threads, 1));
   EXPECT_FALSE(formula.contest(Refine::device));
   EXPECT_EQ(formula.contest(Refine::automatic)->kind, Refine::threads);
+}
+
+TEST(RefineRun, ComparesProgramsOnTheMostThreads) {
+  Formula formula({"--family=Epoch", "--threads=1,2"});
+  EXPECT_FALSE(formula.contest(Refine::program));
+  for (const std::string& name : std::vector<std::string>(formula.rows.names())) {
+    formula.add_other(name);
+  }
+  const std::optional<Contest> contest = formula.contest(Refine::program);
+  EXPECT_EQ(value_of(contest->second, "program"), "other");
+  EXPECT_EQ(value_of(contest->second, "cpu_threads"), "2");
+  EXPECT_EQ(joined(contest->first, {{"program", "other"}}).size(), contest->second.size());
+  EXPECT_EQ(formula.contest(Refine::threads)->kind, Refine::threads) << "of bench alone";
+  formula.chosen = {{"execution", "fused"}, {"cpu_threads", "2"}};
+  const Json json = formula.refined(Refine::program);
+  EXPECT_GT(json["sizes"].size(), 0U);
+  for (const Json& size : json["sizes"]) {
+    EXPECT_TRUE(size["winner"].is_null());
+    EXPECT_EQ(size["ties"], 100) << "what both chose does not make two programs the same";
+  }
 }
 
 TEST(RefineRun, ComparesThreadsOfOneExecution) {

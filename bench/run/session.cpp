@@ -147,6 +147,13 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
           .finish = [&](const std::string& name) { sampler.finish(name); },
           .renew = [&] { sampler.renew_workers(); },
           .seconds = seconds_taken,
+          .join =
+              [&](const std::string& name) {
+                const std::string& model = value_of(session.rows[name].configuration, "model");
+                std::vector<PlannedRow> plan{{.name = name}};
+                session.peer->join(plan, *arguments_for(model, session.arguments), session.devices,
+                                   session.rows);
+              },
           .models = earlier.models},
          limits, [&](const nlohmann::ordered_json& refinement) {
            if (file != nullptr) {

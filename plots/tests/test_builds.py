@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two builds of bench that were measured in turn, in one file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plots.features.check_statistics.analysis import ask
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
+from plots.file.refinements import refinement_of
 from plots.tests import synthetic
+from plots.tests.synthetic_pairs import pairs
 
 MODELS = tuple(f"disc-{depth}" for depth in range(2, 13))
 EQUAL = (1.0,) * len(MODELS)
@@ -76,3 +80,10 @@ def test_a_difference_that_is_there_is_counted(two_builds):
     file = loading.load_file(two_builds(factors=(1.5,) * len(MODELS)))
     asked = ask(file, other_builds(file)[SAME])
     assert all(one.differences == one.asked for one in asked)
+
+
+def test_sizes_that_two_programs_were_measured_at_in_pairs_are_counted(two_builds):
+    file = loading.load_file(two_builds())
+    found = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
+    asked = ask(replace(file, refinements=found), other_builds(file)[SAME])
+    assert [(one.asked, one.differences) for one in asked if "refine" in one.question] == [(1, 1)]

@@ -58,11 +58,11 @@ Item& found_or_made(std::vector<Item>& items, const Configuration& configuration
 }
 
 std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds,
-                                            const std::vector<Family>& networks) {
+                                            const std::vector<Family>& networks, bool of_all) {
   std::map<std::string, Ladder> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
-    if (row.worker != nullptr || row.record.outcome != Outcome::measured ||
+    if ((row.worker != nullptr && !of_all) || row.record.outcome != Outcome::measured ||
         find_family(family_of(row)).trains != Trains::epochs) {
       continue;
     }
@@ -91,11 +91,12 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
   return all;
 }
 
-std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
+/// `may_be_same`: the sides are ways of one program, which two of them may come to.
+std::vector<Rung> rungs_of(const Curve& first, const Curve& second, bool may_be_same = true) {
   std::vector<Rung> rungs;
   for (const auto& [place, times] : first) {
     if (const auto at = second.find(place); at != second.end()) {
-      const bool is_same = chose_the_same(times.chosen, at->second.chosen);
+      const bool is_same = may_be_same && chose_the_same(times.chosen, at->second.chosen);
       rungs.push_back(
           {.place = place,
            .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds)});
@@ -120,7 +121,7 @@ Contest between(Refine kind, const Work& work, const MeasuredWay& first,
           .work = work.configuration,
           .first = first.configuration,
           .second = second.configuration,
-          .ladder = rungs_of(first.curve, second.curve)};
+          .ladder = rungs_of(first.curve, second.curve, kind != Refine::program)};
 }
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
@@ -244,6 +245,24 @@ std::optional<Contest> of_executions(const Work& work) {
   return found;
 }
 
+std::optional<Contest> of_programs(const Work& work, int cores) {
+  std::optional<Contest> found;
+  int most = 0;
+  for (const MeasuredWay* other : ways_on(work, true)) {
+    Configuration own = other->configuration;
+    std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
+    const int threads = std::stoi(value_or_unsaid(own, "cpu_threads"));
+    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
+      return way.configuration == own && &way != other;
+    });
+    if (at != work.ways.end() && threads <= cores && threads > most) {
+      found = between(Refine::program, work, *at, *other);
+      most = threads;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string Contest::row(const Configuration& side, std::size_t place) const {
@@ -254,6 +273,9 @@ std::string Contest::words(const Configuration& side) const {
   if (value_or_unsaid(side, "device") != "cpu") {
     return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
            ")";
+  }
+  if (kind == Refine::program) {
+    return value_or_unsaid(side, "program");
   }
   return (kind == Refine::threads ? "" : "the CPU on ") +
          words_of_threads(value_or_unsaid(side, "cpu_threads"));
@@ -266,12 +288,14 @@ bool chose_the_same(const Configuration& one, const Configuration& other) {
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const std::vector<Family>& networks) {
   std::optional<Contest> found;
-  const std::map<std::string, Ladder> all = measured_work(rows, seconds, networks);
+  const std::map<std::string, Ladder> all =
+      measured_work(rows, seconds, networks, kind == Refine::program);
   const auto look_at = [&](Refine wanted, const Ladder& ladder) {
     for (const Work& work : ladder.work) {
-      std::optional<Contest> own = wanted == Refine::threads  ? of_threads(work, cores)
-                                   : wanted == Refine::device ? of_devices(work)
-                                                              : of_executions(work);
+      std::optional<Contest> own = wanted == Refine::threads   ? of_threads(work, cores)
+                                   : wanted == Refine::device  ? of_devices(work)
+                                   : wanted == Refine::program ? of_programs(work, cores)
+                                                               : of_executions(work);
       constexpr std::size_t fewest = 2;
       if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
         found = std::move(own);

@@ -45,6 +45,8 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///              GPU where there are any, and of auto where it has as many sizes as these; on the
 ///              thread count that is fastest where it wins last
 ///   execution  a GPU's eager execution against one graph per step, in the same placement
+///   program    bench against another program's rows of the same configuration, on the most CPU
+///              threads that are not more than `cores`
 ///   automatic  device; without a GPU threads
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const std::vector<Family>& networks = catalogue());

@@ -33,6 +33,8 @@ std::string to_string(Refine kind) {
       return "device";
     case Refine::execution:
       return "execution";
+    case Refine::program:
+      return "program";
   }
   return "";
 }
@@ -73,21 +75,28 @@ bool is_on_a_ladder(const std::string& row) {
   });
 }
 
-void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
-                   Rows& rows, const std::vector<Family>& networks) {
+std::optional<Arguments> arguments_for(const std::string& model, const Arguments& arguments,
+                                       const std::vector<Family>& networks) {
   // As the command line has changed the family's networks.
   const std::string ladder = ladder_of(model, networks);
   const auto like = std::find_if(
       arguments.tasks.begin(), arguments.tasks.end(),
       [&](const Task& task) { return ladder_of(task.model.name, networks) == ladder; });
   if (like == arguments.tasks.end()) {
-    return;
+    return std::nullopt;
   }
   Arguments own = arguments;
   own.tasks = {find_model(model, networks)};
   own.tasks.front().rows = like->rows;
   own.tasks.front().optimizer = like->optimizer;
-  register_epochs(own, devices, rows);
+  return own;
+}
+
+void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
+                   Rows& rows, const std::vector<Family>& networks) {
+  if (const auto own = arguments_for(model, arguments, networks)) {
+    register_epochs(*own, devices, rows);
+  }
 }
 
 namespace {
@@ -131,6 +140,9 @@ class Refinement {
   std::pair<std::string, std::string> rows_of(std::size_t place) {
     register_size(contest_.sizes[place].name, arguments_, devices_, rows_, measured_.networks);
     std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
+    if (contest_.kind == Refine::program) {
+      measured_.join(names.first);
+    }
     for (const std::string& name : {names.first, names.second}) {
       rows_[name].reported_by_caller = true;
       rows_[name].min_time_seconds = limits_.min_time_seconds;
@@ -186,7 +198,8 @@ class Refinement {
 
   /// Known once both are made.
   [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
-    return chose_the_same(rows_[first].record.chosen(), rows_[second].record.chosen());
+    return contest_.kind != Refine::program &&
+           chose_the_same(rows_[first].record.chosen(), rows_[second].record.chosen());
   }
 
   [[nodiscard]] Json json() const {

@@ -35,6 +35,8 @@ struct RefineRows {
   std::function<void(const std::string& name)> finish;
   std::function<void()> renew;  ///< what comes next is made anew, in another process
   SecondsOf seconds;
+  /// Adds the other program's rows that do the work of this one.
+  std::function<void(const std::string& name)> join = {};
   /// Networks on ladders that an earlier run has measured, for their rungs; may be empty.
   std::vector<std::string> models = {};
   std::vector<Family> networks = catalogue();
@@ -44,6 +46,10 @@ struct RefineRows {
 /// results/README.md), before the rows of a size are finished, and in the end; not where there was
 /// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
+
+/// As the command line would be for that network of a ladder; none where it has none of the ladder.
+std::optional<Arguments> arguments_for(const std::string& model, const Arguments& arguments,
+                                       const std::vector<Family>& networks = catalogue());
 
 /// All rows of that network that the command line would have: those that stand there stay.
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,

@@ -27,7 +27,12 @@ class Asked:
 
 def ask(ours: File, theirs: File) -> list[Asked]:
     """All questions that the two files, of one program, have rows for."""
-    found = [*_rows(ours, theirs), *_peers(ours, theirs), *_sizes(ours, theirs)]
+    found = [
+        *_rows(ours, theirs),
+        *_peers(ours, theirs),
+        *_sizes(ours, theirs),
+        *_refined(ours),
+    ]
     return [one for one in found if one.asked]
 
 
@@ -56,6 +61,13 @@ def _sizes(ours: File, theirs: File) -> Iterator[Asked]:
     ]
     decided = [crossover for crossover in found if any(crossover.winners)]
     yield Asked("crossover: curves with a winner at any size", len(found), len(decided), 0.05)
+
+
+def _refined(file: File) -> Iterator[Asked]:
+    """Sizes that were measured in pairs, one program against the other."""
+    sizes = [size for one in file.refinements if one.kind == "program" for size in one.sizes]
+    sure = sum(size.winner is not None for size in sizes)
+    yield Asked("refine: sizes with a sure winner", len(sizes), sure, 0.05 / 32)
 
 
 def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
