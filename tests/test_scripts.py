@@ -100,8 +100,9 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
     path = RUN.with_other(parsed, command)
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
     assert command[:3] == ["/b/bench", "--threads=1", "--sweep=quick"]
-    assert command[3].endswith(f"peers.bench same {RUN.build.BENCH} --threads=1 --sweep=quick")
-    assert command[4] == f"--out={path}"
+    assert command[3] == "--refine=program"
+    assert command[4].endswith(f"peers.bench same {RUN.build.BENCH} --threads=1 --sweep=quick")
+    assert command[5] == f"--out={path}"
 
 
 @pytest.mark.parametrize("command", ["run", "test"])

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "file/standard_runs.h"
+#include "run/say.h"
 
 namespace crossover::bench {
 namespace {
@@ -228,7 +229,9 @@ void Passes::repeat_disturbed(const std::vector<PlannedRow>& plan) {
   if (disturbed.empty() || !options_.is_quiet()) {
     return;
   }
-  sampler_.begin_pass(2, 2);  // by new workers
+  say(std::to_string(disturbed.size()) + (disturbed.size() == 1 ? " row is" : " rows are") +
+      " measured again, which other programs disturbed");
+  sampler_.renew_workers();
   for (const Group& group : turns(disturbed, rows_, options_.together)) {
     double seconds = 0;
     for (const std::string& name : group) {
