@@ -11,7 +11,7 @@
 #include "check/check.h"
 #include "command_line/arguments.h"
 #include "command_line/benchmark_flags.h"
-#include "crossover/network_json.h"
+#include "crossover/network_file.h"
 #include "file/context.h"
 #include "rows/cost.h"
 #include "rows/device.h"
@@ -142,6 +142,9 @@ int run(const std::vector<std::string>& command, Spent& spent) {
       std::cout << "bench " << build::version << std::endl;
       return 0;
     case Action::models:
+      for (const Task& task : arguments.tasks) {
+        std::cout << task.model.name << "\n";
+      }
       for (const Family& family : catalogue()) {
         for (const std::string& name : family.names) {
           std::cout << name << "\n";
@@ -151,9 +154,11 @@ int run(const std::vector<std::string>& command, Spent& spent) {
     case Action::describe:
       if (arguments.tasks.size() != 1) {
         throw UsageError(
-            "--describe prints one network: name it with --mlp=IN,...,CLASSES or --model=NAME");
+            "--describe prints one network: name it with --mlp=IN,...,CLASSES, --network=FILE.json "
+            "or "
+            "--model=NAME");
       }
-      std::cout << crossover::describe(arguments.tasks.front().model).dump(1) << std::endl;
+      std::cout << crossover::describe(arguments.tasks.front()).dump(1) << std::endl;
       return 0;
     case Action::cost:
       std::cout << cost_json(arguments).dump(1) << std::endl;

@@ -38,7 +38,7 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
       EXPECT_EQ(find_model(name).model.name, name);
     }
   }
-  EXPECT_EQ(seen.size(), 21U);
+  EXPECT_EQ(seen.size(), 25U);
 }
 
 TEST(Catalogue, TrainsAsTheExperimentsDid) {

@@ -83,7 +83,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::context; }},
       {"--models", "", "list the networks and exit",
        [&to](const std::string&) { to.action = Action::models; }},
-      {"--describe", "", "print a network, named by --model or --mlp, as JSON and exit",
+      {"--describe", "", "print a network, named by --model, --mlp or --network, as JSON and exit",
        [&to](const std::string&) { to.action = Action::describe; }},
       {"--cost", "",
        "print the operations, bytes and launches of training one network as JSON and exit",
@@ -236,7 +236,7 @@ void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   const Choices& choices = arguments.choices;
   arguments.families = choices.has("family")
                            ? choices.of("family")
-                           : families_for(choices.has("model") || networks.mlp.has_value());
+                           : families_for(choices.has("model") || networks.bring_one());
   for (const std::string& precision :
        choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
     arguments.precisions.push_back(options_of({{"precision", precision}}).precision);
@@ -295,10 +295,12 @@ Arguments parse(const std::vector<std::string>& arguments) {
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||
       result.action == Action::context || result.action == Action::describe ||
-      result.action == Action::cost || result.action == Action::worker) {
+      result.action == Action::cost || result.action == Action::worker ||
+      (result.action == Action::models && networks.bring_one())) {
     const std::vector<std::string> named = result.choices.of("model");
     result.tasks = tasks_for(networks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);
+    result.ladders = ladders_for(networks);
   }
   return result;
 }
@@ -312,6 +314,7 @@ std::string help() {
       "limits them. It checks every row against a reference before it times it.\n\n"
       "  bench --sweep=quick --out=result.json\n"
       "  bench --mlp=784,512,10 --batch=64 --threads=1,2\n"
+      "  bench --network=mynet.json --scale=0.5,1,2\n"
       "  bench --model=heart --data=heart.csv\n"
       "  bench --cost --mlp=784,512,10 --batch=64\n\n";
   const auto add = [&](const std::vector<Flag>& flags) {

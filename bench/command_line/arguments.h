@@ -10,6 +10,7 @@
 #include "command_line/axes.h"
 #include "command_line/choices.h"
 #include "command_line/flag.h"
+#include "command_line/networks.h"
 #include "command_line/sweeps.h"
 #include "crossover/catalogue.h"
 
@@ -42,6 +43,7 @@ struct Arguments {
   Sweep sweep;
   std::vector<Task> tasks;            ///< the networks to measure, changes by flags included;
   std::vector<Task> minibatch_tasks;  ///< those of the family Minibatch
+  std::vector<OwnLadder> ladders;     ///< of --network and --scale
   Choices choices;                    ///< of the axes; what follows from them:
   std::vector<std::string> families;  ///< to measure
   std::vector<Precision> precisions;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line/networks.h"
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <variant>
 
 #include "crossover/dataset.h"
+#include "crossover/network_file.h"
 
 namespace crossover::bench {
 namespace {
@@ -80,6 +82,14 @@ Task custom_mlp(const NetworkFlags& flags) {
   }
 }
 
+Task of_file(const std::string& path, double scale) {
+  try {
+    return read_network(path, scale);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("--network: ") + error.what());
+  }
+}
+
 void change_optimizer(Task& task, const NetworkFlags& flags) {
   if (flags.optimizer == "sgd" && !std::holds_alternative<SgdOptions>(task.optimizer)) {
     task.optimizer = SgdOptions{};
@@ -102,6 +112,7 @@ void change_optimizer(Task& task, const NetworkFlags& flags) {
 }
 
 constexpr double largest_rate = 1e30;
+constexpr double smallest_scale = 1e-3, largest_scale = 1e3;
 
 }  // namespace
 
@@ -111,6 +122,15 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
        "a fully connected network of your own, by layer widths: --mlp=784,512,10; "
        "auto as the first or the last takes it from --data: --mlp=auto,32,auto",
        [&to](const std::string& text) { to.mlp = widths_in(text); }},
+      {"--network", "FILE.json,...",
+       "networks of your own, in files; docs/networks.md has their form, and python -m networks "
+       "writes them from PyTorch and ONNX",
+       [&to](const std::string& text) { to.files = split(text); }},
+      {"--scale", "FACTOR,...",
+       "each network of --network with its inner widths times these: --scale=0.25,0.5,1,2",
+       [&to](const std::string& text) {
+         to.scales = parse_numbers<double>("--scale", text, smallest_scale, largest_scale);
+       }},
       {"--activation", "relu|sigmoid", "activation between the layers of --mlp (default: relu)",
        [&to](const std::string& text) { to.activation = text; }},
       {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",
@@ -143,14 +163,22 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
   } else if (flags.activation) {
     throw UsageError("--activation describes your own network; give its widths with --mlp=");
   }
+  if (flags.files.empty() && flags.scales != std::vector<double>{1}) {
+    throw UsageError("--scale is of networks in files; name one with --network=FILE.json");
+  }
+  for (const std::string& path : flags.files) {
+    for (const double scale : flags.scales) {
+      tasks.push_back(of_file(path, scale));
+    }
+  }
   if (flags.data && flags.rows) {
     throw UsageError("--rows is for generated data; --data brings its own rows");
   }
-  if (flags.data && named.empty() && !flags.mlp) {
+  if (flags.data && named.empty() && !flags.bring_one()) {
     throw UsageError(
         "--data needs a network to read it: add --mlp=IN,...,CLASSES or --model=heart");
   }
-  for (const std::string& name : named.empty() && !flags.mlp ? otherwise : named) {
+  for (const std::string& name : named.empty() && !flags.bring_one() ? otherwise : named) {
     try {
       tasks.push_back(find_model(name));
     } catch (const std::invalid_argument& error) {
@@ -162,6 +190,22 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
     task.rows = flags.rows.value_or(task.rows);
   }
   return tasks;
+}
+
+std::vector<OwnLadder> ladders_for(const NetworkFlags& flags) {
+  std::vector<OwnLadder> ladders;
+  for (const std::string& path :
+       flags.scales.size() > 1 ? flags.files : std::vector<std::string>{}) {
+    const Task own = of_file(path, 1);
+    OwnLadder ladder{.name = own.model.name, .networks = {}, .batch = own.batch};
+    std::vector<double> scales = flags.scales;
+    std::sort(scales.begin(), scales.end());
+    for (const double scale : scales) {
+      ladder.networks.push_back(of_file(path, scale).model.name);
+    }
+    ladders.push_back(std::move(ladder));
+  }
+  return ladders;
 }
 
 std::string optimizer_label(const Optimizer& optimizer) {

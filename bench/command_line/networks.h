@@ -15,10 +15,15 @@ namespace crossover::bench {
 /// What the flags ask for, before the networks are put together.
 struct NetworkFlags {
   std::optional<std::vector<std::int64_t>> mlp;  ///< widths
+  std::vector<std::string> files;                ///< of networks in JSON
+  std::vector<double> scales{1};                 ///< of each of them
   std::optional<std::string> activation, optimizer;
   std::optional<double> learning_rate, weight_decay;
   std::optional<std::int64_t> rows;
   std::optional<std::string> data;  ///< the user's CSV file
+
+  /// Whether they bring a network that is not in the catalogue.
+  [[nodiscard]] bool bring_one() const { return mlp || !files.empty(); }
 };
 
 std::vector<Flag> network_flags(NetworkFlags& to);
@@ -26,6 +31,16 @@ std::vector<Flag> network_flags(NetworkFlags& to);
 /// `named`: those of --model, `otherwise`: those of the sweep. Throws UsageError.
 std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::string>& named,
                             const std::vector<std::string>& otherwise);
+
+/// A network in several sizes: a scale on which a crossover is found.
+struct OwnLadder {
+  std::string name;
+  std::vector<std::string> networks;  ///< the smallest first
+  std::int64_t batch = 0;
+};
+
+/// Of each file that is measured in several sizes. Throws UsageError.
+std::vector<OwnLadder> ladders_for(const NetworkFlags& flags);
 
 /// "sgd lr=0.1": what a row's name does not say.
 std::string optimizer_label(const Optimizer& optimizer);

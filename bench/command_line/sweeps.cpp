@@ -33,8 +33,8 @@ Sweep for_pairs(Sweep sweep) {
 std::vector<Sweep> sweeps() {
   std::vector<std::string> standard = disc_family().names;
   standard.emplace_back("heart");
-  const std::vector<std::string> wide = wide_family().names;
-  standard.insert(standard.end(), wide.begin(), wide.end());
+  const std::vector<std::string> anchors = anchor_family().names;
+  standard.insert(standard.end(), anchors.begin(), anchors.end());
   std::vector<std::string> all = standard;
   const std::vector<std::string> fcn = fcn_family().names;
   all.insert(all.end(), fcn.begin(), fcn.end());

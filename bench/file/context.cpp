@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -20,6 +22,7 @@
 #include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
+#include "crossover/network_file.h"
 #include "file/built_from.h"
 #include "rows/counters.h"
 
@@ -78,6 +81,12 @@ Json command_json(const std::vector<std::string>& command) {
           words.push_back(part);
         }
       }
+      continue;
+    }
+    if (word.starts_with("--network=")) {
+      std::vector<std::string> files = split(word.substr(path));
+      std::transform(files.begin(), files.end(), files.begin(), without_folders);
+      words.push_back(word.substr(0, path) + join(files, ","));
       continue;
     }
     words.push_back(is_path ? word.substr(0, path) + without_folders(word.substr(path)) : word);
@@ -154,9 +163,26 @@ Json axes_json() {
   return json;
 }
 
+/// Those that may be trained, whole, each once: docs/networks.md.
+Json networks_json(const Arguments& arguments) {
+  std::set<std::string> known;
+  Json json = Json::array();
+  for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
+    for (const Task& task : *tasks) {
+      if (known.insert(task.model.name).second) {
+        json.push_back(describe(task));
+      }
+    }
+  }
+  return json;
+}
+
 /// Series of networks of growing size, by name.
-Json ladders_json() {
+Json ladders_json(const Arguments& arguments) {
   Json json = Json::object();
+  for (const OwnLadder& own : arguments.ladders) {
+    json[own.name] = own.networks;
+  }
   for (const Family& family : catalogue()) {
     if (!family.ladder.empty()) {
       json[family.ladder] = family.names;
@@ -166,8 +192,11 @@ Json ladders_json() {
 }
 
 /// The batch in which the networks of each ladder train unless another is asked for.
-Json ladder_batches_json() {
+Json ladder_batches_json(const Arguments& arguments) {
   Json json = Json::object();
+  for (const OwnLadder& own : arguments.ladders) {
+    json[own.name] = own.batch;
+  }
   for (const Family& family : catalogue()) {
     if (!family.ladder.empty()) {
       json[family.ladder] = family.make(family.names.front()).batch;
@@ -246,8 +275,9 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"configuration", configuration_json(arguments, command, flags)},
                     {"axes", axes_json()},
                     {"counters", counters_json()},
-                    {"ladders", ladders_json()},
-                    {"ladder_batches", ladder_batches_json()}}}};
+                    {"networks", networks_json(arguments)},
+                    {"ladders", ladders_json(arguments)},
+                    {"ladder_batches", ladder_batches_json(arguments)}}}};
   for (const auto& [key, value] : flags.context()) {
     context.emplace(key, value);  // our own fields stay
   }

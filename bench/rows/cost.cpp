@@ -112,7 +112,8 @@ void require_one_network(const Arguments& arguments) {
     }
   };
   require(!arguments.data, "give the number of rows with --rows=N instead of --data");
-  require(arguments.tasks.size() == 1, "name it with --mlp=IN,...,CLASSES or --model=NAME");
+  require(arguments.tasks.size() == 1,
+          "name it with --mlp=IN,...,CLASSES, --network=FILE.json or --model=NAME");
   require(arguments.batches.size() <= 1, "give one batch size with --batch=N");
   require(arguments.precisions.size() == 1, "give one --precision");
 }

@@ -50,7 +50,7 @@ struct Family {
 
 Family disc_family();
 Family heart_family();
-Family wide_family();
+Family anchor_family();
 Family fcn_family();
 Family alexnet_family();
 Family resnet_family();

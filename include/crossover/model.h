@@ -16,6 +16,7 @@ using Value = int;
 struct Layer {
   LayerKind kind;
   std::vector<Value> inputs;
+  std::string name = {};  ///< in messages; empty: "layer 2", by its place from 0
 };
 
 /// A classifier. The last layer's result goes into softmax cross-entropy: [batch, classes], or, of

@@ -8,7 +8,7 @@
 
 namespace crossover {
 
-/// Layers are called as in messages: "layer 0".
+/// Layers that have no name are called as in messages: "layer 0".
 nlohmann::ordered_json describe(const Model& model);
 
 /// The network that describe() writes. Whether its layers fit together training_epoch() finds out.

@@ -16,7 +16,7 @@ bool has(const Family& family, const std::string& name) {
 }  // namespace
 
 std::vector<Family> catalogue() {
-  return {disc_family(),    heart_family(),  wide_family(), fcn_family(),
+  return {disc_family(),    heart_family(),  anchor_family(), fcn_family(),
           alexnet_family(), resnet_family(), lstm_family()};
 }
 

@@ -1,98 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/network_json.h"
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "crossover/dataset.h"
+#include "json_members.h"
 
 namespace crossover {
 namespace {
+
+using json::is_whole;
+using json::Members;
+using json::refuse;
+using json::whole_from;
 
 using Json = nlohmann::ordered_json;
 
 constexpr const char* cross_entropy = "cross_entropy";
 constexpr const char* input_name = "input";
-constexpr std::int64_t largest_size = most_classes;  ///< of any size
-
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw std::invalid_argument(where + ": " + what);
-}
-
-/// The members of one JSON object, each asked for by its key.
-class Members {
- public:
-  Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) {
-      refuse(where_, "it is to be an object, {...}");
-    }
-  }
-
-  /// Null where it is absent.
-  const Json* find(const std::string& key) {
-    known_.insert(key);
-    const auto at = json_.find(key);
-    return at != json_.end() ? &*at : nullptr;
-  }
-
-  const Json& at(const std::string& key) {
-    const Json* value = find(key);
-    if (value == nullptr) {
-      refuse(where_, "'" + key + "' is missing");
-    }
-    return *value;
-  }
-
-  std::string text(const std::string& key) {
-    const Json& value = at(key);
-    require(value.is_string(), key, "a text");
-    return value.get<std::string>();
-  }
-
-  /// A list of such.
-  template <class Is>
-  const Json& list(const std::string& key, const Is& is, const std::string& of) {
-    const Json& values = at(key);
-    require(values.is_array() && std::all_of(values.begin(), values.end(), is), key,
-            "a list of " + of);
-    return values;
-  }
-
-  void require(bool condition, const std::string& key, const std::string& what) const {
-    if (!condition) {
-      refuse(where_, "'" + key + "' is to be " + what);
-    }
-  }
-
-  void refuse_others() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (!known_.contains(key)) {
-        refuse(where_, "'" + key + "' is nothing that it has");
-      }
-    }
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-  std::set<std::string> known_;
-};
-
-bool is_whole(const Json& value, std::int64_t least) {
-  return value.is_number_integer() && value >= least && value <= largest_size;
-}
-
-std::string whole_from(std::int64_t least) {
-  return "whole numbers from " + std::to_string(least) + " to " + std::to_string(largest_size);
-}
 
 class LayerWriter {
  public:
@@ -260,6 +190,7 @@ void add_layer(Model& model, Values& values, const Json& json) {
   }
   members.refuse_others();
   model.add(*layer, std::move(inputs));
+  model.layers.back().name = name == number ? "" : name;
   values.add(name, where);
 }
 
@@ -281,16 +212,20 @@ Json describe(const Model& model) {
   }
   json["loss"] = cross_entropy;
   json["layers"] = Json::array();
+  const auto name = [&](std::size_t layer) {
+    const std::string& own = model.layers[layer].name;
+    return own.empty() ? default_name(layer) : own;
+  };
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    Json one{{"name", default_name(i)}};
+    Json one{{"name", name(i)}};
     LayerWriter writer(one);
     std::visit([&](const auto& kind) { kind.describe(kind, writer); }, layer.kind);
     if (layer.inputs != std::vector<Value>{static_cast<Value>(i)}) {
       one["inputs"] = Json::array();
       for (const Value input : layer.inputs) {
         one["inputs"].push_back(input == 0 ? input_name
-                                           : default_name(static_cast<std::size_t>(input) - 1));
+                                           : name(static_cast<std::size_t>(input) - 1));
       }
     }
     json["layers"].push_back(std::move(one));
@@ -304,6 +239,7 @@ Model model_from(const Json& json) {
   const std::string where = "network '" + model.name + "'";
   Members members(json, where);
   static_cast<void>(members.find("name"));
+  static_cast<void>(members.find("training"));  // network_file.h
   Members input(members.at("input"), where + ": 'input'");
   model.sample = shape_of(input, "shape");
   input.require(!model.sample.empty(), "shape", "a list of one size or more");

@@ -160,7 +160,10 @@ class Lowering {
     return states;
   }
 
-  static std::string name_of(std::size_t layer) { return "layer " + std::to_string(layer); }
+  [[nodiscard]] std::string name_of(std::size_t layer) const {
+    const std::string& own = model_.layers[layer].name;
+    return own.empty() ? "layer " + std::to_string(layer) : own;
+  }
 
   /// Shapes through the network; creates each layer's parameters and states on the way.
   void infer_shapes() {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks in files: a network in JSON (network_json.h) with how it is trained unless flags say
+// otherwise. docs/networks.md has the form.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "crossover/catalogue.h"
+
+namespace crossover {
+
+/// A network of a file may have so many parameters, and a file so many bytes.
+inline constexpr std::int64_t most_parameters_of_a_file = 1'000'000'000;
+inline constexpr std::int64_t most_bytes_of_a_file = 16 << 20;
+
+/// describe(Model), and "training": rows, batch, optimizer and its rates.
+nlohmann::ordered_json describe(const Task& task);
+
+/// The Task that describe() writes, on generated rows. What "training" leaves out: batches of 100
+/// rows, or 32 of images and sequences; ten batches; SGD with a learning rate of 0.01. Its layers
+/// fit together. Throws std::invalid_argument, in a sentence that names the network and the layer,
+/// where they do not, or the form is another.
+Task task_from(const nlohmann::ordered_json& json);
+
+/// The network of a file, with its layers' inner widths times `factor`, rounded: features, channels
+/// and hidden sizes of all layers but those that nothing but layers without a width separates from
+/// the output. Another factor than 1 is appended to its name: "mynetx0.5". Throws
+/// std::invalid_argument, which names the file, where it can't be read or is no such network.
+Task read_network(const std::string& path, double factor = 1);
+
+}  // namespace crossover

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/network_file.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "crossover/network_json.h"
+#include "json_members.h"
+
+namespace crossover {
+namespace {
+
+using json::Members;
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<const char*, 4> width_keys{"out_features", "out_channels", "hidden_size",
+                                            "embedding_dim"};
+
+std::int64_t whole(Members& members, const std::string& key, std::int64_t absent) {
+  const Json* value = members.find(key);
+  if (value == nullptr) {
+    return absent;
+  }
+  members.require(json::is_whole(*value, 1), key, "one of the " + json::whole_from(1));
+  return value->get<std::int64_t>();
+}
+
+double rate(Members& members, const std::string& key, double absent) {
+  const Json* value = members.find(key);
+  if (value == nullptr) {
+    return absent;
+  }
+  const bool is_rate = value->is_number() && std::isfinite(value->get<double>());
+  members.require(is_rate && value->get<double>() >= 0, key, "a number from 0");
+  return value->get<double>();
+}
+
+Optimizer optimizer_in(Members& members) {
+  constexpr double careful = 0.01;  // deep networks of images stay finite
+  const std::string name = members.find("optimizer") == nullptr ? "sgd" : members.text("optimizer");
+  if (name == "sgd") {
+    return SgdOptions{.learning_rate = rate(members, "learning_rate", careful)};
+  }
+  members.require(name == "adamw", "optimizer", "sgd or adamw");
+  AdamWOptions adamw;
+  adamw.learning_rate = rate(members, "learning_rate", adamw.learning_rate);
+  adamw.weight_decay = rate(members, "weight_decay", adamw.weight_decay);
+  return adamw;
+}
+
+/// Row names and sentences carry it.
+bool is_name(const std::string& text) {
+  constexpr std::size_t longest = 100;
+  return !text.empty() && text.size() <= longest &&
+         text.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+             std::string::npos;
+}
+
+void require_that_layers_fit(const Task& task) {
+  constexpr std::int64_t rows = 2;  // a batch of one has no variance
+  std::int64_t count = 0;
+  try {
+    count = parameter_count(training_epoch(task.model, {.rows = rows, .batch = rows}));
+  } catch (const std::overflow_error& error) {
+    json::refuse("network '" + task.model.name + "'", error.what());
+  }
+  if (count > most_parameters_of_a_file) {
+    json::refuse("network '" + task.model.name + "'",
+                 "it has " + std::to_string(count) +
+                     " parameters; a network of a file has at most " +
+                     std::to_string(most_parameters_of_a_file));
+  }
+}
+
+/// The names of layers whose width is the output's: those with a width from which only layers
+/// without one lead to it.
+std::set<std::string> last_of(const Json& layers) {
+  std::map<std::string, const Json*> by_name;
+  std::map<std::string, std::string> before;
+  std::string last = "input";
+  for (const Json& layer : layers) {
+    const std::string name = layer.at("name");
+    by_name[name] = &layer;
+    before[name] = std::exchange(last, name);
+  }
+  std::set<std::string> found, seen;
+  std::vector<std::string> open{last};
+  while (!open.empty()) {
+    const std::string name = open.back();
+    open.pop_back();
+    if (name == "input" || !seen.insert(name).second) {
+      continue;
+    }
+    const Json& layer = *by_name.at(name);
+    const bool has_width = std::any_of(width_keys.begin(), width_keys.end(),
+                                       [&](const char* key) { return layer.contains(key); });
+    if (has_width) {
+      found.insert(name);
+    } else if (layer.contains("inputs")) {
+      for (const Json& input : layer.at("inputs")) {
+        open.push_back(input);
+      }
+    } else {
+      open.push_back(before.at(name));
+    }
+  }
+  return found;
+}
+
+Json scaled(Json network, double factor) {
+  const std::set<std::string> kept = last_of(network.at("layers"));
+  for (Json& layer : network.at("layers")) {
+    for (const char* key : width_keys) {
+      if (layer.contains(key) && !kept.contains(layer.at("name"))) {
+        const double width = factor * static_cast<double>(layer.at(key).get<std::int64_t>());
+        layer[key] = std::max<std::int64_t>(1, std::llround(width));
+      }
+    }
+  }
+  std::ostringstream name;
+  name << network.at("name").get<std::string>() << 'x' << factor;
+  network["name"] = name.str();
+  return network;
+}
+
+Json parsed(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw std::invalid_argument("there is no file of this name");
+  }
+  if (std::filesystem::file_size(path, error) > static_cast<std::uintmax_t>(most_bytes_of_a_file)) {
+    throw std::invalid_argument("the file is larger than " + std::to_string(most_bytes_of_a_file) +
+                                " bytes, as no network is");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    throw std::invalid_argument("the file cannot be read");
+  }
+  try {
+    return Json::parse(text.str());
+  } catch (const Json::exception& broken) {
+    const std::string what = broken.what();
+    throw std::invalid_argument("it is no JSON: " + what.substr(what.find("] ") + 2));
+  }
+}
+
+}  // namespace
+
+Json describe(const Task& task) {
+  Json json = describe(task.model);
+  Json training{{"rows", task.rows}, {"batch", task.batch}};
+  if (const auto* adamw = std::get_if<AdamWOptions>(&task.optimizer)) {
+    training.update({{"optimizer", "adamw"},
+                     {"learning_rate", adamw->learning_rate},
+                     {"weight_decay", adamw->weight_decay}});
+  } else {
+    training.update({{"optimizer", "sgd"},
+                     {"learning_rate", std::get<SgdOptions>(task.optimizer).learning_rate}});
+  }
+  json["training"] = std::move(training);
+  return json;
+}
+
+Task task_from(const Json& json) {
+  constexpr std::int64_t batch_of_rows = 100, batch_of_others = 32, batches = 10;
+  Task task{.model = model_from(json)};
+  const std::string where = "network '" + task.model.name + "'";
+  if (!is_name(task.model.name)) {
+    json::refuse(where, "its 'name' is to be of letters, digits, '.', '_' and '-', at most 100");
+  }
+  const Json absent = Json::object();
+  Members training(json.contains("training") ? json.at("training") : absent, where + ": 'training'");
+  task.batch =
+      whole(training, "batch", task.model.reads_plain_rows() ? batch_of_rows : batch_of_others);
+  task.rows = whole(training, "rows", batches * task.batch);
+  task.optimizer = optimizer_in(training);
+  training.refuse_others();
+  require_that_layers_fit(task);
+  task.generate = [model = task.model](std::int64_t rows) { return uniform_data(model, rows); };
+  return task;
+}
+
+Task read_network(const std::string& path, double factor) {
+  try {
+    Task task = task_from(parsed(path));
+    if (factor == 1) {
+      return task;
+    }
+    return task_from(scaled(describe(task), factor));
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(path + ": " + error.what());
+  }
+}
+
+}  // namespace crossover

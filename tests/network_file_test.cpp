@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/network_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "crossover/fingerprint.h"
+
+namespace crossover::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::StrEq;
+using testing::ThrowsMessage;
+
+std::uint64_t trained(const Task& task) {
+  return fingerprint(training_epoch(
+      task.model, {.rows = task.batch, .batch = task.batch, .optimizer = task.optimizer}));
+}
+
+Json small() {
+  return Json::parse(R"({"name": "small", "input": {"shape": [1, 8, 8], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "stem", "type": "conv2d", "out_channels": 4, "kernel_size": 3, "padding": 1},
+      {"type": "relu"},
+      {"type": "conv2d", "out_channels": 4, "kernel_size": 1},
+      {"type": "add", "inputs": ["layer 2", "stem"]},
+      {"type": "global_avg_pool2d"},
+      {"name": "hidden", "type": "linear", "out_features": 5},
+      {"name": "head", "type": "linear", "out_features": 2},
+      {"type": "dropout", "p": 0.5}]})");
+}
+
+std::string written(const std::string& text) {
+  std::string path = testing::TempDir() + "network.json";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(NetworkFile, OfEachNetworkOfTheCatalogueTrainsTheSame) {
+  for (const Family& family : catalogue()) {
+    for (const std::string& name : family.names) {
+      const Task task = find_model(name);
+      const Task read = task_from(Json::parse(describe(task).dump()));
+      EXPECT_EQ(describe(read), describe(task)) << name;
+      EXPECT_EQ(trained(read), trained(task)) << name;
+      EXPECT_EQ(read.rows, task.rows) << name;
+    }
+  }
+}
+
+TEST(NetworkFile, WithoutATrainingHasOneThatStaysFinite) {
+  const Task task = task_from(small());
+  EXPECT_EQ(task.batch, 32);
+  EXPECT_EQ(task.rows, 320);
+  EXPECT_EQ(std::get<SgdOptions>(task.optimizer).learning_rate, 0.01);
+  EXPECT_EQ(task.generate(3).inputs.size(), 3 * 64U);
+}
+
+TEST(NetworkFile, IsScaledByItsInnerWidths) {
+  const Json scaled = describe(read_network(written(small().dump()), 0.5));
+  EXPECT_EQ(scaled["name"], "smallx0.5");
+  EXPECT_EQ(scaled["layers"][0]["out_channels"], 2);
+  EXPECT_EQ(scaled["layers"][2]["out_channels"], 2);
+  EXPECT_EQ(scaled["layers"][5]["out_features"], 3);  // 2.5, away from zero
+  EXPECT_EQ(scaled["layers"][6]["out_features"], 2);  // before the output
+  EXPECT_EQ(describe(read_network(written(small().dump()), 0.001))["layers"][0]["out_channels"], 1);
+}
+
+TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
+  const auto refused = [](const std::string& text, const std::string& message) {
+    const std::string path = written(text);
+    EXPECT_THAT([&] { static_cast<void>(read_network(path)); },
+                ThrowsMessage<std::invalid_argument>(testing::StartsWith(path + ": " + message)));
+  };
+  const auto with = [](const char* pointer, const Json& value) {
+    Json json = small();
+    json[Json::json_pointer(pointer)] = value;
+    return json.dump();
+  };
+  refused("{", "it is no JSON: parse error at line 1, column 2: ");
+  refused(with("/name", "a/b"), "network 'a/b': its 'name' is to be of letters, digits, ");
+  refused(with("/training", {{"optimizer", "rmsprop"}}),
+          "network 'small': 'training': 'optimizer' is to be sgd or adamw");
+  refused(with("/training", {{"optimizer", "sgd"}, {"learning_rate", -1}}),
+          "network 'small': 'training': 'learning_rate' is to be a number from 0");
+  refused(with("/training", {{"weight_decay", 0.1}}),
+          "network 'small': 'training': 'weight_decay' is nothing that it has");
+  refused(with("/layers/0/out_channels", 3), "model 'small': layer 3 ");
+  refused(with("/layers/0/kernel_size", 11),
+          "model 'small': stem has a window of 11 with padding 1, larger than the image of 8 x 8");
+  refused(with("/layers/5/out_features", 2147483648),
+          "network 'small': it has 15032385598 parameters; a network of a file has at most ");
+  EXPECT_THAT([] { static_cast<void>(read_network("/nowhere/net.json")); },
+              ThrowsMessage<std::invalid_argument>(
+                  StrEq("/nowhere/net.json: there is no file of this name")));
+}
+
+}  // namespace
+}  // namespace crossover::test
