@@ -141,6 +141,7 @@ Json cost_json(const Arguments& arguments) {
                  {"batch", training.batch},
                  {"rows", training.rows},
                  {"steps", epoch.order.size()},
+                 {"logits", training.rows * logits_of_a_sample(task.model)},
                  {"precision", to_string(training.precision)},
                  {"optimizer", optimizer_label(training.optimizer)},
                  {"accumulate", training.accumulate}};

@@ -43,6 +43,7 @@ const std::vector<Counter>& counters() {
       {"bytes", "B", fact,
        "bytes read and written, as if nothing stayed in a cache; of a copy, the bytes copied"},
       {"products", "products", fact, "matrix products in the list of operations"},
+      {"logits", "numbers", fact, "numbers that the loss reads: samples, or places, times classes"},
       {"launches", "launches", fact,
        "kernels, library calls and copies that the compiled Program starts one by one"},
       {"bytes_to_device", "B", fact,

@@ -194,6 +194,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       {"flops", counted.flops},
       {"bytes", counted.bytes},
       {"products", static_cast<double>(product_count(subject.workload))},
+      {"logits", static_cast<double>(plan.options.rows * logits_of_a_sample(plan.task.model))},
       {"launches", static_cast<double>(made.program->facts().launches)},
       {"first_call_seconds", first_call_seconds},
       {"verification_seconds", verification_seconds}});

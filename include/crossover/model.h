@@ -36,6 +36,9 @@ struct Model {
   [[nodiscard]] bool reads_plain_rows() const;
 };
 
+/// How many numbers the loss reads of a sample.
+std::int64_t logits_of_a_sample(const Model& model);
+
 /// Fully connected layers of the given widths (input first, classes last), an activation between
 /// them. Throws std::invalid_argument on fewer than two widths, a width < 1, fewer than two
 /// classes or more than most_classes.

@@ -29,7 +29,7 @@ class CostError(Exception):
 @dataclass(frozen=True, slots=True)
 class Work:
     """What one iteration, an epoch or a training step, asks of a device, counted: bytes in B, all
-    else in counts per iteration.
+    else in counts per iteration. `logits` are the numbers that its losses read.
 
     `calls` are what a device is asked for one by one: a CPU's products, as its own loops cost
     little beside those, and a GPU's launches, which all cost alike. `bytes_to_device` is None where
@@ -40,6 +40,7 @@ class Work:
     batch: float
     rows: float
     steps: float
+    logits: float
     flops: float
     bytes: float
     calls: float
@@ -105,6 +106,7 @@ class Cost:
         copied = configuration.get("data", "resident") != "resident"
         return Work(
             **{name: float(self.fields[name]) for name in _COUNTS},
+            logits=float(self.fields.get("logits", self.fields["rows"])),  # absent of older outputs
             flops=float(epoch["flops"]),
             bytes=float(epoch["bytes"]),
             calls=float(calls),
@@ -127,6 +129,7 @@ def work_of(row: Row) -> Work | None:
     copied = row.configuration.get("data", "resident") != "resident"
     return Work(
         **{name: counters[name] for name in _COUNTS},
+        logits=counters.get("logits", rows),
         flops=counters["flops"],
         bytes=counters["bytes"],
         calls=counters[calls],

@@ -105,6 +105,7 @@ class Mlp:
             "batch": self.batch,
             "rows": self.rows,
             "steps": steps,
+            "logits": self.rows * self.widths[-1],
             "precision": self.precision,
             "accumulate": 1,
             "epoch": epoch,

@@ -15,7 +15,7 @@ CPU_FLOPS, CPU_BYTES = 5e10, 1e10
 GPU_FLOPS, GPU_BYTES, GPU_COPY = 1e13, 1e12, 1e10
 # What a launch costs, in seconds, and what the CPU's call of a product and a row of the loss do.
 LAUNCH = {"eager": 4e-6, "graph": 1e-6}
-PRODUCT, ROW = 1.5e-6, 4e-8
+PRODUCT, LOGIT = 1.5e-6, 2e-8
 # Of the ceilings that products and memory reach.
 EFFICIENCY = 0.7
 WAIT = 1e-5  # for the GPU, once an epoch
@@ -44,6 +44,7 @@ def work(*, params: int, batch: int, rows: int, layers: int, features: int) -> d
         "batch": batch,
         "rows": rows,
         "steps": steps,
+        "logits": 2 * rows,
         "flops": 6.0 * params * rows,
         "bytes": 20.0 * params * steps + 40.0 * rows * params**0.5,
         "products": (3 * layers - 1) * steps,
@@ -58,7 +59,7 @@ def cost(model: str, what: dict[str, float]) -> dict[str, Any]:
     modes = dict.fromkeys(("resident", "pageable", "pinned", "pinned-async"), what["gpu_launches"])
     return {
         "model": model,
-        **{name: what[name] for name in ("params", "batch", "rows", "steps")},
+        **{name: what[name] for name in ("params", "batch", "rows", "steps", "logits")},
         "precision": "f32",
         "accumulate": 1,
         "epoch": {
@@ -79,7 +80,7 @@ def profile(what: dict[str, float], configuration: dict[str, str]) -> dict[str, 
             "product": PRODUCT * what["products"]
             + what["flops"] / (CPU_FLOPS * threads * EFFICIENCY),
             "elementwise": what["bytes"] / (CPU_BYTES * threads),
-            "loss": ROW * what["rows"],
+            "loss": LOGIT * what["logits"],
         }
     copied = configuration["data"] != "resident"
     return {
@@ -114,6 +115,7 @@ def epoch(
         seconds,
         bytes=what["bytes"],
         products=what["products"],
+        logits=what["logits"],
         launches=what["cpu_launches" if on_cpu else "gpu_launches"],
         first_call_seconds=first_call_seconds,
         minimum_work={"flops": what["flops"]},

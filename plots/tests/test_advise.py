@@ -89,7 +89,7 @@ def test_without_noise_the_formula_is_found(load, target):
     cpu = series[0]
     weights = dict(zip(cpu.features, cpu.weights, strict=True))
     assert weights["calls"] == pytest.approx(synthetic_machine.PRODUCT, rel=1e-3)
-    assert weights["rows"] == pytest.approx(synthetic_machine.ROW, rel=1e-3)
+    assert weights["logits"] == pytest.approx(synthetic_machine.LOGIT, rel=1e-3)
     assert weights["compute"] == pytest.approx(1 / synthetic_machine.EFFICIENCY, rel=1e-3)
     assert weights["memory"] == pytest.approx(1, rel=1e-2)
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/model.h"
 
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 
 #include "crossover/dataset.h"
@@ -14,6 +16,11 @@ Value Model::add(LayerKind kind, std::vector<Value> inputs) {
 
 bool Model::reads_plain_rows() const {
   return sample.size() == 1 && sample_type == Type::f32 && labels.empty();
+}
+
+std::int64_t logits_of_a_sample(const Model& model) {
+  return std::accumulate(model.labels.begin(), model.labels.end(), model.classes,
+                         std::multiplies<>());
 }
 
 Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation) {

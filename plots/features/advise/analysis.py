@@ -14,7 +14,7 @@ from plots.core.cost import Cost, Work, convolves, work_of
 from plots.core.mlp import network_of
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
-from plots.file.families import TRAINING, steps_of
+from plots.file.families import FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row
 from plots.text import counted, printable, whole
 
@@ -158,14 +158,15 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
 
 
 def _work_of(row: Row) -> Work | None:
-    """What `row` counted; rows of older files do not say their products, but their networks do."""
+    """What `row` counted; rows of older files do not say their products and logits, but their
+    networks do."""
+    own = network_of(row.model)
+    if own is not None and own.params == row.counters["params"]:
+        samples = row.counters[FAMILIES[row.family].samples]
+        known = {"products": own.products * steps_of(row), "logits": own.widths[-1] * samples}
+        row = replace(row, counters=known | row.counters)
     if row.device == "cpu" and "products" not in row.counters:
-        own = network_of(row.model)
-        if own is None or own.params != row.counters["params"]:
-            return None
-        steps = steps_of(row)
-        counters = {**row.counters, "products": own.products * steps}
-        row = replace(row, counters=counters)
+        return None
     return work_of(row)
 
 
@@ -200,7 +201,7 @@ def _features(work: Work, names: Sequence[str], ceilings: Ceilings) -> list[floa
     """Counts, and seconds at the ceilings: what a weight is of each is its dimension."""
     values = {
         "calls": work.calls,
-        "rows": work.rows,
+        "logits": work.logits,
         "compute": work.flops / ceilings.flops,
         "memory": work.bytes / ceilings.memory_bytes,
         "copy": (work.bytes_to_device or 0.0) / (ceilings.bytes_to_device or math.inf),
@@ -283,7 +284,7 @@ def _fit(
 ) -> Series:
     works = [work for _, work in counts]
     copies = any(work.bytes_to_device for work in works) and ceilings.bytes_to_device > 0
-    features = ("calls", "rows", "compute", "memory", *(("copy",) if copies else ()))
+    features = ("calls", "logits", "compute", "memory", *(("copy",) if copies else ()))
     rows = _Rows(
         np.array([_features(work, features, ceilings) for work in works]),
         np.array([row.median for row, _ in counts]),

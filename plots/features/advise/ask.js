@@ -81,7 +81,8 @@ if (askForm) {
     const of = field =>
       total(size => sum(operations(widths, size, precision).map(one => one[field])));
     return {
-      params: params(widths), batch, rows, steps, flops: of("flops"), bytes: of("bytes"),
+      params: params(widths), batch, rows, steps, logits: rows * widths[widths.length - 1],
+      flops: of("flops"), bytes: of("bytes"),
       products: (3 * (widths.length - 1) - 1) * steps,
       toDevice: 4 * (widths[0] + 1) * rows,
       launches: total(size => gpuLaunches(widths, size, precision)),
@@ -106,7 +107,7 @@ if (askForm) {
     const beyond = Math.max(1, ...sizes.map(
       (size, i) => Math.max(size / series.ranges[i][1], series.ranges[i][0] / size)));
     if (beyond > known.farthest) return "the network is too far from those that were measured";
-    const features = [calls, work.rows, floor, work.bytes / memory, copied / (copy || Infinity)]
+    const features = [calls, work.logits, floor, work.bytes / memory, copied / (copy || Infinity)]
       .slice(0, series.weights.length);
     const seconds = Math.max(sum(features.map((one, i) => one * series.weights[i])), floor);
     const shares = features.map(one => one / seconds);
