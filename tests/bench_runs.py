@@ -32,7 +32,9 @@ EPOCHS = ("--family=Epoch", "--cuda=off")
 DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
 MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
 OLD = b"measured last year"
-NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", "fcn-r", "fcn-s"]
+ANCHORS = ["mlp-10-4096-10", "mlp-2400-4-150", "mlp-400-2", "mlp-44-54", "mlp-3-300-7"]
+ANCHORS += ["mlp-60-5-18-13-30"]
+NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", *ANCHORS, "fcn-r", "fcn-s"]
 NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm"]
 
 needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")

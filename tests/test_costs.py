@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench_runs import NAMES, bench, needs_bench  # noqa: E402
+from bench_runs import ANCHORS, NAMES, bench, needs_bench  # noqa: E402
 
 from plots.core.cards import load_cards  # noqa: E402
 from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
@@ -36,6 +36,7 @@ from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
 from tools.passed import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
+NAMED = [name for name in NAMES if name not in ANCHORS]  # whose names do not say their widths
 
 
 def published() -> list[tuple[str, int, str]]:
@@ -44,11 +45,11 @@ def published() -> list[tuple[str, int, str]]:
     cards = load_cards()
     points = {(name_of(one), one.batch, "f32") for one in load_published() if one.batch and one.gpu}
     return sorted(
-        {key for key in points if key[0].startswith("mlp-") or key[0] in NAMES}
+        {key for key in points if key[0].startswith("mlp-") or key[0] in NAMED}
         | {
             (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
             for rate in fastest_rates()
-            if rate.network in NAMES and rate.card in cards
+            if rate.network in NAMED and rate.card in cards
         }
     )
 
@@ -65,7 +66,7 @@ def count(model: str, batch: int | None, precision: str) -> str:
 
 def outputs(every: int = 1) -> list[str]:
     """Of all networks, or of every third."""
-    wanted = [(model, None, precision) for model in NAMES for precision in PRECISIONS]
+    wanted = [(model, None, precision) for model in NAMED for precision in PRECISIONS]
     own = [count(*key) for key in wanted[::every]]
     known = {(cost.model, cost.batch, cost.precision) for cost in map(parsed, own)}
     return own + [count(*key) for key in published()[::every] if key not in known]
@@ -95,7 +96,7 @@ def test_the_kept_costs_are_what_bench_counts():
         kept = find_cost(counted.model, counted.batch, counted.precision)
         assert kept is not None, f"python tests/test_costs.py ({counted.model} is missing)"
         assert amounts(kept) == amounts(counted), "python tests/test_costs.py"
-        for name in ("params", "rows", "steps", "accumulate"):
+        for name in ("params", "rows", "steps", "logits", "accumulate"):
             assert kept.fields[name] == counted.fields[name], "python tests/test_costs.py"
         epoch = counted.fields["epoch"]
         epoch["device_launches"] = predicted_launches(epoch)
@@ -115,7 +116,7 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
 
 def same(one: Cost, other: Cost) -> None:
     assert amounts(one) == amounts(other), other.model
-    for name in ("model", "params", "batch", "rows", "steps", "accumulate"):
+    for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
         assert one.fields[name] == other.fields[name], (other.model, name)
     epochs = one.fields["epoch"], other.fields["epoch"]
     for name in ("flops", "bytes", "products", "bytes_to_device"):
@@ -131,7 +132,7 @@ def test_what_python_counts_of_fully_connected_networks_is_what_is_kept():
             sizes = {"batch": int(kept.batch), "rows": kept.fields["rows"]}
             same(replace(own, precision=kept.precision, **sizes).cost(), kept)
             found.add(kept.model)
-    assert found >= set(NAMES[:14]) and any(name.startswith("mlp-") for name in found)
+    assert found >= set(NAMED[:14]) and any(name.startswith("mlp-") for name in found)
 
 
 @pytest.mark.slow

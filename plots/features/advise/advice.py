@@ -141,7 +141,7 @@ class Adviser:
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it; on the first so many of the cards."""
-        own = from_own_rows(self._file, network.cost) if network.cost.convolves else []
+        own = from_own_rows(self._file, network.cost) if network.mlp is None else []
         found, reasons = own, {}
         if not own and network.cost.convolves:
             name = printable(network.cost.model, 60)

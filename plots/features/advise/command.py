@@ -19,7 +19,7 @@ from plots.core.command import (
     newest,
     print_tables,
 )
-from plots.core.cost import BENCH_PATH, CostError, load_cost, run_bench
+from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
 from plots.features.predict.cards import add_gpu, chosen_cards, said
@@ -45,6 +45,7 @@ _NETWORK = {
     "--mlp": ("IN,...,CLASSES", "layer widths of a fully connected network"),
     "--params": ("N", "about so many parameters, shaped as the disc networks are"),
     "--model": ("NAME", "a network that bench --models lists"),
+    "--network": ("FILE.json", "a network of your own (docs/networks.md), in all sizes measured"),
 }
 _TRAINING = {
     "--batch": ("N", "samples per batch (default: the network's own, or 100)"),
@@ -102,14 +103,15 @@ def run(options: argparse.Namespace) -> int:
     for file, its in zip(shown, cards, strict=True):
         try:
             own = _of_threads(file, options.threads)
-            table, words = _answer(_adviser(own, network, its, fitted), network, epochs, options)
+            adviser = _adviser(own, network, its, fitted)
+            told, words = _answer(own, adviser, network, epochs, options)
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
             continue
-        tables.append(table)
+        tables += told
         if options.format == "text":
             sys.stdout.write(words)
-            print_tables([table], options)
+            print_tables(told, options)
     if options.format != "text":
         print_tables(tables, options)
     return complain(problems)
@@ -132,20 +134,34 @@ def _adviser(file: rows.File, network: Network, cards: tuple[Card, ...], fitted:
 
 
 def _answer(
-    adviser: Adviser, network: Network, epochs: int, options: argparse.Namespace
-) -> tuple[Table, str]:
-    """As a table, and in words before it. Raises CostError where nothing is predicted."""
+    file: rows.File, adviser: Adviser, network: Network, epochs: int, options: argparse.Namespace
+) -> tuple[list[Table], str]:
+    """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
+    from plots.features.advise.sizes import sizes_in, sizes_table, sizes_words  # noqa: PLC0415
     from plots.features.advise.table import advice_table, reasons_said  # noqa: PLC0415
     from plots.features.advise.words import meeting_words, sentence  # noqa: PLC0415
+    from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
 
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
     every = options.all or options.format != "text"
-    table = advice_table(advice, adviser, epochs, every=every)
-    lines = [sentence(advice, epochs), meeting_words(adviser, network)]
-    return table, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+    tables = [advice_table(advice, adviser, epochs, every=every)]
+    lines = [why_it_cannot_tell(file), sentence(advice, epochs), meeting_words(adviser, network)]
+    if options.network is not None:
+        sizes = sizes_in(file, adviser, network.cost, lambda *size: _cost_of(options, *size))
+        lines.append(sizes_words(sizes, network.cost))
+        tables += [sizes_table(sizes, network.cost)] if len(sizes) > 1 else []
+    return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+
+
+def _cost_of(options: argparse.Namespace, scale: str, batch: int) -> Cost:
+    """Of the network of --network. Raises CostError."""
+    flags = {flag: getattr(options, flag[2:]) for flag in ("--network", *_TRAINING)}
+    flags |= {"--batch": str(batch), "--scale": scale or None}
+    given = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
+    return run_bench(options.bench, given)
 
 
 def _of_threads(file: rows.File, threads: str | None) -> rows.File:
@@ -180,12 +196,17 @@ def _network(options: argparse.Namespace) -> Network:
     named = [flag for flag in _NETWORK if flag in flags]
     if len(named) != 1:
         both = f"{named[0]} and {named[1]} name two networks" if named else "which network?"
-        raise CostError(f"{both}; give one of --mlp=784,512,10, --params=50000 or --model=NAME")
+        raise CostError(
+            f"{both}; give one of --mlp=784,512,10, --params=50000, --model=NAME or "
+            "--network=FILE.json"
+        )
     mlp = _mlp(flags)
     if mlp is not None and "--accumulate" not in flags:
         return Network(mlp.cost(), mlp)
-    if flags.keys() <= {"--model", "--precision"} and (
-        kept := kept_cost(flags["--model"], flags.get("--precision", "f32"))
+    if (
+        flags.keys() <= {"--model", "--precision"}
+        and "--model" in flags
+        and (kept := kept_cost(flags["--model"], flags.get("--precision", "f32")))
     ):
         return Network(kept)
     if "--params" in flags and mlp:
@@ -201,6 +222,8 @@ def _mlp(flags: dict[str, str]) -> Mlp | None:
         plain = Mlp(widths_in(flags["--mlp"]))
     elif "--params" in flags:
         plain = Mlp(of_size(_number("--params", flags["--params"])))
+    elif "--network" in flags:
+        return None
     else:
         known = network_of(flags["--model"])
         if known is None:

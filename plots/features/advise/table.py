@@ -6,10 +6,9 @@ from plots.core.tables.cells import number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Advice, Adviser, winner
 from plots.features.advise.analysis import FARTHEST, Prediction, Series
+from plots.features.advise.words import AGAINST
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.text import counted
-
-_AGAINST = {"gpu": "faster", "cpu": "slower", None: "not sure"}
 
 
 def advice_table(
@@ -50,7 +49,7 @@ def _line(one: Prediction, advice: Advice, epochs: int) -> tuple[Cell, ...]:
     against: Cell = NOTHING
     if one.device != CPU and cpu is not None:
         side = winner(cpu, one)
-        against = Cell(_AGAINST[side], side, bold=side == "gpu")
+        against = Cell(AGAINST[side], side, bold=side == "gpu")
     steps = float(advice.network.cost.fields["steps"])
     fitted = (len(one.series.residuals), 100 * one.series.typical_error) if one.series else ()
     return (

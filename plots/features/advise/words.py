@@ -6,6 +6,7 @@ from plots.features.advise.advice import Advice, Adviser, Network, winner
 from plots.features.advise.analysis import Prediction
 from plots.text import counted
 
+AGAINST = {"gpu": "faster", "cpu": "slower", None: "not sure"}  # a winner, of a GPU
 _AN = "AEFHILMNORSX"  # letters whose names begin with a vowel, as names of cards are spelt out
 
 

@@ -42,16 +42,23 @@ def glance(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] 
     """What `file` says, whose comparisons() are `compared`; where it has no GPU's times, what
     `found` predicts of cards, the first of which answers."""
     said = _said(file, compared, found)
+    cannot = why_it_cannot_tell(file)
+    if not cannot:
+        return said
+    again = f"Measure again on an idle machine. Taken as it is, the file says: {said.sentence}"
+    return Glance(None, cannot, (again, *said.lines))  # no strip, which would look sure
+
+
+def why_it_cannot_tell(file: File) -> str:
+    """Why no answer of `file` is worth much, a sentence; empty where it is."""
     rows = [*epoch_rows(file), *step_rows(file)]
     disturbed = sum(row.is_disturbed for row in rows)
     if disturbed <= MOST_DISTURBED * len(rows):
-        return said
-    cannot = (
+        return ""
+    return (
         f"This file cannot tell: other programs used the processors during {disturbed} of "
         f"{len(rows)} rows."
     )
-    again = f"Measure again on an idle machine. Taken as it is, the file says: {said.sentence}"
-    return Glance(None, cannot, (again, *said.lines))  # no strip, which would look sure
 
 
 def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) -> Glance:

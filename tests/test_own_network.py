@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of one's own in a file: measured in several sizes, and advised on."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from bench_runs import BENCH, SHORT, bench, needs_bench
+
+from plots.cli import main
+from plots.file import loading
+from tools import own_network
+from tools.console import Failure
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.json"
+    layers = [
+        {"name": "wide", "type": "linear", "out_features": 16},
+        {"name": "bend", "type": "relu"},
+        {"name": "head", "type": "linear", "out_features": 3},
+    ]
+    form = {"name": "mine", "input": {"shape": [8], "type": "f32"}, "classes": 3}
+    described = {**form, "loss": "cross_entropy", "layers": layers, "training": {"batch": 20}}
+    path.write_text(json.dumps(described), encoding="utf-8")
+    return path
+
+
+@needs_bench
+def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
+    done = bench(*flags, "--cuda=off", f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    file = loading.load_file(out)
+    assert [row.model for row in file.rows] == ["minex2", "minex0.5", "mine"]
+    assert {row.counters["batch"] for row in file.rows} == {20}
+    crossover = json.loads(out.read_text(encoding="utf-8"))["context"]["crossover"]
+    assert crossover["ladders"]["mine"] == ["minex0.5", "mine", "minex2"]
+    assert crossover["ladder_batches"]["mine"] == 20
+    assert "--network=mine.json" in crossover["configuration"]["command"]
+    inner = [one["layers"][0]["out_features"] for one in crossover["networks"]]
+    assert inner == [32, 8, 16]
+    assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
+
+
+@needs_bench
+def test_it_is_advised_on_from_what_was_measured_of_it(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    flags = (f"--network={network}", "--scale=1,64", "--batch=20,100", "--family=Epoch,Peak")
+    few = ("--threads=1", "--benchmark_filter=Epoch|fma|triad", "--cuda=off")
+    done = bench(*flags, *few, *SHORT, f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    words = ["advise", "--network", str(network), "--gpu=rtx-4090", f"--bench={BENCH}", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "here (1 thread)" in said and "on an RTX 4090" in said
+    assert "batches measured (20, 100)" in said
+    assert main([*words, "--format=json"]) == 0
+    _, sizes = json.loads(capsys.readouterr().out)
+    assert [(row["network"], row["batch"]) for row in sizes["rows"]] == [
+        ("mine", 20),
+        ("mine", 100),
+        ("minex64", 20),
+        ("minex64", 100),
+    ]
+    assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
+
+
+@needs_bench
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--network=nowhere.json",), "--network: nowhere.json: there is no file of this name"),
+        (("--scale=2",), "--scale is of networks in files; name one with --network=FILE.json"),
+        (("--network={}", "--scale=0"), "--scale: '0' is not a number from 0.001 to 1000"),
+    ],
+)
+def test_what_is_wrong_is_said(flags: tuple[str, ...], said: str, network: Path) -> None:
+    done = bench(*(flag.format(network) for flag in flags), "--plan")
+    assert (done.returncode, done.stderr) == (2, f"bench: {said}\n")
+
+
+@needs_bench
+def test_it_is_listed_and_described(network: Path) -> None:
+    assert bench("--models", f"--network={network}").stdout.split()[0] == "mine"
+    described = json.loads(bench("--describe", f"--network={network}").stdout)
+    assert described["layers"] == json.loads(network.read_text(encoding="utf-8"))["layers"]
+
+
+def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path)
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!{sys.executable}\nimport sys\nopen(sys.argv[-1], "w").write(" ".join(sys.argv[1:-2]))\n'
+        'sys.exit(3 if "bad.py:make" in sys.argv[4] else 0)\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    words = ["--network=a/net.py:make,b.json", "--input=3x8x8", "--batch=5"]
+    got = own_network.imported(words, lambda: python)
+    made = tmp_path / "net-make.json"
+    assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
+    source = Path("a/net.py:make").absolute()
+    assert made.read_text(encoding="utf-8") == f"-m networks import {source} --input=3x8x8"
+    with pytest.raises(Failure, match=r"bad\.py:make was not imported"):
+        own_network.imported(["--network=bad.py:make"], lambda: python)
+    plain = ["--network=b.json", "--input=3x8x8"]
+    assert own_network.imported(plain, lambda: python) is plain
