@@ -80,7 +80,7 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     for number, layer in enumerate(_stacked(described["layers"])):
         read = [values[one] for one in layer.get("inputs", [name])]
         name = layer["name"]
-        module = _module(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
+        module = module_of(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
         modules.append(module)
         node = graph.call_module(str(number), tuple(node for _, node in read))
         value = module(*(shape for shape, _ in read))
@@ -112,10 +112,14 @@ def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return stacked
 
 
-def _module(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) -> nn.Module:
+def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) -> nn.Module:
+    """That of one layer, without values, from what it reads; Unsupported in a sentence."""
     where = f"{layer['name']} ({layer['type']})"
     if layer["type"] not in _MODULES:
-        raise Unsupported(f"{where}: peers/pytorch/networks.py has no layer of this type")
+        types = ", ".join(_MODULES)
+        raise Unsupported(
+            f"{where}: peers/pytorch/networks.py has no layer of this type, only {types}"
+        )
     own = {key: value for key, value in layer.items() if key not in ("name", "type", "inputs")}
     if layer["type"] == "dropout":
         shape = list(read[0].shape)

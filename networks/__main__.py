@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `python -m networks`: networks of others as bench's JSON, and their layers.
+
+Exit codes: 0 all well, 1 refused with a sentence on standard error, 2 wrong usage, 130 stopped by
+Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, NoReturn
+
+from networks.values import Refused
+
+PROGRAM = "python -m networks"
+INSTALL = "./run --setup-only --with-peers installs it into .venv-peers"
+REFUSED, STOPPED = 1, 130
+ACTS_OTHERWISE = ("batch_norm", "dropout")  # in training than afterwards
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except Refused as refused:
+        say(refused)
+        return REFUSED
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "onnx"):
+            raise
+        say(f"this Python ({sys.executable}) has no {error.name}: {INSTALL}")
+        return REFUSED
+    except OSError as error:
+        say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return REFUSED
+    except KeyboardInterrupt:
+        say("stopped by Ctrl-C")
+        return STOPPED
+    return 0
+
+
+def say(what: object) -> None:
+    print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
+
+
+def _import(options: argparse.Namespace) -> None:
+    with redirect_stdout(sys.stderr):  # whatever the user's module prints
+        if options.source.endswith(".onnx"):
+            described, proof = _of_onnx(options)
+        else:
+            described, proof = _of_torch(options)
+    text = json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    counts = Counter(layer["type"] for layer in described["layers"])
+    trained = [f"{counts[kind]} {kind}" for kind in ACTS_OTHERWISE if counts[kind]]
+    say(f"{described['name']}: {len(described['layers'])} layers; {proof}")
+    if trained:
+        say(f"{' and '.join(trained)} act as in training, which is what bench measures")
+
+
+def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    from networks.from_torch import Graph  # noqa: PLC0415 - torch takes seconds, or is missing
+    from networks.proof import prove  # noqa: PLC0415
+    from networks.user_module import Input, exported, made  # noqa: PLC0415
+
+    if options.input is None:
+        options.usage("--input is missing, the shape of one sample, such as --input=3x32x32")
+    wanted = Input(options.input, options.input_type, options.batch_axis)
+    network = made(options.source)
+    graph = Graph(exported(network, wanted), wanted)
+    file, _, name = options.source.rpartition(":")
+    described = graph.build.described(
+        options.name or f"{Path(file).stem}-{name}", graph.output, options.loss_function
+    )
+    difference, count = prove(network, graph, described, wanted)
+    proof = (
+        f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
+        f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
+    )
+    for parameter in graph.unused():
+        say(f"{parameter} is left out: the output does not depend on it")
+    return described, proof
+
+
+def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    from networks.from_onnx import Graph, loaded  # noqa: PLC0415
+    from networks.onnx_proof import prove  # noqa: PLC0415
+
+    path = Path(options.source)
+    graph = Graph(loaded(path, options.as_is), options.input_type)
+    described = graph.build.described(
+        options.name or path.stem, graph.output, options.loss_function
+    )
+    difference = prove(graph, described)
+    proof = (
+        "built again from it, outputs are those of onnx's reference on two random batches, "
+        f"{_nearly(difference)} (float32, not in training)"
+    )
+    return described, proof
+
+
+def _nearly(difference: float) -> str:
+    return f"to {difference:.0e}" if difference else "exactly"
+
+
+def _show(options: argparse.Namespace) -> None:
+    from networks.show import table  # noqa: PLC0415
+
+    sys.stdout.write(table(_read(options.file)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Refused(f"{path} is no JSON: {error}") from error
+    if not isinstance(described, dict):
+        raise Refused(f"{path} is no network (docs/networks.md)")
+    return described
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    sizes = text.split("x")
+    if not all(size.isascii() and size.isdigit() and int(size) > 0 for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 784 or 3x32x32")
+    return tuple(map(int, sizes))
+
+
+def _input_type(text: str) -> int:
+    """How many tokens there are; 0 of numbers."""
+    kind, _, count = text.partition(":")
+    if text == "numbers":
+        return 0
+    if kind == "tokens" and count.isascii() and count.isdigit() and int(count) > 1:
+        return int(count)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither numbers nor tokens:N, such as tokens:65")
+
+
+def _source(text: str) -> str:
+    file, colon, name = text.rpartition(":")
+    if not text.endswith(".onnx") and not (colon and file.endswith(".py") and name.isidentifier()):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither FILE.py:CALLABLE nor a file .onnx")
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog=PROGRAM, description="Networks of others as bench's JSON.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    own = commands.add_parser(
+        "import",
+        help="a network of PyTorch's or of a file .onnx as JSON",
+        description="Writes a network as bench's JSON (docs/networks.md), proved to be the same.",
+        epilog=f"example: {PROGRAM} import net.py:make --input=3x32x32 -o net.json",
+        allow_abbrev=False,
+    )
+    add = own.add_argument
+    add("source", type=_source, help="FILE.py:CALLABLE, which gives a torch.nn.Module, or a .onnx")
+    add("--input", type=_shape, metavar="SHAPE", help="of one sample: 784, 3x32x32; of tokens: 64")
+    add(
+        "--input-type",
+        type=_input_type,
+        default=0,
+        metavar="TYPE",
+        help="numbers (default), or tokens:N, which are below N",
+    )
+    add(
+        "--batch-axis",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="where the batch is in the tokens: [batch, time] (0, default) or [time, batch] (1)",
+    )
+    add("--loss-function", choices=("cross-entropy", "mse", "bce"), default="cross-entropy")
+    add("--as-is", action="store_true", help="take a .onnx without batch normalization as it is")
+    add("--name", help="of the network; by default the file's and the callable's")
+    add("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    own.set_defaults(run=_import, usage=own.error)
+    own = commands.add_parser(
+        "show",
+        help="a network's layers, shapes, parameters and operations",
+        description="Shows the layers of a network in JSON: shapes, parameters, operations.",
+        epilog=f"example: {PROGRAM} show net.json",
+        allow_abbrev=False,
+    )
+    own.add_argument("file", type=Path)
+    own.set_defaults(run=_show)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network in bench's form, built layer by layer from another's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from networks.values import BATCH, Refused, Value, shown
+from peers.pytorch.networks import module_of
+from peers.tasks import Unsupported
+
+MOST_PARAMETERS = 10**9
+LOSSES = {"cross-entropy": "cross_entropy", "mse": "mse", "bce": "bce"}
+
+
+class Place(Protocol):
+    """An operation in another's network."""
+
+    @property
+    def name(self) -> str:
+        """What the layer that it becomes is called, if nothing else is."""
+
+    def refused(self, what: str) -> Refused:
+        """A sentence that names the operation and where it stands."""
+
+
+@dataclass
+class Step:
+    """A layer of bench's with what it reads, what it gives, and what its parameters are called (or
+    are) in the original, in the order of its module's parameters."""
+
+    layer: dict[str, Any]
+    reads: list[str]
+    gives: Value
+    count: int  # of parameters
+    parameters: list[Any] = field(default_factory=list)
+
+
+class Builder:
+    def __init__(self, sample: Sequence[int], is_tokens: bool) -> None:
+        shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
+        self.input = Value("input", shape, is_tokens)
+        self.steps: dict[str, Step] = {}
+        self._sample, self._is_tokens = list(sample), is_tokens
+
+    def layer(
+        self,
+        at: Place,
+        kind: str,
+        reads: Sequence[Value],
+        parameters: Sequence[Any] = (),
+        name: str = "",
+        **own: Any,
+    ) -> Value:
+        """Adds one that reads these as their layers give them. Refused where bench's layers and
+        their modules (peers/pytorch/networks.py) have no such thing."""
+        layer = {"name": self._free(name or at.name), "type": kind, **own}
+        batch_axis = int(reads[0].time_first)
+        given = [
+            torch.empty(
+                one.shape,
+                dtype=torch.int64 if self._is_tokens and one.layer == "input" else torch.float32,
+                device="meta",
+            )
+            for one in reads
+        ]
+        numbered = {"number": 0} if kind == "dropout" else {}
+        try:
+            module = module_of(layer | numbered, given, batch_axis)
+            result = module(*given)
+        except (Unsupported, RuntimeError, ValueError) as error:
+            what = " ".join(str(error).split())
+            raise at.refused(what.removeprefix(f"{layer['name']} ({kind}): ")) from error
+        shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
+        time_first = _TIME_FIRST.get(kind, reads[0].time_first)
+        value = Value(layer["name"], shape, time_first)
+        count = sum(parameter.numel() for parameter in module.parameters())
+        step = Step(layer, [one.layer for one in reads], value, count, list(parameters))
+        self.steps[layer["name"]] = step
+        if sum(one.count for one in self.steps.values()) > MOST_PARAMETERS:
+            raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
+        return value
+
+    def elementwise(self, at: Place, kind: str, value: Value, **own: Any) -> Value:
+        if not value.is_whole:
+            raise at.refused(f"it reads only a part of what {value.layer} gives, {_shape(value)}")
+        return self.layer(at, kind, [value], **own).seen_as(value.places)
+
+    def rowwise(
+        self, at: Place, kind: str, value: Value, parameters: Sequence[Any], **own: Any
+    ) -> Value:
+        """Of each row by itself (the last dimension), in whatever order the rows are."""
+        value = self.sequence(at, value)
+        rows = value.rows
+        if rows is None:
+            raise at.refused(
+                f"it reads {shown(value.places.shape, None)}, whose rows are not those of what "
+                f"{value.layer} gives, {_shape(value)}"
+            )
+        return self.layer(at, kind, [value], parameters, **own).of_rows(rows)
+
+    def image(
+        self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
+    ) -> Value:
+        if not value.is_plain or len(value.shape) != 4:
+            raise at.refused(
+                f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
+                "[batch, channels, height, width]"
+            )
+        return self.layer(at, kind, [value], parameters, **own)
+
+    def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:
+        pooled = self.image(at, "global_avg_pool2d", value)
+        return pooled.seen_as(pooled.own[:, :, None, None]) if keeps else pooled
+
+    def sum(self, at: Place, left: Value, right: Value) -> Value:
+        if left.shape != right.shape or not left.is_seen_as(right.places):
+            raise at.refused(
+                f"it adds {shown(right.places.shape)} to {shown(left.places.shape)}; only values "
+                "of one shape and order can be added"
+            )
+        if not left.is_whole:
+            raise at.refused(f"it reads only a part of what {left.layer} gives, {_shape(left)}")
+        return self.layer(at, "add", [left, right]).seen_as(left.places)
+
+    def lstm(
+        self,
+        at: Place,
+        value: Value,
+        layers: Sequence[Sequence[Any]],
+        hidden_size: int,
+        batch_first: bool,
+    ) -> Value:
+        """A stack of them, the parameters of each; what it gives lies as what it reads."""
+        axes = (1, 0, 2) if batch_first else (0, 1, 2)
+        sequences = value.time_first and len(value.shape) == 3
+        if not sequences or not value.is_seen_as(value.own.transpose(axes)):
+            raise at.refused(
+                "it reads no sequences; bench's lstm reads those of an embedding, or of a linear "
+                f"layer or another lstm behind it{' (batch_first=False)' * (not batch_first)}"
+            )
+        for parameters in layers:
+            value = self.layer(at, "lstm", [value], parameters, hidden_size=hidden_size)
+        return value.seen_as(value.own.transpose(axes))
+
+    def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
+        """What a view makes of it: a layer only where samples become rows."""
+        value = value.seen_as(places)
+        rows = value.own.reshape(value.shape[0], -1)
+        if len(value.shape) > 2 and not value.time_first and value.is_seen_as(rows):
+            return self.layer(at, "flatten", [value])
+        return value
+
+    def sequence(self, at: Place, value: Value) -> Value:
+        """An image whose channels are read as rows: its places in time, [height width, batch,
+        channels], seen as before. All else stays as it is."""
+        if len(value.shape) != 4 or value.time_first or value.rows is not None:
+            return value
+        b, c, h, w = value.shape
+        order = value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel()
+        places = np.argsort(order)[value.places]
+        if replace(value, shape=(h * w, b, c), view=places).rows is None:
+            return value
+        given = self.layer(at, "to_sequence", [value], name=f"{at.name}.sequence")
+        return given.seen_as(places)
+
+    def _free(self, name: str) -> str:
+        """Like it, but no other's."""
+        number, free = 1, name
+        while free == "input" or free in self.steps:
+            number += 1
+            free = f"{name}_{number}"
+        return free
+
+    # ---- the whole
+
+    def alive(self, value: Value) -> list[Step]:
+        """What `value` depends on, in order: it ends with the layer that gives it."""
+        needed = {value.layer}
+        for name, step in reversed(self.steps.items()):
+            if name in needed:
+                needed.update(step.reads)
+        return [step for name, step in self.steps.items() if name in needed]
+
+    def described(self, name: str, value: Value, loss_function: str) -> dict[str, Any]:
+        """The network whose output `value` is."""
+        time_first, shape = value.time_first, value.shape
+        orders = [value.own]
+        if time_first and len(shape) == 3:
+            classes = shape[-1]
+            orders += [value.own.transpose(axes) for axes in ((1, 0, 2), (1, 2, 0), (0, 2, 1))]
+            orders += [one.reshape(-1, classes) for one in orders[:2]]
+        elif shape[-1] == 1:
+            orders.append(value.own[:, 0])
+        rank = 3 if time_first else 2
+        if len(shape) != rank or not any(map(value.is_seen_as, orders)):
+            raise Refused(
+                f"the network gives {shown(value.places.shape, None)} for a batch of {BATCH}; a "
+                "row of values for each sample, or for each token of it, can be trained"
+            )
+        if value.layer == "input":
+            raise Refused("the network has no layers")
+        loss = LOSSES[loss_function]
+        is_classes = loss == "cross_entropy"
+        if is_classes and shape[-1] < 2:
+            raise Refused(
+                "the network gives one number for each sample, too few for cross-entropy; "
+                "--loss-function=mse or bce trains it"
+            )
+        layers, before = [], "input"
+        for step in self.alive(value):
+            reads = {} if step.reads == [before] else {"inputs": step.reads}
+            layers.append(step.layer | reads)
+            before = step.layer["name"]
+        return {
+            "name": name,
+            "input": {"shape": self._sample, "type": "i32" if self._is_tokens else "f32"},
+            "classes" if is_classes else "outputs": shape[-1],
+            **({"labels": [shape[0]]} if time_first else {}),
+            "loss": loss,
+            "layers": layers,
+        }
+
+
+def said(**values: tuple[Any, Any]) -> dict[str, Any]:
+    """Of names with a value and what it is where it goes unsaid, those that must be said."""
+    return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
+
+
+# Layers that make sequences, or end them.
+_TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False}
+
+
+def _shape(value: Value) -> str:
+    return shown(value.shape, int(value.time_first))

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of ONNX as layers of bench's: what is constant is computed by onnx's reference, and so is
+what views make of the places of numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from networks.builder import Builder
+from networks.onnx_operations import LAYERS, VIEWS
+from networks.values import BATCH, Refused, Value
+
+FIRST_OPSET = 13
+_NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make up
+
+
+def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
+    """The file, with a batch of BATCH where it lets one choose."""
+    if not path.is_file():
+        raise Refused(f"{path}: there is no such file")
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+        model = inliner.inline_local_functions(model)
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise Refused(f"{path} can't be read as ONNX: {said}") from error
+    opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
+    if opset < FIRST_OPSET:
+        raise Refused(f"{path} has opset {opset}; {FIRST_OPSET} is the oldest that is read")
+    kinds = {node.op_type for node in model.graph.node}
+    # Of a new network the folded biases are zero, and that exporter leaves them out.
+    if "Conv" in kinds and "BatchNormalization" not in kinds and not as_is:
+        raise Refused(
+            f"{path} has convolutions and no BatchNormalization: PyTorch's exporter "
+            "folds batch normalization into convolutions, even of a network in training, and "
+            "what is left is not the network that is trained; import it from PyTorch "
+            "(FILE.py:CALLABLE), or say --as-is if it never had any"
+        )
+    return model
+
+
+class Call:
+    """A node with its inputs and attributes, as its layer reads them."""
+
+    def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
+        self.build, self.graph, self.node = graph.build, graph, node
+        self.inputs: list[Any] = [graph.values.get(name) for name in node.input]
+        self.attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+
+    def get(self, attribute: str, unsaid: Any = None) -> Any:
+        found = self.attributes.get(attribute, unsaid)
+        return found.decode() if isinstance(found, bytes) else found
+
+    def value(self, index: int = 0) -> Value:
+        found = self.inputs[index]
+        if not isinstance(found, Value):
+            raise self.refused(f"its input {self.node.input[index]!r} is no layer's result")
+        return found
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """An input that does not depend on the network's; None where it is left out."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if isinstance(found, Value):
+            raise self.refused(
+                f"its input {self.node.input[index]!r} is calculated, not a constant"
+            )
+        return found
+
+    def weight(self, index: int) -> np.ndarray:
+        found = self.constant(index)
+        if found is None:
+            raise self.refused(f"its input {index} is missing")
+        return found
+
+    def only(self, **allowed: Any) -> None:
+        """Refuses attributes that no layer has, by their names; the value allowed first is ONNX's
+        own where the attribute is left out."""
+        for name, value in allowed.items():
+            choices = value if isinstance(value, tuple) else (value,)
+            found = self.get(name, choices[0])
+            close = isinstance(found, float) and any(
+                np.isclose(found, one, rtol=1e-6, atol=0) for one in choices
+            )
+            if not close and found not in choices:
+                wanted = " or ".join(str(one) for one in dict.fromkeys(choices))
+                raise self.refused(f"{name} is {found}, and can only be {wanted}")
+
+    def square(self, attribute: str, unsaid: list[int]) -> int:
+        sizes = list(self.get(attribute, unsaid))
+        if len(set(sizes)) != 1:
+            raise self.refused(f"{attribute} is {sizes}, and can only be the same on all sides")
+        return sizes[0]
+
+    def is_read_once(self, index: int) -> bool:
+        return self.graph.readers[self.node.input[index]] == 1
+
+    @property
+    def name(self) -> str:
+        """The path of the module, where its weight tells it; else the node's."""
+        for given in self.node.input:
+            if given in self.graph.initializers and not _NUMBERED.match(given):
+                path, _, last = given.rpartition(".")
+                if path and last in ("weight", "bias"):
+                    return path
+        return self.node.name.strip("/").replace("/", ".") or self.node.op_type.lower()
+
+    def refused(self, what: str) -> Refused:
+        return Refused(f"{self.node.name or self.node.output[0]} ({self.node.op_type}): {what}")
+
+
+class Graph:
+    """Walks through the nodes of a file, which stand in their order."""
+
+    def __init__(self, model: onnx.ModelProto, tokens: int) -> None:
+        self.model, self.tokens = model, tokens
+        graph = model.graph
+        self.initializers = {one.name for one in graph.initializer}
+        self.values: dict[str, Any] = {
+            one.name: numpy_helper.to_array(one) for one in graph.initializer
+        }
+        self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
+        self.readers: dict[str, int] = {}
+        for name in [n for node in graph.node for n in node.input] + [o.name for o in graph.output]:
+            self.readers[name] = self.readers.get(name, 0) + 1
+        self.input = self._input([one for one in graph.input if one.name not in self.initializers])
+        for node in graph.node:
+            self._add(node)
+        if len(graph.output) != 1:
+            raise Refused(f"the network gives {len(graph.output)} outputs; one can be trained")
+        self.output = self.values[graph.output[0].name]
+        if not isinstance(self.output, Value):
+            raise Refused("the network's output does not depend on its input")
+
+    def _input(self, given: list[onnx.ValueInfoProto]) -> onnx.ValueInfoProto:
+        if len(given) != 1:
+            raise Refused(f"the network has {len(given)} inputs; one can be read")
+        tensor = given[0].type.tensor_type
+        is_tokens = tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+        if is_tokens != bool(self.tokens):
+            kind = "tokens; --input-type=tokens:N says" if is_tokens else "numbers, not tokens; say"
+            raise Refused(
+                f"the network reads {kind} {'how many' if is_tokens else 'no --input-type'}"
+            )
+        first, *sample = (one.dim_value for one in tensor.shape.dim)
+        if not sample or not all(sample):
+            raise Refused(
+                f"the input {given[0].name!r} has no fixed shape of a sample; export it with one"
+            )
+        if first not in (0, BATCH):
+            raise Refused(
+                f"the input {given[0].name!r} has a batch of {first}; export it with a batch of "
+                f"any size (dynamic) or of {BATCH}"
+            )
+        tensor.shape.dim[0].dim_value = BATCH
+        self.build = Builder(sample, is_tokens)
+        value = self.build.input
+        self.values[given[0].name] = value.seen_as(value.own.T) if is_tokens else value
+        return given[0]
+
+    def _add(self, node: onnx.NodeProto) -> None:
+        call = Call(self, node)
+        depends = any(isinstance(one, Value) for one in call.inputs)
+        if node.op_type == "Shape" and depends:
+            shape = np.array(call.value().places.shape, dtype=np.int64)
+            result = shape[slice(call.get("start", 0), call.get("end"))]
+            self.values[node.output[0]] = result
+        elif not depends:
+            self.values.update(zip(node.output, self._run(node, call.inputs), strict=False))
+        elif node.op_type in VIEWS:
+            value = call.value()
+            seen = self._run(node, [value.places, *call.inputs[1:]])
+            if len(seen) == 1:
+                self.values[node.output[0]] = self.build.viewed(call, value, seen[0])
+            else:
+                self.values.update(
+                    {n: value.seen_as(s) for n, s in zip(node.output, seen, strict=True)}
+                )
+        elif node.op_type in LAYERS:
+            self.values[node.output[0]] = LAYERS[node.op_type](call)
+        else:
+            supported = ", ".join(sorted(LAYERS))
+            raise call.refused(f"there is no such layer; supported are {supported}, and views")
+
+    def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
+        """What onnx's reference makes of constants."""
+        known = [(n, v) for n, v in zip(node.input, inputs, strict=True) if n]
+        given = [onnx.helper.make_tensor_value_info(n, _type(v), None) for n, v in known]
+        found = [onnx.ValueInfoProto(name=name) for name in node.output]
+        graph = onnx.helper.make_graph([node], "constant", given, found)
+        model = onnx.helper.make_model(
+            graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version
+        )
+        return ReferenceEvaluator(model).run(None, dict(known))
+
+
+def _type(value: Any) -> int:
+    return onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)

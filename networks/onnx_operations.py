@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's operators and the layers that they are: one line each, or a function where attributes
+decide. Layers have arrays for parameters, as PyTorch's modules store them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from networks.builder import said
+from networks.values import Value
+
+if TYPE_CHECKING:
+    from networks.from_onnx import Call
+
+
+def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
+    def layer(call: Call) -> Value:
+        call.only(**only)
+        return call.build.elementwise(call, kind, call.value())
+
+    return layer
+
+
+def _gelu(call: Call) -> Value:
+    kind = "gelu_tanh" if call.get("approximate", "none") == "tanh" else "gelu"
+    return call.build.elementwise(call, kind, call.value())
+
+
+def _hard_sigmoid(call: Call) -> Value:
+    call.only(beta=0.5)
+    if not np.isclose(call.get("alpha", 0.2), 1 / 6):
+        raise call.refused(f"alpha is {call.get('alpha', 0.2)}, and can only be 1/6")
+    return call.build.elementwise(call, "hardsigmoid", call.value())
+
+
+def _clip(call: Call) -> Value:
+    bounds = [call.constant(1), call.constant(2)]
+    if any(one is None for one in bounds) or [float(one) for one in bounds] != [0, 6]:
+        raise call.refused("it holds numbers within bounds, and these can only be 0 and 6 (relu6)")
+    return call.build.elementwise(call, "relu6", call.value())
+
+
+def _dropout(call: Call) -> Value:
+    ratio = call.constant(1)
+    rate = 0.5 if ratio is None else float(ratio)
+    if rate == 0:
+        return call.value()
+    return call.build.elementwise(call, "dropout", call.value(), p=round(rate, 7))
+
+
+def _linear(call: Call, weight: np.ndarray, bias: np.ndarray | None) -> Value:
+    own = {"out_features": weight.shape[0], **said(bias=(bias is not None, True))}
+    parameters = [weight] if bias is None else [weight, bias]
+    return call.build.rowwise(call, "linear", call.value(), parameters, **own)
+
+
+def _gemm(call: Call) -> Value:
+    call.only(alpha=1.0, beta=1.0, transA=0)
+    weight, bias = call.weight(1), call.constant(2)
+    weight = weight if call.get("transB", 0) else weight.T
+    if bias is not None and bias.size != weight.shape[0]:
+        raise call.refused(
+            f"it adds {list(bias.shape)}, and a linear layer adds a number to each output"
+        )
+    return _linear(call, weight, None if bias is None else bias.ravel())
+
+
+def _matmul(call: Call) -> Value:
+    weight = call.weight(1)
+    if weight.ndim != 2:
+        raise call.refused(f"its weights are {list(weight.shape)}, and can only be a matrix")
+    return _linear(call, weight.T, None)
+
+
+def _add(call: Call) -> Value:
+    left, right = call.inputs
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.sum(call, left, right)
+    index = 0 if isinstance(left, Value) else 1
+    value, added = call.value(index), call.weight(1 - index)
+    step = call.build.steps.get(value.layer)
+    product = step is not None and step.layer.get("bias") is False and step.layer["type"]
+    if product == "linear" and added.shape == value.shape[-1:] and call.is_read_once(index):
+        step.layer.pop("bias")  # the bias of the product in front of it
+        step.parameters.append(added)
+        step.count += added.size
+        return value
+    raise call.refused("a constant can only be added to a product, as the bias of a linear layer")
+
+
+def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
+    """What convolutions and pools say alike."""
+    call.only(auto_pad=("NOTSET", "VALID"))
+    call.only(dilations=([1, 1],))
+    padding = call.square("pads", [0, 0, 0, 0])
+    return said(stride=(call.square("strides", [1, 1]), stride), padding=(padding, 0)) | {
+        "kernel_size": size
+    }
+
+
+def _conv(call: Call) -> Value:
+    call.only(group=1)
+    weight, bias = call.weight(1), call.constant(2)
+    size = call.square("kernel_shape", list(weight.shape[2:]))
+    own = {"out_channels": weight.shape[0], **_window(call, size, 1)}
+    parameters = [weight] if bias is None else [weight, bias]
+    own |= said(bias=(bias is not None, True))
+    return call.build.image(call, "conv2d", call.value(), parameters, **own)
+
+
+def _pool(call: Call, kind: str) -> Value:
+    size = call.square("kernel_shape", [])
+    own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
+    return call.build.image(call, kind, call.value(), **own)
+
+
+def _max_pool(call: Call) -> Value:
+    call.only(storage_order=0)
+    return _pool(call, "max_pool2d")
+
+
+def _average_pool(call: Call) -> Value:
+    if any(call.get("pads", [])) and not call.get("count_include_pad", 0):
+        raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
+    return _pool(call, "avg_pool2d")
+
+
+def _global_pool(call: Call) -> Value:
+    return call.build.global_mean(call, call.value(), keeps=True)
+
+
+def _reduce_mean(call: Call) -> Value:
+    value, axes = call.value(), call.constant(1)
+    given = call.get("axes", []) if axes is None else axes.tolist()
+    if value.places.ndim != 4 or sorted(axis % 4 for axis in given) != [2, 3]:
+        raise call.refused("a mean can only be that of an image's channels")
+    return call.build.global_mean(call, value, bool(call.get("keepdims", 1)))
+
+
+def _batch_norm(call: Call) -> Value:
+    call.only(epsilon=1e-5, momentum=0.9)
+    scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
+    given = call.build.image(call, "batch_norm", call.value(), [scale, shift])
+    call.graph.statistics[given.layer] = (mean, variance)
+    return given
+
+
+def _layer_norm(call: Call) -> Value:
+    call.only(epsilon=1e-5)
+    call.only(axis=(-1, call.value().places.ndim - 1))
+    return call.build.rowwise(call, "layer_norm", call.value(), [call.weight(1), call.weight(2)])
+
+
+def _embedding(call: Call) -> Value:
+    """A Gather of rows of a table."""
+    call.only(axis=0)
+    table, tokens = call.weight(0), call.value(1)
+    if tokens.layer != "input" or not tokens.is_whole or table.ndim != 2:
+        raise call.refused("it reads no tokens of the input, [batch, time]")
+    sizes = {"num_embeddings": table.shape[0], "embedding_dim": table.shape[1]}
+    return call.build.layer(call, "embedding", [tokens], [table], **sizes).of_rows(tokens.places)
+
+
+def _gather(call: Call) -> Value:
+    if isinstance(call.inputs[1], Value):
+        return _embedding(call)
+    axis, value = call.get("axis", 0), call.value()
+    return call.build.viewed(call, value, np.take(value.places, call.weight(1), axis))
+
+
+def _lstm(call: Call) -> Value:
+    """Of all inputs only the tokens' sequences, weights and biases; zero states may be said."""
+    call.only(direction="forward", layout=0, input_forget=0)
+    inputs, states, biases = call.weight(1), call.weight(2), call.weight(3)
+    for index in (4, 5, 6, 7):
+        given = call.inputs[index] if index < len(call.inputs) else None
+        zero = index in (5, 6) and isinstance(given, np.ndarray) and not given.any()
+        if given is not None and not zero:
+            raise call.refused(
+                f"its input {call.node.input[index]!r} is given, and can only be zero"
+            )
+    size = states.shape[-1]
+
+    def ordered(gates: np.ndarray) -> np.ndarray:  # ONNX's: input, output, forget, cell
+        return gates.reshape(4, size, -1)[[0, 2, 3, 1]].reshape(4 * size, -1)
+
+    parameters = [ordered(inputs[0]), ordered(states[0])]
+    parameters += [ordered(part).ravel() for part in np.split(biases[0], 2)]
+    given = call.build.lstm(call, call.value(), [parameters], size, batch_first=False)
+    return given.seen_as(given.places[:, None])  # [time, directions, batch, size]
+
+
+LAYERS: dict[str, Callable[[Call], Value]] = {
+    "Relu": _elementwise("relu"),
+    "Sigmoid": _elementwise("sigmoid"),
+    "Tanh": _elementwise("tanh"),
+    "Gelu": _gelu,
+    "HardSwish": _elementwise("hardswish"),
+    "HardSigmoid": _hard_sigmoid,
+    "LeakyRelu": _elementwise("leaky_relu", alpha=0.01),
+    "Clip": _clip,
+    "Dropout": _dropout,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global_pool,
+    "ReduceMean": _reduce_mean,
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "Add": _add,
+    "Gather": _gather,
+    "LSTM": _lstm,
+}
+VIEWS = frozenset(
+    (
+        *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand"),
+        "Identity",
+    )
+)

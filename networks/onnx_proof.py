@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a network imported from ONNX computes what the file says: onnx's reference evaluator
+beside the JSON, built again as PyTorch's modules. Neither is in training, since a file has no
+gradients, and need not have statistics of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx.reference import ReferenceEvaluator
+
+from networks.from_onnx import Graph
+from networks.proof import BATCHES, for_bench, rebuilt, seen
+from networks.values import Refused, Value
+
+TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
+
+
+def prove(graph: Graph, described: dict[str, Any]) -> float:
+    """The largest relative difference of outputs. Refused above the tolerance."""
+    steps = graph.build.alive(graph.output)
+    parameters = [torch.tensor(one) for step in steps for one in step.parameters]
+    network = rebuilt(described, parameters).eval()
+    norms = [one for one in network.modules() if isinstance(one, torch.nn.BatchNorm2d)]
+    statistics = [graph.statistics[s.layer["name"]] for s in steps if s.layer["type"] in _NORMS]
+    for module, (mean, variance) in zip(norms, statistics, strict=True):
+        module.running_mean.copy_(torch.tensor(mean))
+        module.running_var.copy_(torch.tensor(variance))
+    reference = ReferenceEvaluator(_not_in_training(graph.model))
+    random, largest = np.random.default_rng(0), 0.0
+    for _ in range(BATCHES):
+        x = _random(graph, random)
+        (expected,) = reference.run(None, {graph.input.name: x})
+        given = torch.from_numpy(x)
+        own_x = for_bench(given if graph.tokens else given.double(), _read(graph))
+        with torch.no_grad():
+            mine = seen(network(own_x), graph.output).numpy()
+        apart = float(np.abs(expected - mine).max() / np.abs(expected).max())
+        if not apart <= TOLERANCE:
+            raise Refused(
+                "the imported network gives other numbers than onnx's reference evaluator, by "
+                f"{apart:.1e} of the largest"
+            )
+        largest = max(largest, apart)
+    return largest
+
+
+_NORMS = ("batch_norm",)
+
+
+def _read(graph: Graph) -> Value:
+    value = graph.build.input
+    return value.seen_as(value.own.T) if graph.tokens else value
+
+
+def _random(graph: Graph, random: np.random.Generator) -> np.ndarray:
+    shape = _read(graph).places.shape
+    if not graph.tokens:
+        return random.standard_normal(shape).astype(np.float32)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(graph.input.type.tensor_type.elem_type)
+    return random.integers(graph.tokens, size=shape).astype(kind)
+
+
+def _not_in_training(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        if node.op_type == "BatchNormalization":
+            kept = [one for one in node.attribute if one.name != "training_mode"]
+            del node.attribute[:], node.output[1:]
+            node.attribute.extend(kept)
+        elif node.op_type == "Dropout":
+            del node.input[2:], node.output[1:]
+    return copy

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an imported network is the original: the JSON is built again as PyTorch's modules, by the
+code with which PyTorch is measured, and has to give the same numbers with the same parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.export.graph_signature import InputKind
+from torch.overrides import TorchFunctionMode
+
+from networks.from_torch import Graph
+from networks.user_module import Input
+from networks.values import Refused, Value
+from peers.pytorch.networks import network_of
+
+BATCHES = 2
+TOLERANCE = 1e-9  # relative to the largest number of a tensor
+# Of the largest of all gradients: those that are zero but for rounding, as of a bias in front of
+# batch normalization, differ by it.
+ROUNDING = 1e-13
+_DROPOUT = "dropout"
+
+
+class WithoutDropout(TorchFunctionMode):
+    """In training, but nothing is dropped: two networks would drop different numbers."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        if _DROPOUT in getattr(function, "__name__", ""):
+            return args[0]
+        return function(*args, **(kwargs or {}))
+
+
+def rebuilt(described: dict[str, Any], parameters: Sequence[torch.Tensor]) -> nn.Module:
+    """In float64, with these parameters in the order of its layers."""
+    network = network_of(described).double()
+    own = list(network.parameters())
+    if len(own) != len(parameters):
+        raise Refused(f"built again, the network has {len(own)} parameters, not {len(parameters)}")
+    with torch.no_grad():
+        for mine, theirs in zip(own, parameters, strict=True):
+            mine.copy_(theirs.reshape(mine.shape))
+    return network
+
+
+def seen(own: torch.Tensor, value: Value) -> torch.Tensor:
+    """What a layer gives as the original's code sees it."""
+    return own.reshape(-1)[torch.from_numpy(value.places)]
+
+
+def for_bench(x: torch.Tensor, value: Value) -> torch.Tensor:
+    """An argument of the original as the layers of bench read it."""
+    own = torch.empty_like(x).reshape(-1)
+    own[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
+    return own.reshape(value.shape)
+
+
+def prove(
+    network: nn.Module, graph: Graph, described: dict[str, Any], wanted: Input
+) -> tuple[float, int]:
+    """The largest relative difference of outputs and gradients on random batches, and how many
+    tensors were compared. Refused where one is above the tolerance."""
+    names = [name for step in graph.build.alive(graph.output) for name in step.parameters]
+    theirs = dict(network.named_parameters(remove_duplicate=False))
+    read = graph.build.input
+    if wanted.tokens and wanted.batch_axis == 0:
+        read = read.seen_as(read.own.T)
+    again = rebuilt(described, [theirs[name].detach() for name in names]).train()
+    largest = 0.0
+    for _ in range(BATCHES):
+        x = wanted.random().requires_grad_(not wanted.tokens)
+        own_x = for_bench(x.detach(), read).requires_grad_(not wanted.tokens)
+        with WithoutDropout():
+            expected, mine = network(x * 1), seen(again(own_x * 1), graph.output)
+        difference = _difference(expected, mine, 0.0)
+        if not difference <= TOLERANCE:
+            raise Refused(
+                "the imported network gives other numbers than the original: "
+                f"{_first_difference(graph, described, theirs, x.detach(), own_x.detach())}"
+            )
+        slope = torch.randn_like(expected)
+        for out, of in ((expected, network), (mine, again)):
+            of.zero_grad(set_to_none=True)
+            out.backward(slope)
+        pairs = [
+            (name, theirs[name].grad, own.grad)
+            for name, own in zip(names, again.parameters(), strict=True)
+        ]
+        if not wanted.tokens:
+            pairs.append(("the input", x.grad, seen_gradient(own_x, read)))
+        top = max(float(gradient.abs().max()) for _, gradient, _ in pairs if gradient is not None)
+        largest = max(largest, difference)
+        for name, expected_gradient, gradient in pairs:
+            difference = _difference(expected_gradient, gradient, ROUNDING * top)
+            if not difference <= TOLERANCE:
+                raise Refused(
+                    "the imported network gives other gradients than the original: first that of "
+                    f"{name}, by {difference:.1e} of its largest"
+                )
+            largest = max(largest, difference)
+    return largest, 1 + len(pairs)
+
+
+def seen_gradient(own_x: torch.Tensor, read: Value) -> torch.Tensor | None:
+    return None if own_x.grad is None else seen(own_x.grad, read)
+
+
+def _difference(expected: torch.Tensor | None, mine: torch.Tensor | None, rounding: float) -> float:
+    """Relative to the largest number, of more than rounding; infinite where one has none."""
+    if expected is None or mine is None:
+        return float("inf")
+    if expected.numel() == 0 or expected.numel() != mine.numel():
+        return float("inf")
+    apart = float((expected - mine.reshape(expected.shape)).abs().max().detach())
+    apart = 0.0 if apart <= rounding else apart
+    largest = float(expected.abs().max().detach())
+    return apart / largest if largest > 0 else (float("inf") if apart else 0.0)
+
+
+class _Recorder(fx.Interpreter):
+    """Runs the exported graph and keeps what the nodes of layers give."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.program.graph_module)
+        self._wanted = {node for node, _ in graph.origins.values()}
+        self.kept: dict[str, torch.Tensor] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        is_dropout = n.op == "call_function" and _DROPOUT in str(n.target)
+        result = self.fetch_args_kwargs_from_env(n)[0][0] if is_dropout else super().run_node(n)
+        if n.name in self._wanted:
+            first = result[0] if isinstance(result, (tuple, list)) else result
+            self.kept[n.name] = first.detach().clone()  # others may overwrite it
+        return result
+
+
+def _first_difference(
+    graph: Graph,
+    described: dict[str, Any],
+    theirs: dict[str, torch.Tensor],
+    x: torch.Tensor,
+    own_x: torch.Tensor,
+) -> str:
+    """Names the first layer that gives other numbers, by networks that end with each."""
+    program, recorder = graph.program, _Recorder(graph)
+    given = {**program.state_dict, **program.constants}
+    with torch.no_grad():
+        recorder.run(
+            *(
+                x if spec.kind == InputKind.USER_INPUT else given[spec.target]
+                for spec in program.graph_signature.input_specs
+            )
+        )
+        parameters: list[torch.Tensor] = []
+        for number, layer in enumerate(described["layers"]):
+            name = layer["name"]
+            parameters += [theirs[one].detach() for one in graph.build.steps[name].parameters]
+            if name not in graph.origins:
+                continue
+            node, value = graph.origins[name]
+            part = {**described, "layers": described["layers"][: number + 1]}
+            part.pop("labels", None)
+            with WithoutDropout():
+                mine = seen(rebuilt(part, parameters).train()(own_x), value)
+            if not _difference(recorder.kept[node], mine, 0.0) <= TOLERANCE:
+                return f"first {name} ({layer['type']})"
+    return "but no layer does by itself, so their order is another"

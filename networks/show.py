@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers of a network in JSON as a table: shapes, parameters, operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from networks.builder import Builder, Step
+from networks.values import BATCH, Refused, Value, shown
+
+# FLOP of the forward pass as include/crossover/cost.h counts them, of what a layer reads and gives:
+# per number that it gives ...
+_PER_NUMBER = {
+    "relu": 1,
+    "sigmoid": 4,
+    "tanh": 4,
+    "identity": 0,
+    "dropout": 1,
+    "add": 1,
+    "batch_norm": 7,
+    "flatten": 0,
+    "embedding": 0,
+    "to_sequence": 0,
+    "position_embedding": 1,
+}
+_Count = Callable[[dict[str, Any], tuple[int, ...], tuple[int, ...]], int]
+# ... or by its own rule, of its JSON and both shapes.
+_RULES: dict[str, _Count] = {
+    "linear": lambda layer, x, y: (2 * x[-1] + layer.get("bias", True)) * math.prod(y),
+    "conv2d": lambda layer, x, y: (
+        (2 * x[1] * layer["kernel_size"] ** 2 + layer.get("bias", True)) * math.prod(y)
+    ),
+    "max_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
+    "avg_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
+    "global_avg_pool2d": lambda layer, x, y: math.prod(x),
+    "lstm": lambda layer, x, y: _lstm(x, y),
+}
+_HEAD = ("layer", "type", "gives", "parameters", "FLOP")
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str
+    kind: str
+
+    def refused(self, what: str) -> Refused:
+        return Refused(f"{self.name} ({self.kind}): {what}")
+
+
+def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
+    """The input and the layers of a network; Refused where the JSON is none."""
+    try:
+        sample = described["input"]
+        build = Builder(sample["shape"], sample["type"] == "i32")
+        values, last = {"input": build.input}, build.input
+        for number, layer in enumerate(described["layers"]):
+            own = {key: value for key, value in layer.items() if key not in _OTHERS}
+            at = _Place(layer.get("name", f"layer {number}"), layer["type"])
+            reads = [values[one] for one in layer["inputs"]] if "inputs" in layer else [last]
+            last = values[at.name] = build.layer(at, at.kind, reads, **own)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Refused(f"the network lacks {error} (docs/networks.md)") from error
+    return build.input, list(build.steps.values())
+
+
+def flops(step: Step, reads: tuple[int, ...]) -> int | None:
+    """Of the forward pass of one sample; None where they are not counted."""
+    kind, gives = step.layer["type"], step.gives.shape
+    if kind in _RULES:
+        return _RULES[kind](step.layer, reads, gives) // BATCH
+    return _PER_NUMBER[kind] * math.prod(gives) // BATCH if kind in _PER_NUMBER else None
+
+
+def table(described: dict[str, Any]) -> str:
+    given, found = steps(described)
+    shapes = {"input": given.shape} | {one.layer["name"]: one.gives.shape for one in found}
+    counted = [flops(step, shapes[step.reads[0]]) for step in found]
+    lines = [("input", "", shown(given.shape, int(given.time_first)), "", "")]
+    for step, count in zip(found, counted, strict=True):
+        lines.append(
+            (
+                step.layer["name"],
+                step.layer["type"],
+                shown(step.gives.shape, int(step.gives.time_first)),
+                f"{step.count:,}" if step.count else "",
+                "?" if count is None else f"{count:,}" if count else "",
+            )
+        )
+    least = "≥ " if None in counted else ""
+    whole = sum(count or 0 for count in counted)
+    parameters = sum(step.count for step in found)
+    lines.append((f"{len(found)} layers", "", "", f"{parameters:,}", f"{least}{whole:,}"))
+    widths = [max(map(len, column)) for column in zip(_HEAD, *lines, strict=True)]
+    rows = ["  ".join(_cells(line, widths)).rstrip() for line in (_HEAD, *lines)]
+    note = "FLOP: of the forward pass of one sample, as include/crossover/cost.h counts them"
+    return "\n".join([f"{described.get('name', 'a network')}", *rows, note, ""])
+
+
+def _cells(line: tuple[str, ...], widths: list[int]) -> list[str]:
+    return [
+        cell.rjust(width) if column in _HEAD[3:] else cell.ljust(width)
+        for column, cell, width in zip(_HEAD, line, widths, strict=True)
+    ]
+
+
+def _lstm(x: tuple[int, ...], y: tuple[int, ...]) -> int:
+    time, batch, hidden = y
+    inputs, states = 2 * time * x[-1], 2 * (time - 1) * hidden
+    return batch * hidden * (4 * (inputs + states + 7 * time) + 8 * time)
+
+
+_OTHERS = ("name", "type", "inputs")

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import from ONNX, by both of PyTorch's exporters and of files made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed here")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed here")
+
+from networks.__main__ import main  # noqa: E402
+from networks.tests import zoo  # noqa: E402
+
+
+def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
+    if new:
+        pytest.importorskip("onnxscript", reason="onnxscript is not installed here")
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(network, (x,), path, dynamo=new, input_names=["x"], **flags)
+    return path
+
+
+def old(path: Path, network: Any, x: Any) -> Path:
+    """In training, as the network is trained."""
+    mode = {"training": torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
+    return exported(path, network.train(), x, False, opset_version=17, **mode)
+
+
+def imported(capsys: Any, path: Path, *flags: str) -> dict[str, Any]:
+    code = main(["import", str(path), *flags])
+    given = capsys.readouterr()
+    assert code == 0, given.err
+    assert "those of onnx's reference on two random batches" in given.err
+    return json.loads(given.out)
+
+
+def refused(capsys: Any, path: Path, *flags: str) -> str:
+    assert main(["import", str(path), *flags]) == 1
+    given = capsys.readouterr()
+    assert given.out == "" and given.err.count("\n") == 1
+    return given.err.removeprefix("python -m networks: ").strip()
+
+
+def kinds(described: dict[str, Any]) -> list[str]:
+    return [layer["type"] for layer in described["layers"]]
+
+
+def of_torch(capsys: Any, name: str, *flags: str) -> list[str]:
+    assert main(["import", f"{zoo.__file__}:{name}", *flags]) == 0
+    return kinds(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_an_mlp(capsys, tmp_path, new):
+    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), new)
+    described = imported(capsys, path)
+    assert described["name"] == "mlp" and described["input"] == {"shape": [20], "type": "f32"}
+    assert kinds(described) == ["linear", "relu", "linear", "sigmoid", "linear"]
+    assert described["layers"][0] == {"name": "0", "type": "linear", "out_features": 33}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("Cnn", (1, 16, 16)), ("ResNet", (3, 32, 32)), ("Vgg", (3, 32, 32))]
+)
+def test_the_old_exporter_keeps_what_trains(capsys, tmp_path, name, shape):
+    path = old(tmp_path / "net.onnx", getattr(zoo, name)(), torch.randn(2, *shape))
+    found = kinds(imported(capsys, path))
+    assert found == of_torch(capsys, name, f"--input={'x'.join(map(str, shape))}")
+
+
+@pytest.mark.parametrize("name", ["ResNet", "Vgg"])
+def test_the_new_exporter_folds_batch_normalization_away_and_is_refused(capsys, tmp_path, name):
+    path = exported(
+        tmp_path / "net.onnx", getattr(zoo, name)().train(), torch.randn(2, 3, 32, 32), True
+    )
+    assert "has convolutions and no BatchNormalization" in refused(capsys, path)
+    described = imported(capsys, path, "--as-is")
+    assert "batch_norm" not in kinds(described) and "conv2d" in kinds(described)
+
+
+def test_a_network_that_never_had_any_is_taken_as_it_is(capsys, tmp_path):
+    path = old(tmp_path / "net.onnx", zoo.Vgg(norm=False), torch.randn(2, 3, 32, 32))
+    assert "say --as-is if it never had any" in refused(capsys, path)
+    assert kinds(imported(capsys, path, "--as-is")).count("conv2d") == 8
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_sequences(capsys, tmp_path, new):
+    words = torch.randint(50, (2, 7))
+    path = exported(tmp_path / "net.onnx", zoo.Tagger().eval(), words, new)
+    described = imported(capsys, path, "--input-type=tokens:50")
+    assert kinds(described) == ["embedding", "lstm", "lstm", "linear"]
+    assert described["labels"] == [7] and described["classes"] == 9
+    assert "reads tokens; --input-type=tokens:N says how many" in refused(capsys, path)
+
+
+# ---- files made by hand
+
+
+def made(
+    path: Path, nodes: list[Any], constants: dict[str, np.ndarray], opset: int = 17, **sizes: Any
+) -> Path:
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", kind, sizes.get("x", ["n", 4]))],
+        [helper.make_tensor_value_info(name, kind, ["n", "m"]) for name in sizes.get("y", ["y"])],
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+WEIGHT = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)}
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_a_product_and_its_bias_are_one_layer(capsys, tmp_path, opset):
+    node = onnx.helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["m"]),
+        node("Add", ["b", "m"], ["a"]),
+        node("Relu", ["a"], ["y"]),
+    ]
+    constants = {**WEIGHT, "b": np.array([0.5, -0.5, 1], dtype=np.float32)}
+    described = imported(capsys, made(tmp_path / "net.onnx", nodes, constants, opset))
+    assert described["layers"][0] == {"name": "matmul", "type": "linear", "out_features": 3}
+
+
+@pytest.mark.parametrize(
+    ("node", "constants", "said"),
+    [
+        (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
+        (("Softmax", ["x"], {}), {}, "(Softmax): there is no such layer; supported are Add, "),
+        (("Mul", ["x", "x"], {}), {}, "(Mul): there is no such layer"),
+        (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
+        (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),
+        (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a product"),
+    ],
+)
+def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, said):
+    kind, reads, attributes = node
+    nodes = [onnx.helper.make_node(kind, reads, ["y"], **attributes)]
+    assert said in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
+
+
+def test_files_that_are_none_are_refused(capsys, tmp_path):
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    assert "there is no such file" in refused(capsys, tmp_path / "absent.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\xff\xff")
+    assert "can't be read as ONNX" in refused(capsys, tmp_path / "bad.onnx")
+    assert "has opset 12; 13 is the oldest" in refused(
+        capsys, made(tmp_path / "old.onnx", [node], {}, 12)
+    )
+    assert "has a batch of 3; export it" in refused(
+        capsys, made(tmp_path / "three.onnx", [node], {}, x=[3, 4])
+    )
+    both = [node, onnx.helper.make_node("Sigmoid", ["x"], ["z"])]
+    assert "gives 2 outputs; one can be trained" in refused(
+        capsys, made(tmp_path / "two.onnx", both, {}, y=["y", "z"])
+    )
+
+
+def test_a_wrong_layer_is_found(capsys, tmp_path, monkeypatch):
+    from networks import onnx_operations  # noqa: PLC0415
+
+    monkeypatch.setitem(onnx_operations.LAYERS, "Relu", onnx_operations._elementwise("sigmoid"))
+    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), False)
+    assert "other numbers than onnx's reference evaluator, by " in refused(capsys, path)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m networks show, and what the command says where torch is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import pytest
+
+from networks.__main__ import main
+from networks.values import Value, shown
+from peers.tests import NETWORKS
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed here")
+
+
+@pytest.fixture
+def show(capsys, tmp_path):
+    def run(described, code=0):
+        path = tmp_path / "net.json"
+        path.write_text(described if isinstance(described, str) else json.dumps(described), "utf-8")
+        assert main(["show", str(path)]) == code
+        return capsys.readouterr()
+
+    return run
+
+
+LENET = {
+    "name": "small",
+    "input": {"shape": [1, 6, 6], "type": "f32"},
+    "classes": 3,
+    "loss": "cross_entropy",
+    "layers": [
+        {"type": "conv2d", "out_channels": 2, "kernel_size": 3, "padding": 1, "bias": False},
+        {"type": "batch_norm"},
+        {"type": "relu"},
+        {"type": "max_pool2d", "kernel_size": 2},
+        {"type": "flatten"},
+        {"type": "linear", "out_features": 3},
+    ],
+}
+
+
+@needs_torch
+def test_layers_are_counted_by_hand(show):
+    lines = [line.split() for line in show(LENET).out.splitlines()]
+    assert lines[0] == ["small"] and lines[1] == ["layer", "type", "gives", "parameters", "FLOP"]
+    counts = {
+        "conv2d": 2 * 9 * 72,  # a multiplication and an addition for each weight of a window
+        "batch_norm": 7 * 72,
+        "relu": 72,
+        "max_pool2d": 4 * 18,
+        "linear": 2 * 18 * 3 + 3,
+    }
+    found = {line[2]: line[-1] for line in lines[3:9]}
+    assert found.pop("flatten") == "18]"  # none
+    assert found == {kind: f"{count:,}" for kind, count in counts.items()}
+    assert lines[9] == ["6", "layers", "79", f"{sum(counts.values()):,}"]
+    assert "[batch, 2, 3, 3]" in " ".join(lines[6])
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [("resnet-50", "25,557,032"), ("lstm", "6,182,672"), ("heart", "1,522")],
+)
+def test_the_sums_are_those_of_bench(show, model, parameters):
+    assert f" {parameters} " in show(NETWORKS[model]).out
+
+
+@needs_torch
+def test_bad_files_are_sentences(show):
+    assert "is no JSON: " in show("{", 1).err
+    assert "is no network" in show("[]", 1).err
+    assert "the network lacks 'input'" in show({}, 1).err
+    layers = [{"type": "swish"}]
+    assert "layer 0 (swish): " in show({**LENET, "layers": layers}, 1).err
+    layers = [{"type": "conv2d", "out_channels": 2, "kernel_size": 9}]
+    assert "layer 0 (conv2d): " in show({**LENET, "layers": layers}, 1).err
+
+
+def test_a_python_without_torch_is_told_what_installs_it(show, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith(("networks.show", "networks.bu"))]:
+        monkeypatch.delitem(sys.modules, name)
+    said = show(LENET, 1).err
+    assert "has no torch: ./run --setup-only --with-peers installs it" in said
+
+
+def test_places_tell_views_apart():
+    value = Value("a", (2, 3, 4), False)
+    assert value.seen_as(value.own).is_plain and value.is_whole
+    turned = value.seen_as(value.own.transpose(1, 0, 2))
+    assert turned.is_whole and not turned.is_plain
+    assert turned.rows.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert value.seen_as(value.own[:, :1]).rows is None
+    assert value.seen_as(value.own.transpose(0, 2, 1)).rows is None
+    assert shown((2, 3)) == "[batch, 3]"

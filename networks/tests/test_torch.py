@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import from PyTorch, where torch is installed: what users write, what is refused, the proof."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed here")
+
+from torch import nn  # noqa: E402
+
+from networks import proof, torch_operations  # noqa: E402
+from networks.__main__ import main  # noqa: E402
+from networks.from_torch import Graph  # noqa: E402
+from networks.tests import zoo  # noqa: E402
+from networks.user_module import Input, exported  # noqa: E402
+from networks.values import Refused  # noqa: E402
+from peers.pytorch import networks as modules  # noqa: E402
+from peers.tests import NETWORKS  # noqa: E402
+
+ZOO = Path(__file__).with_name("zoo.py")
+WORDS = ("--input=8", "--input-type=tokens:9")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+def imported(capsys: Any, name: str, *flags: str) -> dict[str, Any]:
+    code = main(["import", f"{ZOO}:{name}", *flags])
+    given = capsys.readouterr()
+    assert code == 0, given.err
+    assert "the original's on two random batches" in given.err
+    return json.loads(given.out)
+
+
+def refused(capsys: Any, name: str, *flags: str, code: int = 1) -> str:
+    """The sentence, without the program's name."""
+    assert main(["import", f"{ZOO}:{name}", *flags]) == code
+    given = capsys.readouterr()
+    assert given.out == "" and given.err.count("\n") == 1
+    return given.err.removeprefix("python -m networks: ").strip()
+
+
+def kinds(described: dict[str, Any]) -> list[str]:
+    return [layer["type"] for layer in described["layers"]]
+
+
+def line_of(text: str) -> int:
+    lines = ZOO.read_text("utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if text in line]
+    return number
+
+
+def test_an_mlp_is_its_layers(capsys):
+    assert imported(capsys, "mlp", "--input=20", "--name=mine") == {
+        "name": "mine",
+        "input": {"shape": [20], "type": "f32"},
+        "classes": 7,
+        "loss": "cross_entropy",
+        "layers": [
+            {"name": "0", "type": "linear", "out_features": 33},
+            {"name": "1", "type": "relu"},
+            {"name": "2", "type": "linear", "out_features": 65},
+            {"name": "3", "type": "sigmoid"},
+            {"name": "4", "type": "linear", "out_features": 7},
+        ],
+    }
+
+
+def test_a_cnn_with_functions_and_a_view(capsys):
+    described = imported(capsys, "Cnn", "--input=1x16x16")
+    assert described["name"] == "zoo-Cnn"
+    assert described["layers"][:4] == [
+        {
+            "name": "conv1",
+            "type": "conv2d",
+            "out_channels": 6,
+            "kernel_size": 5,
+            "padding": 2,
+            "bias": False,
+        },
+        {"name": "norm", "type": "batch_norm"},
+        {"name": "relu", "type": "relu"},
+        {"name": "max_pool2d", "type": "max_pool2d", "kernel_size": 2},
+    ]
+    assert kinds(described)[6:] == ["avg_pool2d", "flatten", "linear", "relu", "dropout", "linear"]
+    assert described["layers"][-2] == {"name": "dropout", "type": "dropout", "p": 0.25}
+
+
+def test_a_resnet_has_its_residuals(capsys):
+    described = imported(capsys, "ResNet", "--input=3x32x32")
+    assert kinds(described).count("add") == 8 and kinds(described).count("batch_norm") == 20
+    adds = [layer for layer in described["layers"] if layer["type"] == "add"]
+    assert adds[0]["inputs"] == ["layers.0.0.bn2", "maxpool"]
+    assert adds[2]["inputs"] == ["layers.1.0.bn2", "layers.1.0.downsample.1"]
+    assert kinds(described)[-2:] == ["global_avg_pool2d", "linear"]
+
+
+def test_a_vgg_keeps_its_dropout(capsys):
+    described = imported(capsys, "Vgg", "--input=3x32x32")
+    assert kinds(described).count("dropout") == 2 and kinds(described).count("conv2d") == 8
+    assert kinds(described)[-8:-6] == ["global_avg_pool2d", "linear"]
+
+
+@pytest.mark.parametrize("name", ["Tagger", "time_first", "per_class"])
+def test_sequences_come_time_first_whatever_the_original_does(capsys, name):
+    axis = ["--batch-axis=1"] if name == "time_first" else []
+    described = imported(capsys, name, "--input=7", "--input-type=tokens:50", *axis)
+    assert described["labels"] == [7] and described["input"] == {"shape": [7], "type": "i32"}
+    assert kinds(described) == ["embedding", "lstm", "lstm", "linear"]
+    assert described["classes"] == 9
+
+
+def test_regression_and_its_loss(capsys):
+    flags = ("--input=4", "--loss-function=mse")
+    described = imported(capsys, "one_number", *flags)
+    assert described["loss"] == "mse" and described["outputs"] == 1 and "classes" not in described
+    assert "--loss-function=mse" in refused(capsys, "one_number", "--input=4")
+
+
+@pytest.mark.parametrize("model", [name for name in NETWORKS if "s" not in name.split("-")])
+def test_the_networks_of_bench_come_back(model):
+    """But for names, and that PyTorch has no module for the mean of channels."""
+    described = NETWORKS[model]
+    network = modules.network_of(described)
+    modules.fill(network)
+    shape, is_tokens = described["input"]["shape"], described["input"]["type"] == "i32"
+    wanted = Input(tuple(shape), described["classes"] if is_tokens else 0, int(is_tokens))
+    if model in ("resnet-50", "lstm", "fcn-r"):  # exported alone: their proof takes seconds
+        program = exported(network.double().train(), wanted)
+        graph = Graph(program, wanted)
+    else:
+        network = network.double().train()
+        graph = Graph(exported(network, wanted), wanted)
+        proof.prove(
+            network, graph, graph.build.described(model, graph.output, "cross-entropy"), wanted
+        )
+    again = graph.build.described(model, graph.output, "cross-entropy")
+    assert unnamed(again) == unnamed(described)
+
+
+def unnamed(described: dict[str, Any]) -> dict[str, Any]:
+    numbers = {"input": "input"}
+    layers = []
+    for number, layer in enumerate(described["layers"]):
+        numbers[layer["name"]] = str(number)
+        reads = {"inputs": [numbers[one] for one in layer["inputs"]]} if "inputs" in layer else {}
+        layers.append({**layer, **reads, "name": str(number)})
+    return {**described, "layers": layers}
+
+
+# ---- what bench gets elsewhere: the mapping, with modules that only this test has
+
+
+class _Attention(nn.Module):
+    def __init__(self, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+
+    def forward(self, x):
+        time, batch, wide = x.shape
+        q, k, v = x.reshape(time, batch, 3, self.heads, -1).permute(2, 1, 3, 0, 4)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return mixed.permute(2, 0, 1, 3).reshape(time, batch, wide // 3)
+
+
+class _Position(nn.Module):
+    def __init__(self, x: torch.Tensor) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(x.shape[0], x.shape[2]))
+
+    def forward(self, x):
+        return x + self.table[:, None]
+
+
+class _ToSequence(nn.Module):
+    def forward(self, x):
+        return x.flatten(2).permute(2, 0, 1)
+
+
+class _MeanOverTime(nn.Module):
+    def forward(self, x):
+        return x.mean(0)
+
+
+@pytest.fixture
+def more(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, module in {
+        "tanh": nn.Tanh,
+        "gelu": nn.GELU,
+        "gelu_tanh": lambda: nn.GELU("tanh"),
+        "silu": nn.SiLU,
+        "relu6": nn.ReLU6,
+        "hardswish": nn.Hardswish,
+        "hardsigmoid": nn.Hardsigmoid,
+        "leaky_relu": nn.LeakyReLU,
+    }.items():
+        monkeypatch.setitem(modules._MODULES, kind, lambda x, of=module: of())
+    monkeypatch.setitem(modules._MODULES, "layer_norm", lambda x: nn.LayerNorm(x.shape[-1]))
+    monkeypatch.setitem(modules._MODULES, "position_embedding", _Position)
+    monkeypatch.setitem(modules._MODULES, "to_sequence", lambda x: _ToSequence())
+    monkeypatch.setitem(modules._MODULES, "mean_over_time", lambda x: _MeanOverTime())
+    monkeypatch.setitem(
+        modules._MODULES, "attention", lambda x, num_heads, causal: _Attention(num_heads, causal)
+    )
+
+
+ACTIVATIONS = {
+    "tanh": nn.Tanh(),
+    "gelu": nn.GELU(),
+    "gelu_tanh": nn.GELU("tanh"),
+    "silu": nn.SiLU(inplace=True),
+    "relu6": nn.ReLU6(inplace=True),
+    "hardswish": nn.Hardswish(),
+    "hardsigmoid": nn.Hardsigmoid(),
+    "leaky_relu": nn.LeakyReLU(),
+}
+
+
+def proved(network: nn.Module, wanted: Input) -> dict[str, Any]:
+    network = network.double().train()
+    graph = Graph(exported(network, wanted), wanted)
+    described = graph.build.described("x", graph.output, "cross-entropy")
+    difference, count = proof.prove(network, graph, described, wanted)
+    assert difference <= 1e-9 and count > 1
+    return described
+
+
+@pytest.mark.usefixtures("more")
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_activations(kind):
+    norm = nn.Sequential(
+        nn.Linear(4, 6), nn.LayerNorm(6), ACTIVATIONS[kind], nn.Linear(6, 3, bias=False)
+    )
+    described = proved(norm, Input((4,)))
+    assert kinds(described) == ["linear", "layer_norm", kind, "linear"]
+    assert described["layers"][-1]["bias"] is False
+
+
+BLOCK = ["layer_norm", "linear", "attention", "linear", "add"]
+BLOCK += ["layer_norm", "linear", "gelu", "linear", "add"]
+
+
+@pytest.mark.usefixtures("more")
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_transformer_of_words(by_hand):
+    described = proved(zoo.Gpt(by_hand=by_hand), Input((10,), 31))
+    assert kinds(described) == ["embedding", "position_embedding", *BLOCK, "linear"]
+    attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
+    assert attention | {"name": ""} == {
+        "name": "",
+        "type": "attention",
+        "num_heads": 3,
+        "causal": True,
+    }
+
+
+@pytest.mark.usefixtures("more")
+def test_a_transformer_of_images():
+    described = proved(zoo.Vit(), Input((3, 8, 8)))
+    begin = ["conv2d", "to_sequence", "position_embedding"]
+    assert kinds(described) == [*begin, *BLOCK, "mean_over_time", "linear"]
+
+
+@pytest.mark.usefixtures("more")
+def test_the_encoder_that_pytorch_has():
+    described = proved(zoo.Encoder(), Input((6,), 31))
+    assert kinds(described)[:4] == ["embedding", "linear", "attention", "linear"]
+    assert kinds(described).count("attention") == 2 and "dropout" not in kinds(described)
+
+
+# ---- what is refused
+
+IMAGES = ("--input=2x6x6",)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "said"),
+    [
+        (
+            "oblong",
+            IMAGES,
+            "layer (conv2d, zoo.py:{}): kernel_size is [3, 1], and can only be the same in both",
+        ),
+        ("grouped", IMAGES, "groups is 2, and can only be 1"),
+        ("dilated", IMAGES, "dilation is [2, 2], and can only be [1, 1]"),
+        ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
+        ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
+        ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
+        ("plain_norm", IMAGES, "affine is False, and can only be True"),
+        ("uncounted", IMAGES, "count_include_pad is False, and can only be True"),
+        (
+            "shuffled",
+            ("--input=4x6x6",),
+            "layer (pixel_shuffle, zoo.py:{}): there is no such layer",
+        ),
+    ],
+)
+def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
+    sentence = refused(capsys, name, *flags)
+    assert said.format(line_of("self.fc(self.layer(x).mean((2, 3)))")) in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "said"),
+    [
+        (
+            "row_norm",
+            ["--input=4"],
+            "1 (batch_norm): it reads [batch, 5]; batch_norm reads images as they are",
+        ),
+        (
+            "frozen",
+            ["--input=20"],
+            "2.weight is frozen (requires_grad=False); bench trains all parameters",
+        ),
+        (
+            "shared",
+            ["--input=4"],
+            "0.weight is the parameter of 0 too, and shared parameters can't be",
+        ),
+        ("Two", ["--input=4"], "the network gives 2 outputs; one tensor can be trained"),
+        (
+            "LastWord",
+            WORDS,
+            "it reads [2, 5], whose rows are not those of what lstm gives, [8, batch, 5]",
+        ),
+        ("Depends", ["--input=4"], "torch.export can't follow the network: "),
+        (
+            "fails",
+            ["--input=4"],
+            "zoo.py:fails can't be called: ValueError: no weights here (zoo.py:",
+        ),
+        ("no_module", ["--input=4"], "zoo.py:no_module gives a dict, and no torch.nn.Module"),
+        ("huge", ["--input=4"], "zoo.py:huge has 1,600,040,000 parameters; 10^9 are the most"),
+        ("absent", ["--input=4"], "zoo.py has nothing to call named 'absent'; it has mlp, Cnn, "),
+        ("nothing", ["--input=4"], "zoo.py has nothing to call named 'nothing'"),
+        ("mlp", ["--input=21"], "the network can't be run on a batch [2, 21]: RuntimeError: "),
+        (
+            "Tagger",
+            ["--input=7", "--input-type=tokens:99"],
+            "the network can't be run on a batch [2, 7]: ",
+        ),
+        ("ResNet", ["--input=20"], "--input and --input-type say what it reads"),
+        ("Gpt", ["--input=10", "--input-type=tokens:31"], "has no layer of this type"),
+    ],
+)
+def test_a_network_that_cannot_be_had_ends_in_one_sentence(capsys, name, flags, said):
+    assert said in refused(capsys, name, *flags)
+
+
+def test_the_line_of_the_user_is_named(capsys):
+    assert f"mul (mul, zoo.py:{line_of('this line is named')}): it is known of" in refused(
+        capsys, "Scaled", "--input=4"
+    )
+
+
+def test_files_that_are_not_there_or_fail(capsys, tmp_path):
+    missing = tmp_path / "absent.py"
+    assert main(["import", f"{missing}:make", "--input=3"]) == 1
+    assert capsys.readouterr().err.endswith(f"{missing}: there is no such file\n")
+    broken = tmp_path / "broken.py"
+    broken.write_text("import no_such_package\n", "utf-8")
+    assert main(["import", f"{broken}:make", "--input=3"]) == 1
+    assert "can't be imported: ModuleNotFoundError: No module named" in capsys.readouterr().err
+
+
+# ---- the proof
+
+
+def test_a_wrong_layer_is_found_and_named(capsys, monkeypatch):
+    monkeypatch.setitem(torch_operations.LAYERS, "relu", torch_operations._elementwise("sigmoid"))
+    sentence = refused(capsys, "Cnn", "--input=1x16x16")
+    assert sentence.endswith("other numbers than the original: first relu (sigmoid)")
+
+
+def test_a_wrong_pooling_is_found_behind_right_layers(capsys, monkeypatch):
+    wrong = lambda call: torch_operations._pool(call, "avg_pool2d")  # noqa: E731
+    monkeypatch.setitem(torch_operations.LAYERS, "max_pool2d", wrong)
+    assert "first maxpool (avg_pool2d)" in refused(capsys, "ResNet", "--input=3x32x32")
+
+
+def test_gradients_are_compared_too():
+    network = torch.nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)).double()
+    wanted = Input((4,))
+    graph = Graph(exported(network, wanted), wanted)
+    described = graph.build.described("x", graph.output, "cross-entropy")
+    network[0].weight.register_hook(lambda gradient: gradient * (1 + 1e-6))
+    with pytest.raises(Refused, match=r"other gradients .* first that of 0\.weight, by 1\.0e-06"):
+        proof.prove(network, graph, described, wanted)
+
+
+def test_an_operation_in_place_changes_what_others_saw(capsys):
+    class InPlace(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            y = self.a(x)
+            rows = y.view(-1, 4)
+            torch.relu_(y)
+            return self.b(rows + y)
+
+    described = proved(InPlace(), Input((4,)))
+    assert kinds(described) == ["linear", "relu", "add", "linear"]
+    assert described["layers"][2]["inputs"] == ["relu", "relu"]
+
+
+# ---- the command line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["net.txt"], "'net.txt' is neither FILE.py:CALLABLE nor a file .onnx"),
+        ([f"{ZOO}:mlp"], "--input is missing, the shape of one sample"),
+        ([f"{ZOO}:mlp", "--input=3x0"], "'3x0' is no shape such as 784 or 3x32x32"),
+        (
+            [f"{ZOO}:mlp", "--input=3", "--input-type=words"],
+            "'words' is neither numbers nor tokens:N",
+        ),
+        ([f"{ZOO}:mlp", "--input=3", "--loss-function=l1"], "invalid choice: 'l1'"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(capsys, words, said):
+    with pytest.raises(SystemExit) as ended:
+        main(["import", *words])
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1

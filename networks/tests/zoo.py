@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks as their users write them; they know nothing of bench."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 - as everyone calls it
+
+
+def mlp():
+    return nn.Sequential(
+        nn.Linear(20, 33), nn.ReLU(), nn.Linear(33, 65), nn.Sigmoid(), nn.Linear(65, 7)
+    )
+
+
+class Cnn(nn.Module):
+    """LeNet with batch normalization, functional activations and a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, padding=2, bias=False)
+        self.norm = nn.BatchNorm2d(6)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(16 * 2 * 2, 12)
+        self.fc2 = nn.Linear(12, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm(self.conv1(x))), 2)
+        x = F.avg_pool2d(torch.relu(self.conv2(x)), (2, 2))
+        x = x.view(x.size(0), -1)
+        return self.fc2(F.dropout(F.relu(self.fc1(x)), 0.25, self.training))
+
+
+class Block(nn.Module):
+    """The residual block of ResNet-18, as torchvision has it."""
+
+    def __init__(self, cin, cout, stride=1):
+        super().__init__()
+        self.conv1 = nn.Conv2d(cin, cout, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(cout)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(cout)
+        self.downsample = None
+        if stride != 1 or cin != cout:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout)
+            )
+
+    def forward(self, x):
+        out = self.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        out += x if self.downsample is None else self.downsample(x)
+        return self.relu(out)
+
+
+class ResNet(nn.Module):
+    def __init__(self, widths=(8, 8, 12, 16), blocks=2, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, widths[0], 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        layers, cin = [], widths[0]
+        for number, width in enumerate(widths):
+            strides = [1 if number == 0 else 2] + [1] * (blocks - 1)
+            layers.append(
+                nn.Sequential(
+                    *(Block(cin if i == 0 else width, width, s) for i, s in enumerate(strides))
+                )
+            )
+            cin = width
+        self.layers = nn.Sequential(*layers)
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(cin, classes)
+
+    def forward(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return self.fc(torch.flatten(self.avgpool(self.layers(x)), 1))
+
+
+def resnet18():
+    """The whole one."""
+    return ResNet((64, 128, 256, 512), 2, 1000)
+
+
+class Vgg(nn.Module):
+    """VGG-11 with batch normalization, thin: 32 x 32 becomes 1 x 1."""
+
+    def __init__(self, norm=True):
+        super().__init__()
+        layers, cin = [], 3
+        for width in (4, "M", 8, "M", 8, 8, "M", 16, 16, "M", 16, 16, "M"):
+            if width == "M":
+                layers.append(nn.MaxPool2d(kernel_size=2, stride=2))
+                continue
+            layers += [nn.Conv2d(cin, width, kernel_size=3, padding=1)]
+            layers += [nn.BatchNorm2d(width)] if norm else []
+            layers += [nn.ReLU(inplace=True)]
+            cin = width
+        self.features = nn.Sequential(*layers)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.classifier = nn.Sequential(
+            nn.Linear(16, 24),
+            nn.ReLU(True),
+            nn.Dropout(),
+            nn.Linear(24, 24),
+            nn.ReLU(True),
+            nn.Dropout(),
+            nn.Linear(24, 10),
+        )
+
+    def forward(self, x):
+        x = self.avgpool(self.features(x))
+        return self.classifier(torch.flatten(x, 1))
+
+
+class Tagger(nn.Module):
+    """A label for each word: embedding, two layers of LSTM, a linear layer."""
+
+    def __init__(self, batch_first=True, per_class=False):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 12)
+        self.lstm = nn.LSTM(12, 16, num_layers=2, batch_first=batch_first)
+        self.out = nn.Linear(16, 9)
+        self.batch_first, self.per_class = batch_first, per_class
+
+    def forward(self, words):
+        given, _ = self.lstm(self.embedding(words))
+        logits = self.out(given)
+        return logits.transpose(1, 2) if self.per_class else logits.reshape(-1, 9)
+
+
+def time_first():
+    return Tagger(batch_first=False)
+
+
+def per_class():
+    return Tagger(per_class=True)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, causal, by_hand):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads, self.causal, self.by_hand = heads, causal, by_hand
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (z.view(b, t, self.heads, -1).transpose(1, 2) for z in self.qkv(x).split(c, 2))
+        if not self.by_hand:
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+            return self.out(mixed.transpose(1, 2).reshape(b, t, c))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
+        if self.causal:
+            later = torch.ones(t, t, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -math.inf)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
+
+
+class Former(nn.Module):
+    """A block with normalization first."""
+
+    def __init__(self, width, heads, causal, by_hand=False):
+        super().__init__()
+        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, causal, by_hand)
+        self.norm2 = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self, width=12, heads=3, words=31, time=10, by_hand=False):
+        super().__init__()
+        self.embedding, self.position = nn.Embedding(words, width), nn.Embedding(time, width)
+        self.block = Former(width, heads, True, by_hand)
+        self.head = nn.Linear(width, words, bias=False)
+
+    def forward(self, words):
+        x = self.embedding(words) + self.position(torch.arange(words.shape[1]))
+        return self.head(self.block(x))
+
+
+class Vit(nn.Module):
+    def __init__(self, width=12, heads=3, image=8, patch=4):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.position = nn.Parameter(torch.randn(1, (image // patch) ** 2, width))
+        self.block, self.out = Former(width, heads, False), nn.Linear(width, 5)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.position
+        return self.out(self.block(x).mean(1))
+
+
+class Encoder(nn.Module):
+    """PyTorch's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(31, 12)
+        layer = nn.TransformerEncoderLayer(12, 3, 24, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.out = nn.Linear(12, 4)
+
+    def forward(self, words):
+        return self.out(self.encoder(self.embedding(words)).mean(dim=1))
+
+
+# ---- what is refused, each with one thing that no layer has
+
+
+class Image(nn.Module):
+    """Of one layer for images, then a classifier."""
+
+    def __init__(self, layer, channels=4):
+        super().__init__()
+        self.layer, self.fc = layer, nn.Linear(channels, 3)
+
+    def forward(self, x):
+        return self.fc(self.layer(x).mean((2, 3)))
+
+
+def oblong():
+    return Image(nn.Conv2d(2, 4, (3, 1)))
+
+
+def grouped():
+    return Image(nn.Conv2d(2, 4, 3, groups=2))
+
+
+def dilated():
+    return Image(nn.Conv2d(2, 4, 3, dilation=2))
+
+
+def reflecting():
+    return Image(nn.Conv2d(2, 4, 3, padding=1, padding_mode="reflect"))
+
+
+def slow_norm():
+    return Image(nn.BatchNorm2d(2, momentum=0.01), 2)
+
+
+def loose_norm():
+    return Image(nn.BatchNorm2d(2, eps=1e-3), 2)
+
+
+def plain_norm():
+    return Image(nn.BatchNorm2d(2, affine=False), 2)
+
+
+def uncounted():
+    return Image(nn.AvgPool2d(3, padding=1, count_include_pad=False), 2)
+
+
+def shuffled():
+    return Image(nn.PixelShuffle(2), 1)
+
+
+def row_norm():
+    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+
+
+def frozen():
+    network = mlp()
+    network[2].weight.requires_grad_(False)
+    return network
+
+
+def shared():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, nn.ReLU(), layer)
+
+
+def one_number():
+    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1), nn.Flatten(0))
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 2), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+
+class LastWord(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.lstm, self.out = (
+            nn.Embedding(9, 4),
+            nn.LSTM(4, 5, batch_first=True),
+            nn.Linear(5, 3),
+        )
+
+    def forward(self, words):
+        given, _ = self.lstm(self.embedding(words))
+        return self.out(given[:, -1])
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x) * 2.0  # this line is named
+
+
+class Depends(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x) if x.sum() > 0 else self.fc(-x)
+
+
+def fails():
+    raise ValueError("no weights here")
+
+
+def no_module():
+    return {"weights": 3}
+
+
+def huge():
+    with torch.device("meta"):
+        return nn.Linear(40_000, 40_000)
+
+
+nothing = 3

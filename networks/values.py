@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an operation's numbers are in what bench's layers give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+BATCH = 2  # while a network is imported; one row would have no variance
+
+
+class Refused(Exception):  # noqa: N818 - a limit, not a fault
+    """Why a network can't be imported, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The numbers that a layer gives, as another's code sees them after its views: `places` has
+    that code's shape, and says where each number is in the layer's own result, row by row. So any
+    chain of views is compared with what a layer needs number by number, whatever it is called."""
+
+    layer: str
+    shape: tuple[int, ...]  # of the layer's own result
+    time_first: bool  # [time, batch, ...] and not [batch, ...]
+    view: np.ndarray | None = None  # None: as the layer gives it
+
+    @property
+    def places(self) -> np.ndarray:
+        return self.own if self.view is None else self.view
+
+    @property
+    def own(self) -> np.ndarray:
+        """The places of the layer's result as it is."""
+        return np.arange(math.prod(self.shape)).reshape(self.shape)
+
+    @property
+    def is_plain(self) -> bool:
+        return self.view is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Each number once, in whatever order."""
+        if self.view is None:
+            return True
+        counts = np.bincount(self.view.ravel(), minlength=math.prod(self.shape))
+        return bool((counts == 1).all())
+
+    def seen_as(self, places: np.ndarray) -> Value:
+        own = self.own
+        plain = places.shape == own.shape and bool((places == own).all())
+        return replace(self, view=None if plain else places)
+
+    def is_seen_as(self, places: np.ndarray) -> bool:
+        mine = self.places
+        return mine.shape == places.shape and bool((mine == places).all())
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """Which of the layer's rows (all but its last dimension) each of the code's is; None where
+        those are others, or not each of them once."""
+        width, places = self.shape[-1], self.places
+        if places.ndim == 0 or places.shape[-1] != width:
+            return None
+        rows = places[..., 0] // width
+        whole = (places == rows[..., None] * width + np.arange(width)).all()
+        return rows if whole and self.is_whole else None
+
+    def of_rows(self, rows: np.ndarray) -> Value:
+        """This result of as many rows, seen in their order."""
+        width = self.shape[-1]
+        return self.seen_as(rows[..., None] * width + np.arange(width))
+
+
+def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
+    """[batch, 3, 32, 32]"""
+    words = ["batch" if axis == batch_axis else str(size) for axis, size in enumerate(shape)]
+    return f"[{', '.join(words)}]"
