@@ -188,6 +188,46 @@ TEST(Cost, CountsSequencesByHand) {
   EXPECT_EQ(flops_of(rows, Reshape{.x = 0, .y = 1}), 0);
 }
 
+TEST(Cost, CountsATransformersOperationsByHand) {
+  const std::vector<Shape> rows{{3, 2, 5}, {5}, {3, 2}};
+  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0,
+                                     .weight = 1,
+                                     .bias = 1,
+                                     .y = 0,
+                                     .mean = 2,
+                                     .inverse_deviation = 2}),
+            8 * 30);
+  LayerNormGrad norm{.x = 0,
+                     .weight = 1,
+                     .mean = 2,
+                     .inverse_deviation = 2,
+                     .dy = 0,
+                     .dweight = 1,
+                     .dbias = 1};
+  EXPECT_EQ(flops_of(rows, norm), 5 * 30);
+  norm.dx = 0;
+  EXPECT_EQ(flops_of(rows, norm), 13 * 30);
+  const std::vector<Shape> places{{3, 2, 5}, {3, 5}};
+  EXPECT_EQ(flops_of(places, PositionEmbedding{.x = 0, .table = 1, .y = 0}), 30);
+  EXPECT_EQ(flops_of(places, PositionEmbeddingGrad{.dy = 0, .dtable = 1}), 30);
+  // time 3, batch 2, two heads of 5
+  const std::vector<Shape> heads{{3, 2, 30}, {3, 2, 10}, {2, 2, 3}};
+  for (const bool causal : {false, true}) {
+    const double pairs = 2 * 2 * (causal ? 6 : 9);
+    EXPECT_EQ(flops_of(heads, Attention{.qkv = 0, .y = 1, .log_sums = 2, .heads = 2,
+                                        .causal = causal}),
+              2 * (2 * pairs * 5) + 6 * pairs);
+    EXPECT_EQ(flops_of(heads, AttentionGrad{.qkv = 0,
+                                            .y = 1,
+                                            .log_sums = 2,
+                                            .dy = 1,
+                                            .dqkv = 0,
+                                            .heads = 2,
+                                            .causal = causal}),
+              5 * (2 * pairs * 5) + 6 * pairs + 2 * 60);
+  }
+}
+
 TEST(Cost, CountsWhatIsKeptAndLookedUp) {
   OneOp dropout;
   const Id x = dropout.tensor("x", {6, 7});

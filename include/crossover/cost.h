@@ -12,7 +12,9 @@ namespace crossover {
 /// element for ReLU, its derivative, a bias and a dropout, 4 for sigmoid and tanh (exponential,
 /// addition, division, sign), 3 for the derivative; one per place of each window of a pooling, one
 /// per window for the gradient of a maximum; 7 per element for batch normalization, 10 for its
-/// gradients; 7 per gate and 8 per cell of an LSTM beside its products, 5 and 10 for its gradients;
+/// gradients, 8 and 13 for layer normalization; 6 per score of an attention beside its two products,
+/// and beside the five of its gradient, which computes the scores again; what causality hides does
+/// not count; 7 per gate and 8 per cell of an LSTM beside its products, 5 and 10 for its gradients;
 /// 5 per logit and 2 per row of them for softmax cross-entropy with its gradient; 2 per parameter
 /// for SGD, 14 for AdamW; none for a Cast, a Reshape and an Embedding, and none for the gradient
 /// factor of an optimizer.

@@ -99,6 +99,22 @@ std::vector<Id> numbers_of(const Op& op) {
                           return std::vector{o.table, o.y};
                         },
                         [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const PositionEmbedding& o) {
+                          return std::vector{o.x, o.table, o.y};
+                        },
+                        [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const LayerNorm& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const LayerNormGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const Attention& o) {
+                          return std::vector{o.qkv, o.y};
+                        },
+                        [](const AttentionGrad& o) {
+                          return std::vector{o.qkv, o.y, o.dy, o.dqkv};
+                        },
                         [](const Lstm& o) {
                           return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
                         },
