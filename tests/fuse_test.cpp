@@ -25,9 +25,25 @@ struct FuseCase {
   friend std::ostream& operator<<(std::ostream& out, const FuseCase& c) { return out << c.name; }
 };
 
+/// Pooling behind an activation whose derivative it can't take.
+Model hard_model() {
+  Model model{.name = "hard", .sample = {2, 6, 6}, .classes = 3, .layers = {}};
+  Value value = model.add(ConvolutionLayer{3, {.size = 3}}, {0});
+  value = model.add(ActivationLayer{Activation::hardswish}, {value});
+  value = model.add(AveragePoolLayer{{.size = 2, .stride = 2}}, {value});
+  model.add(LinearLayer{3}, {model.add(FlattenLayer{}, {value})});
+  return model;
+}
+
 std::vector<FuseCase> fuse_cases() {
   return {
       {"mlp", mlp("mlp", {5, 9, 8, 3}, Activation::relu), {}},
+      {"mlp_tanh", mlp("mlp", {5, 9, 8, 3}, Activation::tanh), {}},
+      // Their gradients read what their products make.
+      {"mlp_silu",
+       mlp("mlp", {5, 9, 8, 3}, Activation::silu),
+       {{"Activate", 2}, {"ActivateGrad", 2}}},
+      {"convolution_hardswish", hard_model(), {{"Activate", 1}, {"ActivateGrad", 1}}},
       // The ReLU between the first pooling and the second convolution stands by itself.
       {"alexnet_r",
        alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),

@@ -72,6 +72,8 @@ std::vector<GradientCase> gradient_cases() {
       {"linear", mlp("linear", {5, 3}, Activation::relu)},
       {"relu", mlp("relu", {5, 9, 8, 3}, Activation::relu)},
       {"sigmoid", mlp("sigmoid", {5, 9, 8, 3}, Activation::sigmoid)},
+      {"tanh", mlp("tanh", {5, 9, 8, 3}, Activation::tanh)},
+      {"silu", mlp("silu", {5, 9, 8, 3}, Activation::silu)},
       {"residual", residual_model()},
       {"activated_logits", activated},
       {"unusual", unusual_model()},

@@ -84,6 +84,15 @@ TEST(NetworkJson, TiesALayerByTheNameOfAnEmbedding) {
           "before it");
 }
 
+TEST(NetworkJson, KnowsEachActivation) {
+  for (const auto& [name, activation] : named_activations) {
+    const Json json = describe(mlp("m", {2, 3, 2}, activation));
+    EXPECT_EQ(json["layers"][1]["type"], name);
+    const Model read = model_from(json);
+    EXPECT_EQ(std::get<ActivationLayer>(read.layers[1].kind).activation, activation);
+  }
+}
+
 TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   const auto refused = [](const char* pointer, const Json& value, const char* message) {
     Json json = written();
@@ -114,9 +123,10 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "network 'm': layer 3 (add): it reads 'trunk', which is neither 'input' nor a layer "
           "before it");
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
-  refused("/layers/1/type", "gelu",
-          "network 'm': layer 1 (gelu): no layer has this type; there are linear, relu, sigmoid, "
-          "identity, add, conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
+  refused("/layers/1/type", "mish",
+          "network 'm': layer 1 (mish): no layer has this type; there are linear, relu, sigmoid, "
+          "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
+          "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, attention, lstm, flatten");
 }
 

@@ -314,6 +314,22 @@ OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t i
   return all;
 }
 
+OperationGradientCase activation(Activation activation, const std::string& name) {
+  Builder t;
+  const Shape shape{5, 9};
+  const Id x = t.f32("x wide", shape);
+  const Id y = t.f32("y", shape);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  return {t.step("Activate_" + name, {Activate{.x = x, .y = y, .activation = activation},
+                                      ActivateGrad{.at = derivative_takes_input(activation) ? x : y,
+                                                   .dy = dy,
+                                                   .dx = dx,
+                                                   .activation = activation}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
 OperationGradientCase loss_over_time() {
   Builder t;
   const Shape shape{3, 4, 5};
@@ -336,7 +352,7 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
   const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
   const Window half3{.size = 3, .stride = 2, .padding = 1};
   const Window partly{.size = 4, .stride = 3, .padding = 2, .ceil = true};
-  return {
+  std::vector<OperationGradientCase> all{
       convolution({1, 1, 1, 1}, 1, {}, "1x1"),
       convolution({2, 3, 4, 5}, 2, {}, "of_points"),
       convolution({2, 3, 5, 4}, 2, {.size = 1, .stride = 2}, "of_every_other_point"),
@@ -372,6 +388,10 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       lstm(3, 1, 1, 1, "one_unit"),
       loss_over_time(),
   };
+  for (const auto& [name, of] : named_activations) {
+    all.push_back(activation(of, name));
+  }
+  return all;
 }
 
 class OperationGradient : public testing::TestWithParam<OperationGradientCase> {};
