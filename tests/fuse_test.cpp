@@ -62,10 +62,11 @@ std::vector<FuseCase> fuse_cases() {
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3}),
        {{"Add", 1}}},
       {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4}), {}},
-      // Each block adds twice, and so do its gradients; the embedding adds to the product's.
+      // Each block adds twice, and so do its gradients; the embedding adds to the product's. GELU's
+      // derivative is taken from what a product would have to keep besides.
       {"gpt",
        gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4}),
-       {{"Add", 9}}},
+       {{"Activate", 2}, {"ActivateGrad", 2}, {"Add", 9}}},
   };
 }
 

@@ -274,7 +274,6 @@ class Breaker {
     }
     if constexpr (requires { op.causal; }) {
       instead("sees other places", op, [](auto& o) { o.causal = !o.causal; });
-      instead("has one head", op, [](auto& o) { o.heads = 1; });
     }
     if constexpr (requires { op.learning_rate; }) {
       instead("has another learning rate", op, [](auto& o) { o.learning_rate *= 1.02; });
