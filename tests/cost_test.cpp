@@ -205,20 +205,13 @@ TEST(Cost, CountsSequencesByHand) {
 
 TEST(Cost, CountsATransformersOperationsByHand) {
   const std::vector<Shape> rows{{3, 2, 5}, {5}, {3, 2}};
-  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0,
-                                     .weight = 1,
-                                     .bias = 1,
-                                     .y = 0,
-                                     .mean = 2,
-                                     .inverse_deviation = 2}),
-            8 * 30);
-  LayerNormGrad norm{.x = 0,
-                     .weight = 1,
-                     .mean = 2,
-                     .inverse_deviation = 2,
-                     .dy = 0,
-                     .dweight = 1,
-                     .dbias = 1};
+  EXPECT_EQ(
+      flops_of(
+          rows,
+          LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 0, .mean = 2, .inverse_deviation = 2}),
+      8 * 30);
+  LayerNormGrad norm{
+      .x = 0, .weight = 1, .mean = 2, .inverse_deviation = 2, .dy = 0, .dweight = 1, .dbias = 1};
   EXPECT_EQ(flops_of(rows, norm), 5 * 30);
   norm.dx = 0;
   EXPECT_EQ(flops_of(rows, norm), 13 * 30);
@@ -229,17 +222,15 @@ TEST(Cost, CountsATransformersOperationsByHand) {
   const std::vector<Shape> heads{{3, 2, 30}, {3, 2, 10}, {2, 2, 3}};
   for (const bool causal : {false, true}) {
     const double pairs = 2 * 2 * (causal ? 6 : 9);
-    EXPECT_EQ(flops_of(heads, Attention{.qkv = 0, .y = 1, .log_sums = 2, .heads = 2,
-                                        .causal = causal}),
-              2 * (2 * pairs * 5) + 6 * pairs);
-    EXPECT_EQ(flops_of(heads, AttentionGrad{.qkv = 0,
-                                            .y = 1,
-                                            .log_sums = 2,
-                                            .dy = 1,
-                                            .dqkv = 0,
-                                            .heads = 2,
-                                            .causal = causal}),
-              5 * (2 * pairs * 5) + 6 * pairs + 2 * 60);
+    EXPECT_EQ(
+        flops_of(heads, Attention{.qkv = 0, .y = 1, .log_sums = 2, .heads = 2, .causal = causal}),
+        2 * (2 * pairs * 5) + 6 * pairs);
+    EXPECT_EQ(
+        flops_of(
+            heads,
+            AttentionGrad{
+                .qkv = 0, .y = 1, .log_sums = 2, .dy = 1, .dqkv = 0, .heads = 2, .causal = causal}),
+        5 * (2 * pairs * 5) + 6 * pairs + 2 * 60);
   }
 }
 

@@ -226,8 +226,8 @@ TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
 
 TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {
   constexpr std::int64_t blocks = 2;
-  const LaunchPlan plan = plan_of(images_epoch(
-      gpt({.vocabulary = 7, .width = 6, .layers = blocks, .heads = 2, .time = 5})));
+  const LaunchPlan plan = plan_of(
+      images_epoch(gpt({.vocabulary = 7, .width = 6, .layers = blocks, .heads = 2, .time = 5})));
   EXPECT_EQ(count_of<cuda::AttentionLaunch>(plan), blocks);
   EXPECT_EQ(count_of<cuda::AttentionGradQueriesLaunch>(plan), blocks);
   EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(plan), blocks);

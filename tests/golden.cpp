@@ -140,8 +140,7 @@ std::vector<Golden> golden_networks() {
       {"resnet-50", resnet(ResNetS{})},
       {"lstm-small", language_model({.vocabulary = 50, .hidden = 16, .time = 8})},
       {"lstm", language_model({})},
-      {"gpt-short",
-       gpt({.vocabulary = 31, .width = 24, .layers = 2, .heads = 3, .time = 10})},
+      {"gpt-short", gpt({.vocabulary = 31, .width = 24, .layers = 2, .heads = 3, .time = 10})},
   };
   for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
     models.emplace(name, find_model(name).model);

@@ -204,21 +204,15 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
                       PositionEmbeddingGrad{.dy = 0, .dtable = 1}),
             "PositionEmbeddingGrad: tensor 'b' is stored as bf16, not f32");
 
-  const LayerNorm norm{
-      .x = 0, .weight = 1, .bias = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  const LayerNorm norm{.x = 0, .weight = 1, .bias = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
   const Tensor rows = of({5, 3, 4}, bf16);
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, norm), "");
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5})}, norm),
             "LayerNorm: tensor 'd' is [5], not [5, 3]");
   EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
             "LayerNorm: tensor 'b' is stored as bf16, not f32");
-  const LayerNormGrad norm_grad{.x = 0,
-                                .weight = 1,
-                                .mean = 3,
-                                .inverse_deviation = 3,
-                                .dy = 2,
-                                .dweight = 1,
-                                .dbias = 1};
+  const LayerNormGrad norm_grad{
+      .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
   EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),
             "LayerNormGrad: tensor 'c' is stored as f32, not bf16");
 

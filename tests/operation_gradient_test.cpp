@@ -254,18 +254,18 @@ OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int6
   const Id log_sums = t.f32("log sums", {batch, heads, time});
   const Id dy = t.f32("dy", result);
   const Id dqkv = t.f32("dqkv", all);
-  return {t.step("Attention_" + name,
-                 {Attention{
-                      .qkv = qkv, .y = y, .log_sums = log_sums, .heads = heads, .causal = causal},
-                  AttentionGrad{.qkv = qkv,
-                                .y = y,
-                                .log_sums = log_sums,
-                                .dy = dy,
-                                .dqkv = dqkv,
-                                .heads = heads,
-                                .causal = causal}}),
-          {{y, {dy}}},
-          {{qkv, dqkv}}};
+  return {
+      t.step("Attention_" + name,
+             {Attention{.qkv = qkv, .y = y, .log_sums = log_sums, .heads = heads, .causal = causal},
+              AttentionGrad{.qkv = qkv,
+                            .y = y,
+                            .log_sums = log_sums,
+                            .dy = dy,
+                            .dqkv = dqkv,
+                            .heads = heads,
+                            .causal = causal}}),
+      {{y, {dy}}},
+      {{qkv, dqkv}}};
 }
 
 OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t in,

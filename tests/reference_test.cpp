@@ -274,8 +274,7 @@ TEST(ReferenceAttention, WeighsValuesByTheScores) {
     // head's not at all.
     const double even = std::log(3.0);
     const std::vector<std::vector<double>> values{{1, 1, 0, 0, 4, 10, 1, 1, even, 0, 8, 20}};
-    expect_near(result_of(one, values, y),
-                {causal ? 4.0 : 7.0, causal ? 10.0 : 15.0, 7, 15});
+    expect_near(result_of(one, values, y), {causal ? 4.0 : 7.0, causal ? 10.0 : 15.0, 7, 15});
     const double four = std::log(4.0);
     const double two = std::log(2.0);
     expect_near(result_of(one, values, log_sums), {causal ? 0 : four, four, causal ? 0 : two, two});

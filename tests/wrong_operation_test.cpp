@@ -557,8 +557,8 @@ TEST_P(Update, IsFarMoreThanItsRounding) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
                          testing::Values("disc-2", "disc-8", "disc-12", "heart", "fcn-r", "fcn-s",
-                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50",
-                                         "lstm", "gpt-16", "gpt-64"),
+                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm",
+                                         "gpt-16", "gpt-64"),
                          [](const auto& parameters) {
                            std::string name = parameters.param;
                            std::replace(name.begin(), name.end(), '-', '_');

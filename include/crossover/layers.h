@@ -25,10 +25,9 @@ namespace crossover {
 template <LayerKindType... Layers>
 using OneOfLayers = std::variant<Layers...>;
 
-using LayerKind =
-    OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer, MaxPoolLayer,
-                AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
-                EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
-                FlattenLayer>;
+using LayerKind = OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer,
+                              MaxPoolLayer, AveragePoolLayer, GlobalAveragePoolLayer,
+                              BatchNormLayer, DropoutLayer, EmbeddingLayer, PositionEmbeddingLayer,
+                              LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer>;
 
 }  // namespace crossover

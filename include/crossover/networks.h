@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools", and
-// transformers, by their sizes: as they stand here unless others are given. model.h has the fully
-// connected ones.
+// The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools",
+// and transformers, by their sizes: as they stand here unless others are given. model.h has the
+// fully connected ones.
 #pragma once
 
 #include <array>

@@ -141,11 +141,8 @@ Case attention(const AttentionShape& shape, const std::string& name) {
   const Id qkv = one.tensor("qkv", shape.qkv());
   const Id y = one.tensor("y", shape.y());
   const Id log_sums = one.tensor("log sums", shape.log_sums());
-  one.operation(Attention{.qkv = qkv,
-                          .y = y,
-                          .log_sums = log_sums,
-                          .heads = shape.heads,
-                          .causal = shape.causal});
+  one.operation(Attention{
+      .qkv = qkv, .y = y, .log_sums = log_sums, .heads = shape.heads, .causal = shape.causal});
   return {"Attention_" + name, one.workload};
 }
 

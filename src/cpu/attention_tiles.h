@@ -31,8 +31,7 @@ struct RowsAt {
 };
 
 template <int vectors>
-inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k,
-                          RowsAt<float> c) {
+inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k, RowsAt<float> c) {
   // NOLINTNEXTLINE(*-avoid-c-arrays): std::array's calls are not always gone
   Floats sums[tile_rows][vectors] = {};
   for (std::int64_t i = 0; i < k; ++i) {

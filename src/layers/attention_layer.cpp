@@ -25,11 +25,8 @@ void AttentionLayer::forward(LayerForward& step) const {
   const Shape& sequence = step.tensor(step.y()).shape;
   const Shape places{sequence[1], heads, sequence[0]};
   const Id log_sums = step.save("log sums", places, Type::f32);
-  step.emit(Attention{.qkv = step.x(),
-                      .y = step.y(),
-                      .log_sums = log_sums,
-                      .heads = heads,
-                      .causal = causal});
+  step.emit(Attention{
+      .qkv = step.x(), .y = step.y(), .log_sums = log_sums, .heads = heads, .causal = causal});
 }
 
 void AttentionLayer::backward(LayerBackward& step) const {

@@ -21,8 +21,7 @@ Shape PositionEmbeddingLayer::infer(LayerShapes& shapes) const {
 }
 
 void PositionEmbeddingLayer::forward(LayerForward& step) const {
-  step.emit(
-      PositionEmbedding{.x = step.x(), .table = step.parameter(place_table), .y = step.y()});
+  step.emit(PositionEmbedding{.x = step.x(), .table = step.parameter(place_table), .y = step.y()});
 }
 
 void PositionEmbeddingLayer::backward(LayerBackward& step) const {

@@ -15,9 +15,9 @@ namespace {
 void check_attention(const Fit& fit, Id qkv, Id log_sums, std::int64_t heads,
                      const std::vector<Id>& results) {
   const Tensor& all = fit.at(qkv);
-  fit.require(all.shape.size() == 3 && all.shape[2] % 3 == 0,
-              "tensor '" + all.name + "' " + to_string(all.shape) +
-                  " is not [time, batch, 3 width]");
+  fit.require(
+      all.shape.size() == 3 && all.shape[2] % 3 == 0,
+      "tensor '" + all.name + "' " + to_string(all.shape) + " is not [time, batch, 3 width]");
   const std::int64_t width = all.shape[2] / 3;
   fit.require(heads > 0 && width % heads == 0, "a width of " + std::to_string(width) +
                                                    " can't be divided into " +
@@ -45,8 +45,8 @@ double product_flops(const Workload& workload, Id qkv, std::int64_t heads, bool 
 /// sequence.
 struct Head {
   std::int64_t time, d;
-  std::int64_t stride, first;            ///< of q; k and v follow `width` behind one another
-  std::int64_t result_stride, result;    ///< of y
+  std::int64_t stride, first;          ///< of q; k and v follow `width` behind one another
+  std::int64_t result_stride, result;  ///< of y
   std::int64_t width, log_sums;
   double scale;
 
@@ -96,9 +96,7 @@ void add(double factor, const double* from, double* to, std::int64_t count) {
 
 // ---- Attention
 
-void Attention::check(const Fit& fit) const {
-  check_attention(fit, qkv, log_sums, heads, {y});
-}
+void Attention::check(const Fit& fit) const { check_attention(fit, qkv, log_sums, heads, {y}); }
 
 /// Two products; of each score factor, largest, difference, exponential, sum and normalization.
 Cost Attention::cost(const Workload& workload) const {

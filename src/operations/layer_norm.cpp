@@ -110,8 +110,8 @@ void LayerNormGrad::execute(ReferenceRun& run) const {
     }
     for (std::int64_t i = 0; i < width && dx != none; ++i) {
       run.at(dx)[first + i] =
-          inverse * (gradient[i] * factor[i] -
-                     (sum + normalized(i) * products) / static_cast<double>(width));
+          inverse *
+          (gradient[i] * factor[i] - (sum + normalized(i) * products) / static_cast<double>(width));
     }
   });
 }

@@ -119,7 +119,8 @@ class ParameterComparison {
   Program& program_;
   const Workload& workload_;
   Verification& result_;
-  const bool all_together_ = uses<BatchNorm>(workload_);
+  const bool all_together_ =
+      uses<BatchNorm>(workload_) || uses<LayerNorm>(workload_) || uses<Attention>(workload_);
   double difference_ = 0, norm_ = 0;  ///< squares
 };
 

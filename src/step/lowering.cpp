@@ -204,10 +204,10 @@ class Lowering {
     const bool is_embedding =
         to < layer && std::holds_alternative<EmbeddingLayer>(model_.layers[to].kind);
     const Shape& wanted = parameter.tensor.shape;
-    require(is_embedding &&
-                workload_[parameters_[layer_parameters_[to].front()].value].shape == wanted,
-            name_of(layer) + " is tied to " + name_of(to) +
-                ", which is no embedding before it with a table of " + to_string(wanted));
+    require(
+        is_embedding && workload_[parameters_[layer_parameters_[to].front()].value].shape == wanted,
+        name_of(layer) + " is tied to " + name_of(to) +
+            ", which is no embedding before it with a table of " + to_string(wanted));
     return layer_parameters_[to].front();
   }
 
@@ -399,10 +399,10 @@ class Lowering {
   Workload workload_;
   Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
   std::vector<Parameter> parameters_;
-  std::vector<std::vector<std::size_t>> layer_parameters_;  ///< by layer, into parameters_
-  std::vector<std::vector<Id>> moments_;       ///< AdamW's m and v
-  std::vector<std::vector<Id>> layer_states_;  ///< by layer
-  std::vector<Shape> shapes_;                  ///< by Value, with any_batch
+  std::vector<std::vector<std::size_t>> layer_parameters_;     ///< by layer, into parameters_
+  std::vector<std::vector<Id>> moments_;                       ///< AdamW's m and v
+  std::vector<std::vector<Id>> layer_states_;                  ///< by layer
+  std::vector<Shape> shapes_;                                  ///< by Value, with any_batch
   std::map<std::tuple<std::int64_t, bool, bool>, int> steps_;  ///< by the parts of a Variant
   std::map<std::int64_t, Batch> batches_;
 

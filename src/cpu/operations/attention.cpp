@@ -146,7 +146,8 @@ void attend(const AttentionSizes& of, RowsAt<const T> qkv, RowsAt<T> y, float* l
             HeadScratch scratch) {
   const std::int64_t matrix = of.rows * of.columns;
   const float* q = copied(of, qkv, of.scale, scratch.take(matrix));
-  const float* v = copied(of, RowsAt<const T>{qkv.at + 2 * of.width, qkv.stride}, 1, scratch.take(matrix));
+  const float* v =
+      copied(of, RowsAt<const T>{qkv.at + 2 * of.width, qkv.stride}, 1, scratch.take(matrix));
   const float* kt =
       transposed(of, RowsAt<const T>{qkv.at + of.width, qkv.stride}, scratch.take(of.d * of.keys));
   float* scores = scratch.take(tile_rows * of.keys);
@@ -158,8 +159,7 @@ void attend(const AttentionSizes& of, RowsAt<const T> qkv, RowsAt<T> y, float* l
                   {scores, of.keys});
     float inverse[tile_rows] = {};  // NOLINT(*-avoid-c-arrays)
     for (std::int64_t t = first; t < std::min(of.time, first + tile_rows); ++t) {
-      const auto [largest, sum] =
-          exponentials(scores + (t - first) * of.keys, of.keys_of(t), keys);
+      const auto [largest, sum] = exponentials(scores + (t - first) * of.keys, of.keys_of(t), keys);
       log_sums[t] = largest + std::log(sum);
       inverse[t - first] = 1 / sum;
     }
@@ -232,7 +232,8 @@ void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, HeadScratc
   for (std::int64_t key = 0; key < of.time; key += tile_rows) {
     const std::int64_t first = of.first_of(key);
     const std::int64_t queries = of.time - first;
-    const auto sum_over_queries = [&](const float* factors, const float* rows, std::int64_t behind) {
+    const auto sum_over_queries = [&](const float* factors, const float* rows,
+                                      std::int64_t behind) {
       multiply_rows({factors + first * of.keys + key, 1, of.keys},
                     {rows + first * of.columns, of.columns}, queries, of.columns,
                     {result, of.columns});
@@ -296,17 +297,17 @@ void lower(const AttentionGrad& op, Lowering& to) {
            {reads(op.qkv), reads(op.y), reads(op.log_sums), reads(op.dy), writes(op.dqkv),
             scratch_of(to, threads, floats)},
            [of, floats](const Invocation& call) {
-             for_each_head(
-                 call.threads, of, call.operand<float>(5), floats,
-                 [&](std::int64_t head, HeadScratch scratch) {
-                   attend_grad<T>(of,
-                                  {.qkv = of.queries(call.operand<const T>(0), head),
-                                   .y = of.results(call.operand<const T>(1), head),
-                                   .dy = of.results(call.operand<const T>(3), head),
-                                   .log_sums = call.operand<const float>(2) + head * of.time,
-                                   .dqkv = of.queries(call.operand<T>(4), head)},
-                                  scratch);
-                 });
+             for_each_head(call.threads, of, call.operand<float>(5), floats,
+                           [&](std::int64_t head, HeadScratch scratch) {
+                             attend_grad<T>(
+                                 of,
+                                 {.qkv = of.queries(call.operand<const T>(0), head),
+                                  .y = of.results(call.operand<const T>(1), head),
+                                  .dy = of.results(call.operand<const T>(3), head),
+                                  .log_sums = call.operand<const float>(2) + head * of.time,
+                                  .dqkv = of.queries(call.operand<T>(4), head)},
+                                 scratch);
+                           });
            });
   });
 }

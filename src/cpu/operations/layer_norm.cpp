@@ -74,16 +74,15 @@ void normalize_row(const NormForward<T>& op, std::int64_t row, std::int64_t widt
   const T* x = op.x + row * width;
   const auto of_row = static_cast<float>(width);
   const float mean =
-      sums_of_row<1>(width, [&](auto part, std::int64_t i) {
-        return std::array{load(part, x + i)};
-      })[0] /
+      sums_of_row<1>(width,
+                     [&](auto part, std::int64_t i) { return std::array{load(part, x + i)}; })[0] /
       of_row;
-  const float variance =
-      sums_of_row<1>(width, [&](auto part, std::int64_t i) {
-        const Floats apart = load(part, x + i) - mean;
-        return std::array{apart * apart};
-      })[0] /
-      of_row;
+  const float variance = sums_of_row<1>(width,
+                                        [&](auto part, std::int64_t i) {
+                                          const Floats apart = load(part, x + i) - mean;
+                                          return std::array{apart * apart};
+                                        })[0] /
+                         of_row;
   const float inverse = 1 / std::sqrt(variance + op.epsilon);
   op.mean[row] = mean;
   op.inverse_deviation[row] = inverse;
@@ -131,8 +130,8 @@ void differentiate_row(const NormBackward<T>& op, std::int64_t row, std::int64_t
 
 /// `sums` [2, width]: of the products with what is normalized, and of dy.
 template <class T>
-void add_strip(const NormBackward<T>& op, std::int64_t begin, std::int64_t rows,
-               std::int64_t width, double* sums) {
+void add_strip(const NormBackward<T>& op, std::int64_t begin, std::int64_t rows, std::int64_t width,
+               double* sums) {
   for_each_vector(width, [&](auto part, std::int64_t i) {
     const auto [products, plain] = sum_of_rows<2>(rows, [&](std::int64_t r) {
       const std::int64_t row = begin + r;
@@ -212,23 +211,23 @@ void lower(const LayerNormGrad& op, Lowering& to) {
   const int threads = to.threads_for(op.x);
   with_float(to[op.x].type, [&](auto zero) {
     using T = decltype(zero);
-    to.add(OpCategory::normalization, threads,
-           {reads(op.x), reads(op.weight), reads(op.mean), reads(op.inverse_deviation),
-            reads(op.dy), op.dx == none ? Argument{} : writes(op.dx), writes(op.dweight),
-            writes(op.dbias),
-            to.reserve(2 * threads * of.width * static_cast<std::int64_t>(sizeof(double)))},
-           [of](const Invocation& call) {
-             layer_norm_grad<T>(call.threads, of,
-                                {.x = call.operand<const T>(0),
-                                 .weight = call.operand<const float>(1),
-                                 .mean = call.operand<const float>(2),
-                                 .inverse_deviation = call.operand<const float>(3),
-                                 .dy = call.operand<const T>(4),
-                                 .dx = call.operand<T>(5),
-                                 .dweight = call.operand<float>(6),
-                                 .dbias = call.operand<float>(7)},
-                                call.operand<double>(8));
-           });
+    to.add(
+        OpCategory::normalization, threads,
+        {reads(op.x), reads(op.weight), reads(op.mean), reads(op.inverse_deviation), reads(op.dy),
+         op.dx == none ? Argument{} : writes(op.dx), writes(op.dweight), writes(op.dbias),
+         to.reserve(2 * threads * of.width * static_cast<std::int64_t>(sizeof(double)))},
+        [of](const Invocation& call) {
+          layer_norm_grad<T>(call.threads, of,
+                             {.x = call.operand<const T>(0),
+                              .weight = call.operand<const float>(1),
+                              .mean = call.operand<const float>(2),
+                              .inverse_deviation = call.operand<const float>(3),
+                              .dy = call.operand<const T>(4),
+                              .dx = call.operand<T>(5),
+                              .dweight = call.operand<float>(6),
+                              .dbias = call.operand<float>(7)},
+                             call.operand<double>(8));
+        });
   });
 }
 

@@ -44,15 +44,13 @@ struct HeadBlock {
     return (row * sizes.heads + head % sizes.heads) * sizes.d;
   }
   /// Of log_sums, and of what is like them.
-  [[nodiscard]] __device__ std::int64_t sum(std::int64_t t) const {
-    return head * sizes.time + t;
-  }
+  [[nodiscard]] __device__ std::int64_t sum(std::int64_t t) const { return head * sizes.time + t; }
 };
 
 /// By all threads: `count` places from the first on, `stride` numbers apart; zeros behind the end.
 template <class T, class At>
-__device__ void load_places(const HeadBlock& block, const T* from, const At& at,
-                            std::int64_t first, int count, std::int64_t stride, float* to) {
+__device__ void load_places(const HeadBlock& block, const T* from, const At& at, std::int64_t first,
+                            int count, std::int64_t stride, float* to) {
   const std::int64_t d = block.sizes.d;
   for (std::int64_t i = threadIdx.x; i < count * d; i += block_threads) {
     const std::int64_t t = first + i / d;
@@ -224,8 +222,7 @@ __global__ void attention_grad_keys_kernel(AttentionGradKeysArguments<Called> of
     const std::int64_t query = tile + block.lane;
     float p = 0;
     float ds = 0;
-    if (block.is_there() && query < of.sizes.time &&
-        (!of.sizes.causal || block.place() <= query)) {
+    if (block.is_there() && query < of.sizes.time && (!of.sizes.causal || block.place() <= query)) {
       const float score =
           block.scale() * dot_of(queries + block.lane * (d + 1), keys + block.warp * d, d);
       const float dp = dot_of(gradients + block.lane * (d + 1), values + block.warp * d, d);
@@ -245,8 +242,7 @@ __global__ void attention_grad_keys_kernel(AttentionGradKeysArguments<Called> of
 /// A block for each eight places of each head; `rows` numbers of a head that the warps hold in
 /// shared memory, beside two tiles.
 Grid grid_of_heads(const HeadSizes& of, std::int64_t rows) {
-  const std::int64_t blocks =
-      of.batch * of.heads * ((of.time + block_warps - 1) / block_warps);
+  const std::int64_t blocks = of.batch * of.heads * ((of.time + block_warps - 1) / block_warps);
   const std::int64_t floats = rows * block_warps * of.d + 2 * warp_threads * (of.d + 1);
   return {static_cast<unsigned>(blocks), block_threads,
           static_cast<unsigned>(floats * static_cast<std::int64_t>(sizeof(float)))};
@@ -269,8 +265,8 @@ void with_columns(std::int64_t d, const Work& work) {
 void call(const AttentionArguments<Called>& of, const Site& site) {
   with_float(of.qkv.type, [&](auto zero) {
     with_columns(of.sizes.d, [&](auto columns) {
-      launch(attention_kernel<decltype(columns)::value, decltype(zero)>,
-             grid_of_heads(of.sizes, 1), site.stream, of);
+      launch(attention_kernel<decltype(columns)::value, decltype(zero)>, grid_of_heads(of.sizes, 1),
+             site.stream, of);
     });
   });
 }

@@ -28,6 +28,7 @@ using Launch = std::variant<
     GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
     EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
-    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
+    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
+    LstmGatesGradLaunch>;
 
 }  // namespace crossover::cuda

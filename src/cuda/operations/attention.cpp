@@ -8,11 +8,8 @@ namespace {
 
 HeadSizes head_sizes(Id y, std::int64_t heads, bool causal, const StepPlanner& step) {
   const Shape& shape = step.shape(y);
-  const HeadSizes sizes{.time = shape[0],
-                        .batch = shape[1],
-                        .heads = heads,
-                        .d = shape[2] / heads,
-                        .causal = causal};
+  const HeadSizes sizes{
+      .time = shape[0], .batch = shape[1], .heads = heads, .d = shape[2] / heads, .causal = causal};
   if (sizes.d > widest_head) {
     throw Unsupported("the GPU backend has no attention by heads wider than " +
                       std::to_string(widest_head) + ", like these of " + std::to_string(sizes.d) +
