@@ -72,6 +72,9 @@ def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     sample, classes = task.network["input"]["shape"], task.network["classes"]
     if task.data == "disc points":
         return _disc(task.rows)
+    if task.data == "uniform sentences":
+        shape = (task.rows, *sample)
+        return _below(classes, INPUTS, shape).T, _below(classes, LABELS, shape).T
     if task.data != "uniform":
         raise Unsupported(f"peers/tasks.py generates no data called {task.data!r}")
     if task.network["input"]["type"] == "i32":

@@ -9,6 +9,15 @@
 namespace crossover::test {
 namespace {
 
+/// Of one operation, whose tensors, numbered from 0, have these shapes in f32.
+double flops_of(const std::vector<Shape>& shapes, Op op) {
+  OneOp one;
+  for (const Shape& shape : shapes) {
+    one.tensor("t", shape);
+  }
+  return cost(one.operation(std::move(op)).workload).flops;
+}
+
 TEST(Cost, CountsAFusedLinearByHand) {
   OneOp one;
   const Id x = one.tensor("x", {10, 4});
@@ -37,6 +46,21 @@ TEST(Cost, CountsAGradientByHand) {
   EXPECT_EQ(c.bytes, 4 * (40 + 12 + 30 + 40 + 12 + 3));
 }
 
+TEST(Cost, CountsActivationsByHand) {
+  const std::vector<Shape> shapes{{10, 3}};
+  const auto per_element = [&](Activation activation) {
+    return std::pair(
+        flops_of(shapes, Activate{.x = 0, .y = 0, .activation = activation}) / 30,
+        flops_of(shapes, ActivateGrad{.at = 0, .dy = 0, .dx = 0, .activation = activation}) / 30);
+  };
+  EXPECT_EQ(per_element(Activation::identity), std::pair(0.0, 0.0));
+  EXPECT_EQ(per_element(Activation::tanh), std::pair(4.0, 3.0));
+  // x * (erfc(c x) / 2), and that / 2 + x * (exp(-x * x / 2) * c), times the gradient
+  EXPECT_EQ(per_element(Activation::gelu), std::pair(4.0, 10.0));
+  EXPECT_EQ(per_element(Activation::silu), std::pair(5.0, 9.0));
+  EXPECT_EQ(per_element(Activation::relu6), std::pair(2.0, 2.0));
+}
+
 TEST(Cost, CountsAProductByHand) {
   OneOp one;
   const Id a = one.tensor("a", {7, 10});
@@ -46,15 +70,6 @@ TEST(Cost, CountsAProductByHand) {
   const Cost c = cost(one.workload);
   EXPECT_EQ(c.flops, 2 * 10 * 3 * 7);
   EXPECT_EQ(c.bytes, 4 * (70 + 21 + 30));
-}
-
-/// Of one operation, whose tensors, numbered from 0, have these shapes in f32.
-double flops_of(const std::vector<Shape>& shapes, Op op) {
-  OneOp one;
-  for (const Shape& shape : shapes) {
-    one.tensor("t", shape);
-  }
-  return cost(one.operation(std::move(op)).workload).flops;
 }
 
 TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
@@ -186,6 +201,37 @@ TEST(Cost, CountsSequencesByHand) {
   EXPECT_EQ(cost(loss.workload).flops, 5 * 42 + 2 * 6);
   const std::vector<Shape> rows{{6, 7}, {42}};
   EXPECT_EQ(flops_of(rows, Reshape{.x = 0, .y = 1}), 0);
+}
+
+TEST(Cost, CountsATransformersOperationsByHand) {
+  const std::vector<Shape> rows{{3, 2, 5}, {5}, {3, 2}};
+  EXPECT_EQ(
+      flops_of(
+          rows,
+          LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 0, .mean = 2, .inverse_deviation = 2}),
+      8 * 30);
+  LayerNormGrad norm{
+      .x = 0, .weight = 1, .mean = 2, .inverse_deviation = 2, .dy = 0, .dweight = 1, .dbias = 1};
+  EXPECT_EQ(flops_of(rows, norm), 5 * 30);
+  norm.dx = 0;
+  EXPECT_EQ(flops_of(rows, norm), 13 * 30);
+  const std::vector<Shape> places{{3, 2, 5}, {3, 5}};
+  EXPECT_EQ(flops_of(places, PositionEmbedding{.x = 0, .table = 1, .y = 0}), 30);
+  EXPECT_EQ(flops_of(places, PositionEmbeddingGrad{.dy = 0, .dtable = 1}), 30);
+  // time 3, batch 2, two heads of 5
+  const std::vector<Shape> heads{{3, 2, 30}, {3, 2, 10}, {2, 2, 3}};
+  for (const bool causal : {false, true}) {
+    const double pairs = 2 * 2 * (causal ? 6 : 9);
+    EXPECT_EQ(
+        flops_of(heads, Attention{.qkv = 0, .y = 1, .log_sums = 2, .heads = 2, .causal = causal}),
+        2 * (2 * pairs * 5) + 6 * pairs);
+    EXPECT_EQ(
+        flops_of(
+            heads,
+            AttentionGrad{
+                .qkv = 0, .y = 1, .log_sums = 2, .dy = 1, .dqkv = 0, .heads = 2, .causal = causal}),
+        5 * (2 * pairs * 5) + 6 * pairs + 2 * 60);
+  }
 }
 
 TEST(Cost, CountsWhatIsKeptAndLookedUp) {

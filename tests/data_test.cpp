@@ -51,6 +51,15 @@ TEST(UniformTokens, AreDrawnTimeStepByTimeStep) {
   }
 }
 
+TEST(UniformSentences, AreDrawnRowByRow) {
+  const Dataset data = uniform_sentences(3, 2, 50);
+  EXPECT_EQ(data.source, "uniform sentences");
+  for (std::size_t place = 0; place < 6; ++place) {
+    EXPECT_EQ(data.inputs.at(place), std::floor(50 * uniform(Stream::inputs, place)));
+    EXPECT_EQ(data.labels.at(place), std::floor(50 * uniform(Stream::labels, place)));
+  }
+}
+
 TEST(StartValues, CountThePlacesOfConstants) {
   Model model{.name = "m", .sample = {3, 4, 4}, .classes = 2, .layers = {}};
   const Value normal = model.add(BatchNormLayer{}, {0});

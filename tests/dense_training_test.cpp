@@ -72,6 +72,9 @@ TEST(DenseTraining, SaysWhatStandsInTheWay) {
   EXPECT_NE(refusal(training_epoch(small(), options(SgdOptions{}))), "");  // not fused
   const std::string residual = refusal(fuse(training_epoch(residual_model(), options({}))));
   EXPECT_NE(residual.find("Linear layers alone"), std::string::npos) << residual;
+  const Model silu = mlp("m", {4, 3, 2}, Activation::silu);
+  EXPECT_NE(refusal(fuse(training_epoch(silu, options({})))).find("goes on with Activate"),
+            std::string::npos);
   const Task images = find_model("alexnet-r");
   EXPECT_NE(refusal(fuse(training_epoch(images.model, {.rows = 2, .batch = 2})))
                 .find("goes on with Convolution"),

@@ -25,9 +25,25 @@ struct FuseCase {
   friend std::ostream& operator<<(std::ostream& out, const FuseCase& c) { return out << c.name; }
 };
 
+/// Pooling behind an activation whose derivative it can't take.
+Model hard_model() {
+  Model model{.name = "hard", .sample = {2, 6, 6}, .classes = 3, .layers = {}};
+  Value value = model.add(ConvolutionLayer{3, {.size = 3}}, {0});
+  value = model.add(ActivationLayer{Activation::hardswish}, {value});
+  value = model.add(AveragePoolLayer{{.size = 2, .stride = 2}}, {value});
+  model.add(LinearLayer{3}, {model.add(FlattenLayer{}, {value})});
+  return model;
+}
+
 std::vector<FuseCase> fuse_cases() {
   return {
       {"mlp", mlp("mlp", {5, 9, 8, 3}, Activation::relu), {}},
+      {"mlp_tanh", mlp("mlp", {5, 9, 8, 3}, Activation::tanh), {}},
+      // Their gradients read what their products make.
+      {"mlp_silu",
+       mlp("mlp", {5, 9, 8, 3}, Activation::silu),
+       {{"Activate", 2}, {"ActivateGrad", 2}}},
+      {"convolution_hardswish", hard_model(), {{"Activate", 1}, {"ActivateGrad", 1}}},
       // The ReLU between the first pooling and the second convolution stands by itself.
       {"alexnet_r",
        alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
@@ -46,6 +62,11 @@ std::vector<FuseCase> fuse_cases() {
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3}),
        {{"Add", 1}}},
       {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4}), {}},
+      // Each block adds twice, and so do its gradients; the embedding adds to the product's. GELU's
+      // derivative is taken from what a product would have to keep besides.
+      {"gpt",
+       gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4}),
+       {{"Activate", 2}, {"ActivateGrad", 2}, {"Add", 9}}},
   };
 }
 
@@ -88,7 +109,13 @@ TEST_P(Fuse, UpdatesWeightsOfProductsWhereTheyAreComputed) {
   const Workload workload = fuse_update(fuse(unfused_epoch(GetParam().model)));
   for (const Op& op : workload.steps[0].ops) {
     if (const auto* product = std::get_if<LinearGrad>(&op)) {
-      EXPECT_EQ(workload[product->dw].role, Role::parameter);
+      const auto writes = [product](const Op& other) {
+        const std::vector<Id> written = operands(other).writes;
+        return std::count(written.begin(), written.end(), product->dw) > 0;
+      };
+      const std::vector<Op>& ops = workload.steps[0].ops;
+      const bool is_tied = std::count_if(ops.begin(), ops.end(), writes) > 1;
+      EXPECT_EQ(workload[product->dw].role, is_tied ? Role::gradient : Role::parameter);
     } else if (const auto* sgd = std::get_if<Sgd>(&op)) {
       EXPECT_FALSE(sgd->parameters.empty());
       EXPECT_EQ(sgd->learning_rate, -1);

@@ -36,6 +36,10 @@ std::vector<FusedCase> fused_cases() {
       {"features", {9, 300, 290, 2}, 40, 20, Activation::sigmoid},  // likewise
       {"more_weights_than_samples", {70, 230, 166, 3}, 250, 129, Activation::relu},
       {"rows_past_lines", {4, 24, 2}, 230, 200, Activation::relu},
+      {"tanh", {9, 33, 21, 3}, 70, 33, Activation::tanh},
+      {"relu6", {9, 33, 21, 3}, 70, 33, Activation::relu6},
+      {"hardsigmoid", {9, 33, 21, 3}, 70, 33, Activation::hardsigmoid},
+      {"leaky_relu", {9, 33, 21, 3}, 70, 33, Activation::leaky_relu},
   };
 }
 

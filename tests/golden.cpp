@@ -46,6 +46,9 @@ Dataset Golden::data() const {
   if (name.starts_with("disc")) {
     return disc_points(options.rows);
   }
+  if (name.starts_with("gpt")) {
+    return uniform_sentences(model.sample.front(), options.rows, model.classes);
+  }
   if (name.starts_with("heart")) {
     return read_csv(fixture("heart_train.csv"), model.sample.front(), model.classes);
   }
@@ -129,7 +132,7 @@ std::vector<Golden> golden_mlps() {
 }
 
 std::vector<Golden> golden_networks() {
-  const std::map<std::string, Model> models{
+  std::map<std::string, Model> models{
       {"alexnet-r", alexnet(AlexNetR{})},
       {"resnet-20", resnet(ResNetR{.blocks = 3})},
       {"resnet-56", resnet(ResNetR{})},
@@ -137,7 +140,11 @@ std::vector<Golden> golden_networks() {
       {"resnet-50", resnet(ResNetS{})},
       {"lstm-small", language_model({.vocabulary = 50, .hidden = 16, .time = 8})},
       {"lstm", language_model({})},
+      {"gpt-short", gpt({.vocabulary = 31, .width = 24, .layers = 2, .heads = 3, .time = 10})},
   };
+  for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
+    models.emplace(name, find_model(name).model);
+  }
   std::vector<Golden> all = read("golden_networks.json",
                                  [&](const nlohmann::json& c) { return models.at(c.at("name")); });
   for (Golden& golden : all) {

@@ -274,7 +274,8 @@ std::vector<Golden> small_of_each_kind() {
   std::vector<Golden> all = golden_mlps();
   const std::vector<Golden> others = golden_networks();
   all.insert(all.end(), others.begin(), others.end());
-  const std::set<std::string> wanted{"disc-2", "disc-8", "heart", "alexnet-r", "lstm-small"};
+  const std::set<std::string> wanted{"disc-2",    "disc-8",     "heart",
+                                     "alexnet-r", "lstm-small", "gpt-short"};
   std::erase_if(all, [&](const Golden& golden) { return !wanted.contains(golden.name); });
   return all;
 }

@@ -67,7 +67,7 @@ Pair layer_pair(const Extents& e, Precision precision, bool fused) {
                               .x_activation = relu});
   if (!fused) {
     ops.emplace_back(
-        ActivateGrad{.y = p.y1, .dy = dy1, .dx = p.dx2, .activation = Activation::relu});
+        ActivateGrad{.at = p.y1, .dy = dy1, .dx = p.dx2, .activation = Activation::relu});
   }
   ops.emplace_back(
       LinearGrad{.x = p.x, .w = p.w1, .dy = p.dx2, .dx = none, .dw = p.dw1, .dbias = p.dbias1});

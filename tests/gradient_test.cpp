@@ -39,6 +39,32 @@ Model unusual_model() {
   return model;
 }
 
+/// Two products tied to one embedding, attention that sees everything, a linear layer without bias,
+/// and a normalization of rows as they come in.
+Model unusual_sequences() {
+  Model model{.name = "unusual sequences",
+              .sample = {4},
+              .sample_type = Type::i32,
+              .classes = 5,
+              .labels = {4},
+              .layers = {}};
+  const Value tokens = model.add(EmbeddingLayer{5, 6, true}, {0});
+  Value value = model.add(PositionEmbeddingLayer{}, {tokens});
+  value = model.add(LinearLayer{18, false}, {value});
+  value = model.add(AttentionLayer{2}, {value});
+  value = model.add(tied_linear(5, 0), {value});
+  value = model.add(LinearLayer{6}, {value});
+  value = model.add(LayerNormLayer{}, {model.add(AddLayer{}, {value, tokens})});
+  model.add(tied_linear(5, 0), {value});
+  return model;
+}
+
+Model normalized_rows() {
+  Model model{.name = "normalized rows", .sample = {4}, .classes = 3, .layers = {}};
+  model.add(LinearLayer{3}, {model.add(LayerNormLayer{}, {0})});
+  return model;
+}
+
 std::vector<GradientCase> gradient_cases() {
   Model activated{.name = "activated", .sample = {3}, .classes = 3, .layers = {}};
   activated.add(ActivationLayer{Activation::sigmoid}, {activated.add(LinearLayer{3}, {0})});
@@ -46,9 +72,13 @@ std::vector<GradientCase> gradient_cases() {
       {"linear", mlp("linear", {5, 3}, Activation::relu)},
       {"relu", mlp("relu", {5, 9, 8, 3}, Activation::relu)},
       {"sigmoid", mlp("sigmoid", {5, 9, 8, 3}, Activation::sigmoid)},
+      {"tanh", mlp("tanh", {5, 9, 8, 3}, Activation::tanh)},
+      {"silu", mlp("silu", {5, 9, 8, 3}, Activation::silu)},
       {"residual", residual_model()},
       {"activated_logits", activated},
       {"unusual", unusual_model()},
+      {"unusual_sequences", unusual_sequences()},
+      {"normalized_rows", normalized_rows()},
       {"alexnet_r", alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3})},
       {"alexnet_s",
        alexnet(AlexNetS{.image = 63, .channels = {2, 2, 3, 2, 2}, .hidden = 5, .classes = 3})},
@@ -57,6 +87,7 @@ std::vector<GradientCase> gradient_cases() {
        resnet(ResNetS{
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})},
       {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4})},
+      {"gpt", gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4})},
   };
   std::vector<GradientCase> all;
   for (const GradientCase& c : plain) {

@@ -193,6 +193,35 @@ TEST(LoweringSequences, CastsNeitherTokensNorBiasesOfTheLstm) {
   EXPECT_EQ(workload[first_of<Lstm>(workload.steps[0]).c].type, Type::f32);
 }
 
+TEST(LoweringSequences, TiesAProductToTheEmbedding) {
+  const Gpt sizes{.vocabulary = 11, .width = 6, .layers = 1, .heads = 2, .time = 4};
+  const Workload workload =
+      training_epoch(gpt(sizes), {.rows = 6, .batch = 3, .optimizer = {}, .accumulate = 2});
+  EXPECT_NO_THROW(check(workload));
+  const Id table = find(workload, "layer 0 table");
+  const Id gradient = find(workload, "dlayer 0 table");
+  const std::int64_t of_block = 12 * 6 * 6 + 13 * 6;
+  EXPECT_EQ(parameter_count(workload), 11 * 6 + 4 * 6 + of_block + 2 * 6);
+  EXPECT_EQ(workload[table].start.bound, 1 / std::sqrt(6.0));
+  for (const Step& step : workload.steps) {
+    const auto& embedding = first_of<Embedding>(step);
+    const auto& first_grad = first_of<LinearGrad>(step);  // of the last layer
+    EXPECT_EQ(embedding.table, table);
+    EXPECT_EQ(first_grad.w, table);
+    EXPECT_EQ(first_grad.dw, gradient);
+    EXPECT_EQ(first_grad.dbias, none);
+    // The embedding adds to what the product has written, in every step.
+    EXPECT_NE(first_of<EmbeddingGrad>(step).dtable, gradient);
+    const auto adds = [&](const Op& op) {
+      const auto* add = std::get_if<Add>(&op);
+      return add != nullptr && add->y == gradient && add->a == gradient;
+    };
+    EXPECT_EQ(std::count_if(step.ops.begin(), step.ops.end(), adds), 1);
+  }
+  EXPECT_FALSE(first_of<LinearGrad>(workload.steps[0]).accumulate);
+  EXPECT_TRUE(first_of<LinearGrad>(workload.steps[1]).accumulate);
+}
+
 TEST(LoweringSequences, ReadsTheLabelOfEachPlace) {
   // Logits that hang on the token alone: the loss is that of a table of tokens.
   Model model{.name = "m",

@@ -261,6 +261,23 @@ TEST(Lowering, SaysWhatDoesNotFit) {
   EXPECT_EQ(of_rows({4, 4}, LstmLayer{3}),
             "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4, 4}, EmbeddingLayer{9, 3}), "model 'm': layer 0 reads sequences of tokens");
+  EXPECT_EQ(of_rows({4, 4}, PositionEmbeddingLayer{}),
+            "model 'm': layer 0 reads sequences of vectors, time first");
+  EXPECT_EQ(of_rows({}, LayerNormLayer{}), "model 'm': layer 0 reads single numbers, not vectors");
+  EXPECT_EQ(of_rows({4}, tied_linear(3, 0)),
+            "model 'm': layer 0 is tied to layer 0, which is no embedding before it with a table "
+            "of [3, 4]");
+  EXPECT_EQ(of_rows({4}, LinearLayer{.out_features = 3, .has_bias = true, .tied = 0}),
+            "model 'm': layer 0 is tied to an embedding, which has no bias: leave that out");
+  Model heads{.name = "m", .sample = {4}, .sample_type = Type::i32, .classes = 3, .layers = {}};
+  heads.add(AttentionLayer{2}, {heads.add(EmbeddingLayer{9, 9}, {0})});
+  EXPECT_EQ(message(heads, fine),
+            "model 'm': layer 1 reads queries, keys and values of 2 heads, which do not divide a "
+            "width of 9 by three times their number");
+  heads.layers.back().kind = tied_linear(3, 0);
+  EXPECT_EQ(message(heads, fine),
+            "model 'm': layer 1 is tied to layer 0, which is no embedding before it with a table "
+            "of [3, 9]");
   EXPECT_EQ(of_rows({4, 4}, BatchNormLayer{}),
             "model 'm': layer 0 reads images of channels, height and width");
   EXPECT_EQ(of_rows({1, 4, 3}, ConvolutionLayer{2, {.size = 6, .padding = 1}}),

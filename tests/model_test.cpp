@@ -21,7 +21,8 @@ TEST(Catalogue, HasThePublishedParameterCounts) {
       {"disc-2", 22},          {"disc-3", 70},       {"disc-4", 230},         {"disc-6", 2982},
       {"disc-8", 44710},       {"disc-10", 703142},  {"disc-12", 11201190},   {"heart", 1522},
       {"fcn-r", 14205962},     {"alexnet-r", 89578}, {"alexnet-s", 62378344}, {"resnet-56", 855770},
-      {"resnet-50", 25557032}, {"lstm", 6182672},
+      {"resnet-50", 25557032}, {"lstm", 6182672},    {"gpt-16", 5376},        {"gpt-32", 29600},
+      {"gpt-64", 158336},      {"gpt-128", 809856},  {"gpt-256", 3982336},    {"gpt-512", 18981376},
   };
   for (const auto& [name, count] : published) {
     EXPECT_EQ(params(name), count) << name;
@@ -38,7 +39,7 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
       EXPECT_EQ(find_model(name).model.name, name);
     }
   }
-  EXPECT_EQ(seen.size(), 25U);
+  EXPECT_EQ(seen.size(), 31U);
 }
 
 TEST(Catalogue, TrainsAsTheExperimentsDid) {

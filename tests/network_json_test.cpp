@@ -54,6 +54,45 @@ TEST(NetworkJson, TakesWhatIsAbsentAsPyTorchDoes) {
   EXPECT_EQ(describe(model_from(describe(model))), describe(model));
 }
 
+Json written_sequence() {
+  return Json::parse(R"({"name": "m", "input": {"shape": [4], "type": "i32"}, "classes": 5,
+    "labels": [4], "loss": "cross_entropy", "layers": [
+      {"name": "words", "type": "embedding", "num_embeddings": 5, "embedding_dim": 6},
+      {"type": "linear", "out_features": 18, "bias": false},
+      {"type": "attention", "num_heads": 2},
+      {"type": "linear", "out_features": 5, "tied": "words"}]})");
+}
+
+TEST(NetworkJson, TiesALayerByTheNameOfAnEmbedding) {
+  Json json = written_sequence();
+  const Model model = model_from(json);
+  EXPECT_FALSE(std::get<LinearLayer>(model.layers[1].kind).has_bias);
+  EXPECT_FALSE(std::get<AttentionLayer>(model.layers[2].kind).causal);
+  const auto& last = std::get<LinearLayer>(model.layers[3].kind);
+  EXPECT_EQ(last.tied, 0);
+  EXPECT_FALSE(last.has_bias);
+  EXPECT_EQ(describe(model)["layers"][3]["tied"], "layer 0");
+  EXPECT_FALSE(describe(model)["layers"][3].contains("bias"));
+  const auto refused = [&](const char* to, const char* message) {
+    json["layers"][3]["tied"] = to;
+    EXPECT_THAT([&] { static_cast<void>(model_from(json)); },
+                testing::ThrowsMessage<std::invalid_argument>(testing::StrEq(message)));
+  };
+  refused("input", "network 'm': layer 3 (linear): 'tied' is to be the name of a layer before it");
+  refused("letters",
+          "network 'm': layer 3 (linear): it reads 'letters', which is neither 'input' nor a layer "
+          "before it");
+}
+
+TEST(NetworkJson, KnowsEachActivation) {
+  for (const auto& [name, activation] : named_activations) {
+    const Json json = describe(mlp("m", {2, 3, 2}, activation));
+    EXPECT_EQ(json["layers"][1]["type"], name);
+    const Model read = model_from(json);
+    EXPECT_EQ(std::get<ActivationLayer>(read.layers[1].kind).activation, activation);
+  }
+}
+
 TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   const auto refused = [](const char* pointer, const Json& value, const char* message) {
     Json json = written();
@@ -84,10 +123,11 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "network 'm': layer 3 (add): it reads 'trunk', which is neither 'input' nor a layer "
           "before it");
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
-  refused("/layers/1/type", "gelu",
-          "network 'm': layer 1 (gelu): no layer has this type; there are linear, relu, sigmoid, "
-          "identity, add, conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
-          "embedding, lstm, flatten");
+  refused("/layers/1/type", "mish",
+          "network 'm': layer 1 (mish): no layer has this type; there are linear, relu, sigmoid, "
+          "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
+          "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
+          "embedding, position_embedding, layer_norm, attention, lstm, flatten");
 }
 
 }  // namespace

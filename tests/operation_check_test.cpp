@@ -191,6 +191,41 @@ TEST(CheckEmbedding, SaysWhatDoesNotFit) {
             "EmbeddingGrad: tensor 'c' is stored as bf16, not f32");
 }
 
+TEST(CheckTransformer, SaysWhatDoesNotFit) {
+  constexpr auto bf16 = Type::bf16;
+  const PositionEmbedding position{.x = 0, .table = 1, .y = 2};
+  const Tensor sequence = of({5, 3, 4});
+  EXPECT_EQ(complaint({sequence, of({5, 4}), sequence}, position), "");
+  EXPECT_EQ(complaint({sequence, of({3, 4}), sequence}, position),
+            "PositionEmbedding: tensor 'b' is [3, 4], not [5, 4]");
+  EXPECT_EQ(complaint({of({5, 4}), of({5, 4}), sequence}, position),
+            "PositionEmbedding: tensor 'a' [5, 4] is not [time, batch, width]");
+  EXPECT_EQ(complaint({of({5, 3, 4}, bf16), of({5, 4}, bf16)},
+                      PositionEmbeddingGrad{.dy = 0, .dtable = 1}),
+            "PositionEmbeddingGrad: tensor 'b' is stored as bf16, not f32");
+
+  const LayerNorm norm{.x = 0, .weight = 1, .bias = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  const Tensor rows = of({5, 3, 4}, bf16);
+  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, norm), "");
+  EXPECT_EQ(complaint({rows, of({4}), rows, of({5})}, norm),
+            "LayerNorm: tensor 'd' is [5], not [5, 3]");
+  EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
+            "LayerNorm: tensor 'b' is stored as bf16, not f32");
+  const LayerNormGrad norm_grad{
+      .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
+  EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),
+            "LayerNormGrad: tensor 'c' is stored as f32, not bf16");
+
+  const Attention attention{.qkv = 0, .y = 1, .log_sums = 2, .heads = 2, .causal = false};
+  EXPECT_EQ(complaint({of({5, 3, 24}), of({5, 3, 8}), of({3, 2, 5})}, attention), "");
+  EXPECT_EQ(complaint({of({5, 3, 8}), of({5, 3, 8}), of({3, 2, 5})}, attention),
+            "Attention: tensor 'a' [5, 3, 8] is not [time, batch, 3 width]");
+  EXPECT_EQ(complaint({of({5, 3, 9}), of({5, 3, 3}), of({3, 2, 5})}, attention),
+            "Attention: a width of 3 can't be divided into 2 heads");
+  EXPECT_EQ(complaint({of({5, 3, 24}), of({5, 3, 8}), of({3, 5})}, attention),
+            "Attention: tensor 'c' is [3, 5], not [3, 2, 5]");
+}
+
 TEST(CheckLstm, SaysWhatDoesNotFit) {
   const Lstm op{.x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .c = 6};
   constexpr auto f16 = Type::f16;

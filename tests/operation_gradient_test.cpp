@@ -197,6 +197,77 @@ OperationGradientCase embedding(std::int64_t time, std::int64_t batch, std::int6
           {{table, dtable}}};
 }
 
+OperationGradientCase position_embedding(std::int64_t time, std::int64_t batch) {
+  Builder t;
+  const std::int64_t width = 3;
+  const Id x = t.f32("x", {time, batch, width});
+  const Id table = t.f32("table", {time, width});
+  const Id y = t.f32("y", {time, batch, width});
+  const Id dy = t.f32("dy", {time, batch, width});
+  const Id dtable = t.f32("dtable", {time, width});
+  return {t.step("PositionEmbedding", {PositionEmbedding{.x = x, .table = table, .y = y},
+                                       PositionEmbeddingGrad{.dy = dy, .dtable = dtable}}),
+          {{y, {dy}}},
+          {{table, dtable}}};
+}
+
+OperationGradientCase layer_norm(const Shape& shape, const std::string& name) {
+  Builder t;
+  const Shape width{shape.back()};
+  const Shape rows(shape.begin(), shape.end() - 1);
+  const Id x = t.f32("x", shape);
+  const Id weight = t.f32("weight", width);
+  const Id bias = t.f32("bias", width);
+  const Id y = t.f32("y", shape);
+  const Id mean = t.f32("mean", rows);
+  const Id inverse = t.f32("inverse deviation", rows);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  const Id dweight = t.f32("dweight", width);
+  const Id dbias = t.f32("dbias", width);
+  return {t.step("LayerNorm_" + name, {LayerNorm{.x = x,
+                                                 .weight = weight,
+                                                 .bias = bias,
+                                                 .y = y,
+                                                 .mean = mean,
+                                                 .inverse_deviation = inverse,
+                                                 .epsilon = 0.01},
+                                       LayerNormGrad{.x = x,
+                                                     .weight = weight,
+                                                     .mean = mean,
+                                                     .inverse_deviation = inverse,
+                                                     .dy = dy,
+                                                     .dx = dx,
+                                                     .dweight = dweight,
+                                                     .dbias = dbias}}),
+          {{y, {dy}}},
+          {{x, dx}, {weight, dweight}, {bias, dbias}}};
+}
+
+OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int64_t heads,
+                                std::int64_t d, bool causal, const std::string& name) {
+  Builder t;
+  const Shape all{time, batch, 3 * heads * d};
+  const Shape result{time, batch, heads * d};
+  const Id qkv = t.f32("qkv", all);
+  const Id y = t.f32("y", result);
+  const Id log_sums = t.f32("log sums", {batch, heads, time});
+  const Id dy = t.f32("dy", result);
+  const Id dqkv = t.f32("dqkv", all);
+  return {
+      t.step("Attention_" + name,
+             {Attention{.qkv = qkv, .y = y, .log_sums = log_sums, .heads = heads, .causal = causal},
+              AttentionGrad{.qkv = qkv,
+                            .y = y,
+                            .log_sums = log_sums,
+                            .dy = dy,
+                            .dqkv = dqkv,
+                            .heads = heads,
+                            .causal = causal}}),
+      {{y, {dy}}},
+      {{qkv, dqkv}}};
+}
+
 OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t in,
                            std::int64_t hidden, const std::string& name) {
   Builder t;
@@ -243,6 +314,22 @@ OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t i
   return all;
 }
 
+OperationGradientCase activation(Activation activation, const std::string& name) {
+  Builder t;
+  const Shape shape{5, 9};
+  const Id x = t.f32("x wide", shape);
+  const Id y = t.f32("y", shape);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  return {t.step("Activate_" + name, {Activate{.x = x, .y = y, .activation = activation},
+                                      ActivateGrad{.at = derivative_takes_input(activation) ? x : y,
+                                                   .dy = dy,
+                                                   .dx = dx,
+                                                   .activation = activation}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
 OperationGradientCase loss_over_time() {
   Builder t;
   const Shape shape{3, 4, 5};
@@ -265,7 +352,7 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
   const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
   const Window half3{.size = 3, .stride = 2, .padding = 1};
   const Window partly{.size = 4, .stride = 3, .padding = 2, .ceil = true};
-  return {
+  std::vector<OperationGradientCase> all{
       convolution({1, 1, 1, 1}, 1, {}, "1x1"),
       convolution({2, 3, 4, 5}, 2, {}, "of_points"),
       convolution({2, 3, 5, 4}, 2, {.size = 1, .stride = 2}, "of_every_other_point"),
@@ -291,11 +378,20 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       dropout(0.25, "a_quarter"),
       embedding(5, 3, 11, "odd"),
       embedding(4, 3, 2, "repeated"),
+      position_embedding(4, 3),
+      layer_norm({4, 5}, "rows"),
+      layer_norm({2, 3, 4}, "three_dimensions"),
+      attention(5, 2, 2, 3, false, "odd"),
+      attention(5, 2, 2, 3, true, "causal"),
       lstm(1, 2, 3, 2, "one_time_step"),
       lstm(4, 2, 3, 2, "odd"),
       lstm(3, 1, 1, 1, "one_unit"),
       loss_over_time(),
   };
+  for (const auto& [name, of] : named_activations) {
+    all.push_back(activation(of, name));
+  }
+  return all;
 }
 
 class OperationGradient : public testing::TestWithParam<OperationGradientCase> {};

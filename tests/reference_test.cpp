@@ -229,6 +229,58 @@ TEST(ReferenceEmbedding, AddsUpTheGradientsOfAToken) {
               {110, 0, 1001});
 }
 
+TEST(ReferencePositionEmbedding, AddsARowToEachPlace) {
+  OneOp one;
+  const Id x = one.tensor("x", {2, 2, 1});
+  const Id table = one.tensor("table", {2, 1});
+  const Id y = one.tensor("y", {2, 2, 1});
+  one.operation(PositionEmbedding{.x = x, .table = table, .y = y});
+  expect_near(result_of(one, {{1, 2, 3, 4}, {10, 20}}, y), {11, 12, 23, 24});
+}
+
+TEST(ReferenceLayerNorm, NormalizesEachRow) {
+  OneOp one;
+  const Id x = one.tensor("x", {2, 2});
+  const Id weight = one.tensor("weight", {2});
+  const Id bias = one.tensor("bias", {2});
+  const Id y = one.tensor("y", {2, 2});
+  const Id mean = one.tensor("mean", {2});
+  const Id inverse = one.tensor("inverse deviation", {2});
+  one.operation(LayerNorm{.x = x,
+                          .weight = weight,
+                          .bias = bias,
+                          .y = y,
+                          .mean = mean,
+                          .inverse_deviation = inverse,
+                          .epsilon = 3});
+  // Variances 1 and 6: with epsilon 4 and 9.
+  const double root = std::sqrt(6.0);
+  const std::vector<std::vector<double>> values{{0, 2, 5 + root, 5 - root}, {2, 6}, {10, 20}};
+  expect_near(result_of(one, values, y), {9, 23, 10 + 2 * root / 3, 20 - 2 * root});
+  expect_near(result_of(one, values, mean), {1, 5});
+  expect_near(result_of(one, values, inverse), {0.5, 1.0 / 3});
+}
+
+TEST(ReferenceAttention, WeighsValuesByTheScores) {
+  // Two places of one sequence, two heads of one number: q, k and v of each.
+  for (const bool causal : {false, true}) {
+    OneOp one;
+    const Id qkv = one.tensor("qkv", {2, 1, 6});
+    const Id y = one.tensor("y", {2, 1, 2});
+    const Id log_sums = one.tensor("log sums", {1, 2, 2});
+    one.operation(
+        Attention{.qkv = qkv, .y = y, .log_sums = log_sums, .heads = 2, .causal = causal});
+    // The first head's scores differ by the logarithm of 3 in favour of the second key, the second
+    // head's not at all.
+    const double even = std::log(3.0);
+    const std::vector<std::vector<double>> values{{1, 1, 0, 0, 4, 10, 1, 1, even, 0, 8, 20}};
+    expect_near(result_of(one, values, y), {causal ? 4.0 : 7.0, causal ? 10.0 : 15.0, 7, 15});
+    const double four = std::log(4.0);
+    const double two = std::log(2.0);
+    expect_near(result_of(one, values, log_sums), {causal ? 0 : four, four, causal ? 0 : two, two});
+  }
+}
+
 TEST(ReferenceLoss, OfSequencesTakesLabelsBatchFirst) {
   OneOp one;
   const Id logits = one.tensor("logits", {3, 2, 2});

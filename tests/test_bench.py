@@ -46,7 +46,7 @@ def test_the_version_is_that_of_the_project() -> None:
         (["--model=disc-2,"], ["''", "disc-2"]),
         (["--machine=1"], ["--machine takes no value"]),
         (["--sweep=none"], ["--sweep=none", "quick, default, full"]),
-        (["--mlp=2,2", "--activation=tanh"], ["--activation=tanh", "relu", "sigmoid"]),
+        (["--mlp=2,2", "--activation=swish"], ["--activation=swish", "relu", "silu"]),
         (["--activation=relu"], ["--activation", "--mlp="]),
         (["--mlp=2,2", "--optimizer=adam"], ["--optimizer=adam", "sgd", "adamw"]),
         (["--model=disc-2", "--weight-decay=1"], ["--weight-decay", "--optimizer=adamw"]),

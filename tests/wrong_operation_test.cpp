@@ -52,6 +52,8 @@ std::vector<Thin> thin_networks() {
        SgdOptions{.learning_rate = 1e-5}},
       {"lstm", language_model({.vocabulary = 11, .hidden = 6, .layers = 2, .time = 5}),
        SgdOptions{.learning_rate = 0.5}},
+      {"gpt", gpt({.vocabulary = 11, .width = 6, .layers = 1, .heads = 2, .time = 5}),
+       AdamWOptions{}},
   };
 }
 
@@ -239,7 +241,10 @@ class Breaker {
         instead("lacks the derivative", op, [](auto& o) { o.x_activation = Activation::identity; });
       }
     }
-    if constexpr (requires { op.bias; }) {
+    if constexpr (requires {
+                    op.bias;
+                    op.activation;
+                  }) {
       if (op.bias != none) {
         instead("lacks its bias", op, [](auto& o) { o.bias = none; });
       }
@@ -266,6 +271,9 @@ class Breaker {
                     op.mean;
                   }) {
       instead("has another epsilon", op, [](auto& o) { o.epsilon = 0.1; });
+    }
+    if constexpr (requires { op.causal; }) {
+      instead("sees other places", op, [](auto& o) { o.causal = !o.causal; });
     }
     if constexpr (requires { op.learning_rate; }) {
       instead("has another learning rate", op, [](auto& o) { o.learning_rate *= 1.02; });
@@ -549,8 +557,8 @@ TEST_P(Update, IsFarMoreThanItsRounding) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
                          testing::Values("disc-2", "disc-8", "disc-12", "heart", "fcn-r", "fcn-s",
-                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50",
-                                         "lstm"),
+                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm",
+                                         "gpt-16", "gpt-64"),
                          [](const auto& parameters) {
                            std::string name = parameters.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -215,7 +215,9 @@ std::vector<Task> tiny_networks() {
           tiny("tiny-resnet",
                resnet(ResNetR{.blocks = 1, .image = 8, .channels = {16, 16, 16}, .classes = 3}),
                sgd(0.01)),
-          tiny("tiny-lstm", language_model({.vocabulary = 11, .hidden = 8, .time = 4}), sgd(1))};
+          tiny("tiny-lstm", language_model({.vocabulary = 11, .hidden = 8, .time = 4}), sgd(1)),
+          tiny("tiny-gpt", gpt({.vocabulary = 11, .width = 16, .layers = 1, .heads = 2, .time = 8}),
+               AdamWOptions{.learning_rate = 1e-3, .weight_decay = 1e-4})};
 }
 
 /// How a row runs: "graph", "graph, autotuned", "auto, 2 threads".

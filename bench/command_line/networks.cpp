@@ -55,6 +55,26 @@ std::vector<std::int64_t> widths_of(const NetworkFlags& flags) {
   return widths;
 }
 
+/// "relu, sigmoid, ...": those that stand between layers.
+std::string names_of_activations() {
+  std::string names;
+  for (const auto& [name, activation] : named_activations) {
+    if (activation != Activation::identity) {
+      names.append(names.empty() ? "" : ", ").append(name);
+    }
+  }
+  return names;
+}
+
+Activation activation_of(const std::string& text) {
+  for (const auto& [name, activation] : named_activations) {
+    if (activation != Activation::identity && text == name) {
+      return activation;
+    }
+  }
+  throw UsageError("--activation=" + text + " is none of " + names_of_activations());
+}
+
 Task custom_mlp(const NetworkFlags& flags) {
   const std::vector<std::int64_t> widths = widths_of(flags);
   std::string name = "mlp";
@@ -62,21 +82,17 @@ Task custom_mlp(const NetworkFlags& flags) {
     name.append("-").append(std::to_string(width));
   }
   const std::string activation = flags.activation.value_or("relu");
-  if (activation != "relu" && activation != "sigmoid") {
-    throw UsageError("--activation=" + activation + " is neither relu nor sigmoid");
-  }
-  if (activation == "sigmoid") {
-    name += "-sigmoid";
+  if (activation != "relu") {
+    name += "-" + activation;
   }
   try {
-    return {
-        .model = mlp(name, widths, activation == "relu" ? Activation::relu : Activation::sigmoid),
-        .rows = 1000,
-        .batch = 100,
-        .optimizer = SgdOptions{},
-        .generate = [widths](std::int64_t rows) {
-          return uniform_rows({widths.front()}, rows, widths.back());
-        }};
+    return {.model = mlp(name, widths, activation_of(activation)),
+            .rows = 1000,
+            .batch = 100,
+            .optimizer = SgdOptions{},
+            .generate = [widths](std::int64_t rows) {
+              return uniform_rows({widths.front()}, rows, widths.back());
+            }};
   } catch (const std::invalid_argument& error) {
     throw UsageError(std::string("--mlp: ") + error.what());
   }
@@ -131,7 +147,8 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
        [&to](const std::string& text) {
          to.scales = parse_numbers<double>("--scale", text, smallest_scale, largest_scale);
        }},
-      {"--activation", "relu|sigmoid", "activation between the layers of --mlp (default: relu)",
+      {"--activation", "NAME",
+       "activation between the layers of --mlp: " + names_of_activations() + " (default: relu)",
        [&to](const std::string& text) { to.activation = text; }},
       {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",
        [&to](const std::string& text) { to.optimizer = text; }},

@@ -31,11 +31,16 @@ Sweep for_pairs(Sweep sweep) {
 }
 
 std::vector<Sweep> sweeps() {
-  std::vector<std::string> standard = disc_family().names;
-  standard.emplace_back("heart");
+  std::vector<std::string> dense = disc_family().names;
+  dense.emplace_back("heart");
   const std::vector<std::string> anchors = anchor_family().names;
-  standard.insert(standard.end(), anchors.begin(), anchors.end());
-  std::vector<std::string> all = standard;
+  dense.insert(dense.end(), anchors.begin(), anchors.end());
+  const std::vector<std::string> transformers = gpt_family().names;
+  // But for the largest, whose epoch takes seconds.
+  std::vector<std::string> standard = dense;
+  standard.insert(standard.end(), transformers.begin(), transformers.end() - 1);
+  std::vector<std::string> all = dense;
+  all.insert(all.end(), transformers.begin(), transformers.end());
   const std::vector<std::string> fcn = fcn_family().names;
   all.insert(all.end(), fcn.begin(), fcn.end());
   // The networks of Shi et al. 2016: those whose steps take less than a second, then the others.
@@ -76,7 +81,7 @@ std::vector<Sweep> sweeps() {
   return {
       {.name = "quick",
        .effort = {.repetitions = 5, .min_time_seconds = 0.02},
-       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart", "gpt-64"},
        .cpu_modes = fastest,
        .gpu_modes = few,
        .minibatch_models = {"fcn-r", "alexnet-r"},
@@ -123,7 +128,7 @@ std::vector<Sweep> sweeps() {
        .threads = ThreadCounts::ends,
        .most_passes = 1,  // minutes on a lent machine: more rows say more there than more instances
        .by_worth = true,
-       .models = standard,
+       .models = dense,
        .cpu_modes = fastest,
        .gpu_modes = most,
        .minibatch_models = {"alexnet-r"},

@@ -54,7 +54,7 @@ Workload layer(const LayerPlan& plan, std::int64_t times) {
                            .dx = dx,
                            .dw = tensor("dw", weights, Role::gradient),
                            .dbias = tensor("dbias", {plan.width}, Role::gradient)},
-                ActivateGrad{.y = x, .dy = dx, .dx = dx_before, .activation = plan.activation}};
+                ActivateGrad{.at = x, .dy = dx, .dx = dx_before, .activation = plan.activation}};
   } else {
     const Id bias = tensor("bias", {plan.width}, Role::parameter);
     const Id z = tensor("z", values, Role::activation);

@@ -14,7 +14,7 @@ namespace crossover {
 inline constexpr std::int64_t most_classes = std::int64_t{1} << 31U;
 
 struct Dataset {
-  std::string source;  ///< "disc points" or "uniform", or the file's name
+  std::string source;  ///< "disc points", "uniform", "uniform sentences", or the file's name
   Shape sample;        ///< shape of one row's input
   std::int64_t rows = 0;
   std::vector<double> inputs;  ///< [rows, sample...]; double, because the reference computes in it
@@ -32,6 +32,9 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
 /// vocabulary. They are drawn time step by time step, for all rows of each, so that other rows than
 /// these have others.
 Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
+
+/// The same, drawn row by row: more rows have the same first ones.
+Dataset uniform_sentences(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
 
 /// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line
 /// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are

@@ -17,6 +17,10 @@ class LayerShapes;    // src/layers/contexts.h: what a layer reads, and the para
 class LayerForward;   // the tensors of one batch size, and the step to append operations to
 class LayerBackward;  // the same, with gradients
 
+/// Of a layer that another one names: its place in the network, from 0.
+using LayerNumber = int;
+inline constexpr LayerNumber no_layer = -1;
+
 /// Sees how files write a layer, and sets the layer where it reads one: first its type, then each
 /// parameter, which may be absent where it has a value for that case (network_json.h).
 struct LayerVisitor {
@@ -30,6 +34,7 @@ struct LayerVisitor {
   void count(const char* name, std::int64_t& value, std::int64_t absent);  ///< at least zero
   void flag(const char* name, bool& value, bool absent);
   void number(const char* name, double& value);
+  void layer(const char* name, LayerNumber& value);  ///< one before it, or no_layer
 };
 
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile

@@ -7,24 +7,27 @@
 #include "crossover/layer.h"
 #include "crossover/layers/activation_layer.h"
 #include "crossover/layers/add_layer.h"
+#include "crossover/layers/attention_layer.h"
 #include "crossover/layers/batch_norm_layer.h"
 #include "crossover/layers/convolution_layer.h"
 #include "crossover/layers/dropout_layer.h"
 #include "crossover/layers/embedding_layer.h"
 #include "crossover/layers/flatten_layer.h"
 #include "crossover/layers/global_average_pool_layer.h"
+#include "crossover/layers/layer_norm_layer.h"
 #include "crossover/layers/linear_layer.h"
 #include "crossover/layers/lstm_layer.h"
 #include "crossover/layers/pool_layer.h"
+#include "crossover/layers/position_embedding_layer.h"
 
 namespace crossover {
 
 template <LayerKindType... Layers>
 using OneOfLayers = std::variant<Layers...>;
 
-using LayerKind =
-    OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer, MaxPoolLayer,
-                AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
-                EmbeddingLayer, LstmLayer, FlattenLayer>;
+using LayerKind = OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer,
+                              MaxPoolLayer, AveragePoolLayer, GlobalAveragePoolLayer,
+                              BatchNormLayer, DropoutLayer, EmbeddingLayer, PositionEmbeddingLayer,
+                              LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer>;
 
 }  // namespace crossover

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools", by
-// their sizes: as they stand here unless others are given. model.h has the fully connected ones.
+// The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools",
+// and transformers, by their sizes: as they stand here unless others are given. model.h has the
+// fully connected ones.
 #pragma once
 
 #include <array>
@@ -59,5 +60,16 @@ struct LanguageModel {
   std::int64_t time = 32;  ///< tokens of a sequence
 };
 Model language_model(const LanguageModel& sizes);
+
+/// gpt-64: a transformer that predicts a character at every place of a sequence from those up to
+/// it. Its last product reads the embedding's table.
+struct Gpt {
+  std::int64_t vocabulary = 65;
+  std::int64_t width = 64;
+  std::int64_t layers = 3;  ///< blocks of attention and two linear layers, of 4 widths within
+  std::int64_t heads = 1;
+  std::int64_t time = 64;
+};
+Model gpt(const Gpt& sizes);
 
 }  // namespace crossover

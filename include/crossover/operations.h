@@ -13,6 +13,7 @@
 #include "crossover/operations/activate.h"
 #include "crossover/operations/adamw.h"
 #include "crossover/operations/add.h"
+#include "crossover/operations/attention.h"
 #include "crossover/operations/batch_norm.h"
 #include "crossover/operations/cast.h"
 #include "crossover/operations/convolution.h"
@@ -20,9 +21,11 @@
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
+#include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
 #include "crossover/operations/pool.h"
+#include "crossover/operations/position_embedding.h"
 #include "crossover/operations/reshape.h"
 #include "crossover/operations/sgd.h"
 #include "crossover/operations/softmax_cross_entropy.h"
@@ -36,7 +39,8 @@ using Op =
     OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
           Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
           AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, Lstm, LstmGrad, Reshape>;
+          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
+          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

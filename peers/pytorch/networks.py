@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx, nn
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from peers.generator import PARAMETERS, kept_by_dropout, uniform
 from peers.tasks import Unsupported
@@ -40,6 +41,40 @@ class Dropout(nn.Dropout):
         self.mask = torch.from_numpy(kept / (1 - self.p)).reshape(self.shape).to(device)
 
 
+class Embedding(nn.Embedding):
+    """Its table starts in +- 1 / sqrt(width) where `scaled_start`, else in +- 1."""
+
+    def __init__(self, *sizes: int, scaled_start: bool = False, **own: int) -> None:
+        super().__init__(*sizes, **own)
+        self.scaled_start = scaled_start
+
+
+class PositionEmbedding(nn.Module):
+    """Adds a trained vector to each place of a sequence [time, batch, width]."""
+
+    def __init__(self, time: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(time, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.weight[:, None]
+
+
+class Attention(nn.Module):
+    """Of [time, batch, 3 width], as one linear layer gives q, k and v."""
+
+    def __init__(self, num_heads: int, causal: bool = False) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.causal = causal
+
+    def forward(self, qkv: torch.Tensor) -> torch.Tensor:
+        time, batch, _ = qkv.shape
+        heads = qkv.view(time, batch, 3, self.num_heads, -1).permute(2, 1, 3, 0, 4)
+        y = scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=self.causal)
+        return y.permute(2, 0, 1, 3).reshape(time, batch, -1)
+
+
 class Add(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x + y
@@ -51,6 +86,14 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "relu": lambda x: nn.ReLU(),
     "sigmoid": lambda x: nn.Sigmoid(),
     "identity": lambda x: nn.Identity(),
+    "tanh": lambda x: nn.Tanh(),
+    "gelu": lambda x: nn.GELU(),
+    "gelu_tanh": lambda x: nn.GELU(approximate="tanh"),
+    "silu": lambda x: nn.SiLU(),
+    "relu6": lambda x: nn.ReLU6(),
+    "hardswish": lambda x: nn.Hardswish(),
+    "hardsigmoid": lambda x: nn.Hardsigmoid(),
+    "leaky_relu": lambda x: nn.LeakyReLU(),
     "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
     "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
     "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
@@ -59,7 +102,10 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Add(),
     "flatten": lambda x: nn.Flatten(),
-    "embedding": lambda x, **own: nn.Embedding(**own),
+    "embedding": lambda x, **own: Embedding(**own),
+    "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),
+    "layer_norm": lambda x: nn.LayerNorm(x.shape[-1]),
+    "attention": lambda x, **own: Attention(**own),
     "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
 }
 
@@ -77,12 +123,21 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     modules = nn.Sequential()
     graph = fx.Graph()
     values, name = {"input": (x, graph.placeholder("x"))}, "input"
-    for number, layer in enumerate(_stacked(described["layers"])):
+    places: dict[str, str] = {}  # of modules, by the names of their layers
+    for layer in _stacked(described["layers"]):
         read = [values[one] for one in layer.get("inputs", [name])]
         name = layer["name"]
+        if "tied" in layer:
+            ((x, node),) = read
+            weight = f"{places[layer['tied']]}.weight"
+            value = linear(x, modules.get_parameter(weight))
+            node = graph.call_function(linear, (node, graph.get_attr(weight)))
+            values[name] = value, node
+            continue
+        places[name] = str(len(modules))
         module = module_of(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
         modules.append(module)
-        node = graph.call_module(str(number), tuple(node for _, node in read))
+        node = graph.call_module(places[name], tuple(node for _, node in read))
         value = module(*(shape for shape, _ in read))
         if isinstance(value, tuple):  # of an LSTM, which also gives its last state
             value, node = value[0], graph.call_function(getitem, (node, 0))
@@ -93,7 +148,9 @@ def network_of(described: dict[str, Any]) -> nn.Module:
         node = graph.call_module(str(len(modules) - 1), (node,))
     graph.output(node)
     # fx writes straight code, which torch.compile can break at an LSTM.
-    is_chain = not any("inputs" in one or one["type"] == "lstm" for one in described["layers"])
+    is_chain = not any(
+        "inputs" in one or "tied" in one or one["type"] == "lstm" for one in described["layers"]
+    )
     return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
 
@@ -140,7 +197,7 @@ def fill(network: nn.Module) -> None:
             module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
-            if isinstance(module, nn.BatchNorm2d):
+            if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
                 values = np.full(count, 1.0 if name == "weight" else 0.0)
             else:
                 values = (2 * uniform(PARAMETERS, position, count) - 1) * _bound(module)
@@ -151,8 +208,10 @@ def fill(network: nn.Module) -> None:
 
 def _bound(module: nn.Module) -> float:
     """Of the start of its parameters, either way."""
-    if isinstance(module, nn.Embedding):
+    if isinstance(module, Embedding) and not module.scaled_start:
         return 1.0
+    if isinstance(module, (Embedding, PositionEmbedding)):
+        return 1 / math.sqrt(module.weight.shape[1])
     if isinstance(module, nn.LSTM):
         return 1 / math.sqrt(module.hidden_size)
     if isinstance(module, (nn.Linear, nn.Conv2d)):

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from peers.pytorch.counterparts import Configuration
-from peers.pytorch.networks import Dropout, fill, network_of
+from peers.pytorch.networks import Attention, Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -115,7 +115,14 @@ class Training:
         return [p.detach().double().cpu() for p in self.network.parameters()]
 
     def is_normalized(self) -> bool:
-        return any(isinstance(module, nn.BatchNorm2d) for module in self.network.modules())
+        return self._has(nn.BatchNorm2d)
+
+    def is_compared_together(self) -> bool:
+        """Whether some parameters are nothing but updates, or have no gradient but rounding."""
+        return self._has(nn.BatchNorm2d, nn.LayerNorm, Attention)
+
+    def _has(self, *kinds: type[nn.Module]) -> bool:
+        return any(isinstance(module, kinds) for module in self.network.modules())
 
     def wait(self) -> None:
         if self.device.type == "cuda":

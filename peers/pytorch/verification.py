@@ -128,7 +128,7 @@ def verified(
     losses = compared.run_steps(len(trajectory.losses))
     error = _worst_loss(losses, trajectory.losses, tolerance.loss)
     parameter_error = _parameter_error(
-        compared.parameters(), trajectory.parameters, training.is_normalized()
+        compared.parameters(), trajectory.parameters, training.is_compared_together()
     )
     if not parameter_error <= tolerance.parameters:
         raise Mismatch(

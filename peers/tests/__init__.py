@@ -32,4 +32,6 @@ def configuration_of(name: str) -> dict[str, str]:
 def trained(model: str) -> dict[str, Any]:
     """What bench tells of a network beside its costs."""
     data = "disc points" if model.startswith("disc-") else "uniform"
+    if model.startswith("gpt-"):
+        data = "uniform sentences"
     return {"network": NETWORKS[model], "data": data}

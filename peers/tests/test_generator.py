@@ -66,6 +66,13 @@ def test_tokens_stand_by_time():
     assert labels[3, 2] == math.floor(one(LABELS, 3 * 4 + 2) * 10000)
 
 
+def test_sentences_are_drawn_row_by_row():
+    inputs, labels = data_of(task_of("gpt-16", 4))
+    assert inputs.shape == labels.shape == (64, 4)
+    assert inputs[3, 2] == math.floor(one(INPUTS, 2 * 64 + 3) * 65)
+    assert labels[3, 2] == math.floor(one(LABELS, 2 * 64 + 3) * 65)
+
+
 def test_data_of_another_source_are_refused():
     with pytest.raises(Unsupported, match="no data called 'moons'"):
         data_of(task_of("disc-2", 1, data="moons"))

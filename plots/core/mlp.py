@@ -15,7 +15,18 @@ from itertools import groupby, pairwise
 from plots.core.cost import Cost, CostError, Operation, Product
 from plots.text import printable, whole
 
-ACTIVATIONS = {"relu": (1, 1), "sigmoid": (4, 3)}  # operations of one, and of its derivative
+ACTIVATIONS = {  # operations of one, and of its derivative
+    "relu": (1, 1),
+    "sigmoid": (4, 3),
+    "tanh": (4, 3),
+    "gelu": (4, 10),
+    "gelu_tanh": (9, 16),
+    "silu": (5, 9),
+    "relu6": (2, 2),
+    "hardswish": (5, 5),
+    "hardsigmoid": (4, 3),
+    "leaky_relu": (2, 2),
+}
 OPTIMIZERS = {  # operations on a parameter, and arrays read and written
     "sgd": (2, 3),
     "adamw": (14, 7),
@@ -24,6 +35,7 @@ PRECISIONS = ("f32", "tf32", "bf16", "f16")
 PLACEMENTS = ("pageable", "pinned", "pinned-async")
 LARGEST = 2**24  # width, rows or batch size: what is larger is a slip
 _IN_PLACE = 2**20  # weights from which a GPU's product updates them itself: planned.cpp
+_ACTIVATION = "|".join(ACTIVATIONS)
 _SPANS = 32  # parts of the parameters that one launch of an optimizer takes: operand.h
 
 
@@ -130,10 +142,10 @@ def network_of(model: str) -> Mlp | None:
         layers, factor = int(match[1]), float(match[2] or 1)
         known = 2 <= layers <= 12 and 1 <= factor < 4
         return Mlp(disc_widths(layers, factor), name=model) if known else None
-    if match := re.fullmatch(r"mlp((?:-\d{1,8}){2,})(-sigmoid)?", model):
+    if match := re.fullmatch(rf"mlp((?:-\d{{1,8}}){{2,}})(?:-({_ACTIVATION}))?", model):
         widths = tuple(int(width) for width in match[1].split("-")[1:])
         try:
-            return Mlp(widths, activation="sigmoid" if match[2] else "relu", name=model)
+            return Mlp(widths, activation=match[2] or "relu", name=model)
         except CostError:
             return None
     return None

@@ -24,8 +24,8 @@ class Ladder:
 
     @property
     def networks(self) -> str:
-        """What sentences call its networks: "disc networks"."""
-        return f"{self.name} networks"
+        """What sentences call its networks: "disc networks", "transformers"."""
+        return _CALLED.get(self.name, f"{self.name} networks")
 
     def has(self, model: str) -> bool:
         """Whether `model` names one of its networks, also between two of its sizes."""
@@ -39,6 +39,7 @@ class Ladder:
         return self.has(model) and model not in self.rungs and bool(_split(model)[1])
 
 
+_CALLED = {"gpt": "transformers"}
 DISC = Ladder("disc", batch="100")  # the one that is meant where no other is said
 
 
@@ -54,8 +55,9 @@ def declared(crossover: Mapping[str, Any]) -> tuple[Ladder, ...]:
 
 
 def networks_of_any(ladders: Iterable[Ladder]) -> str:
-    """The networks of any of `ladders` in words: "disc networks", "disc or demo networks"."""
-    return f"{' or '.join(dict.fromkeys(ladder.name for ladder in ladders))} networks"
+    """The networks of any of `ladders` in words: "disc networks", "disc networks or
+    transformers"."""
+    return " or ".join(dict.fromkeys(ladder.networks for ladder in ladders))
 
 
 def _split(model: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ import pytest
 
 from plots.cli import main
 from plots.core.crossover import comparisons
-from plots.file.ladders import DISC, Ladder, declared
+from plots.file.ladders import DISC, Ladder, declared, networks_of_any
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS
 
@@ -74,6 +74,12 @@ def test_the_page_has_charts_of_each(write, tmp_path):
     assert "epoch of demo networks" in page and "On demo networks at batch 100" in page
     assert "demo networks against trainable parameters" in page
     assert "demo networks train faster on 2 threads" in page
+
+
+def test_networks_of_a_ladder_are_called_as_people_do():
+    ladders = declared({"ladders": {"disc": ["disc-2"], "gpt": ["gpt-16"]}})
+    assert [one.networks for one in ladders] == ["disc networks", "transformers"]
+    assert networks_of_any(ladders) == "disc networks or transformers"
 
 
 def test_networks_stand_on_the_ladder_that_names_them():

@@ -203,6 +203,7 @@ std::vector<Case> image_cases() {
       convolution({3, 3, 9, 8}, 16, same5, true, relu, "first_layer"),
       convolution({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks"),
       convolution({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd"),
+      convolution({2, 16, 7, 9}, 16, same3, true, Activation::silu, "silu"),
       convolution({2, 16, 11, 8}, 16, half3, false, identity, "half"),
       convolution({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, relu, "wide"),
       convolution({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, identity,

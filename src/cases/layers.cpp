@@ -52,12 +52,31 @@ Case activate_case(const Shape& shape, Activation activation, const std::string&
 
 Case activate_grad_case(const Shape& shape, Activation activation, const std::string& name) {
   OneOp one;
-  const Id y = one.tensor("y", shape);
+  const bool is_wide = derivative_takes_input(activation) || activation == Activation::relu6;
+  const Id at = one.tensor(is_wide ? "at wide" : "at", shape);
   const Id dy = one.tensor("dy", shape);
-  return {name, one
-                    .operation(ActivateGrad{
-                        .y = y, .dy = dy, .dx = one.tensor("dx", shape), .activation = activation})
-                    .workload};
+  return {name,
+          one
+              .operation(ActivateGrad{
+                  .at = at, .dy = dy, .dx = one.tensor("dx", shape), .activation = activation})
+              .workload};
+}
+
+/// Each activation by itself and behind a product, with numbers on both sides of what is special to
+/// it, and its gradient.
+std::vector<Case> activation_cases() {
+  std::vector<Case> all;
+  for (const auto& [of, activation] : named_activations) {
+    const std::string name = of;
+    OneOp one;
+    const Id x = one.tensor("x wide", {9, 65});
+    const Id y = one.tensor("y", {9, 65});
+    all.push_back({"Activate_wide_" + name,
+                   one.operation(Activate{.x = x, .y = y, .activation = activation}).workload});
+    all.push_back(activate_grad_case({9, 65}, activation, "ActivateGrad_wide_" + name));
+    all.push_back(linear({9, 65}, 33, true, activation, "Linear_wide_" + name));
+  }
+  return all;
 }
 
 Case add_case(const Shape& shape, const std::string& name) {
@@ -155,7 +174,7 @@ std::vector<Case> layer_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
   constexpr auto sigmoid = Activation::sigmoid;
-  return {
+  std::vector<Case> all{
       linear({1, 1}, 1, true, identity, "Linear_1x1"),
       linear({3, 5}, 4, false, identity, "Linear_no_bias"),
       linear({100, 2}, 4, true, relu, "Linear_disc"),
@@ -168,6 +187,7 @@ std::vector<Case> layer_cases() {
       linear_grad({100, 2}, 4, true, false, identity, false, "LinearGrad_first_layer"),
       linear_grad({9, 32}, 16, true, true, relu, false, "LinearGrad_heart_short_batch"),
       linear_grad({33, 65}, 127, true, true, sigmoid, false, "LinearGrad_odd"),
+      linear_grad({33, 65}, 127, true, true, Activation::tanh, false, "LinearGrad_tanh"),
       linear_grad({33, 65}, 127, true, true, relu, true, "LinearGrad_accumulate"),
       linear_grad({7, 6}, 5, false, true, identity, true, "LinearGrad_no_bias"),
       linear_grad({128, 512}, 256, true, true, relu, false, "LinearGrad_large"),
@@ -224,6 +244,9 @@ std::vector<Case> layer_cases() {
       sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
       adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
   };
+  const std::vector<Case> activations = activation_cases();
+  all.insert(all.end(), activations.begin(), activations.end());
+  return all;
 }
 
 }  // namespace crossover

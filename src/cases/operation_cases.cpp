@@ -50,7 +50,7 @@ std::vector<Id> numbers_of(const Op& op) {
                           return std::vector{o.x, o.y};
                         },
                         [](const ActivateGrad& o) {
-                          return std::vector{o.y, o.dy, o.dx};
+                          return std::vector{o.at, o.dy, o.dx};
                         },
                         [](const Add& o) {
                           return std::vector{o.a, o.b, o.y};
@@ -99,6 +99,22 @@ std::vector<Id> numbers_of(const Op& op) {
                           return std::vector{o.table, o.y};
                         },
                         [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const PositionEmbedding& o) {
+                          return std::vector{o.x, o.table, o.y};
+                        },
+                        [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const LayerNorm& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const LayerNormGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const Attention& o) {
+                          return std::vector{o.qkv, o.y};
+                        },
+                        [](const AttentionGrad& o) {
+                          return std::vector{o.qkv, o.y, o.dy, o.dqkv};
+                        },
                         [](const Lstm& o) {
                           return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
                         },
@@ -243,6 +259,10 @@ std::vector<double> values_for(const Case& c, Id id) {
   if (tensor.name.ends_with("positive")) {
     for (double& v : values) {
       v = (v + 1) / 2;
+    }
+  } else if (tensor.name.ends_with("wide")) {
+    for (double& v : values) {
+      v *= 8;
     }
   } else if (tensor.name.ends_with("ties")) {
     for (double& v : values) {

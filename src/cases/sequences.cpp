@@ -66,6 +66,102 @@ Case lstm_grad(std::int64_t time, std::int64_t batch, std::int64_t in, std::int6
   return {"LstmGrad_" + name, one.operation(op).workload};
 }
 
+Case position_embedding(std::int64_t time, std::int64_t batch, std::int64_t width,
+                        const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", {time, batch, width});
+  const Id table = one.tensor("table", {time, width}, Role::parameter);
+  one.operation(
+      PositionEmbedding{.x = x, .table = table, .y = one.tensor("y", {time, batch, width})});
+  return {"PositionEmbedding_" + name, one.workload};
+}
+
+Case position_embedding_grad(std::int64_t time, std::int64_t batch, std::int64_t width,
+                             const std::string& name) {
+  OneOp one;
+  const Id dy = one.tensor("dy", {time, batch, width});
+  one.operation(PositionEmbeddingGrad{
+      .dy = dy, .dtable = one.tensor("dtable", {time, width}, Role::gradient)});
+  return {"PositionEmbeddingGrad_" + name, one.workload};
+}
+
+Shape without_last(Shape shape) {
+  shape.pop_back();
+  return shape;
+}
+
+Case layer_norm(const Shape& shape, const std::string& name) {
+  OneOp one;
+  const Shape width{shape.back()};
+  const Id x = one.tensor("x", shape);
+  const Id weight = one.tensor("weight", width, Role::parameter);
+  const Id bias = one.tensor("bias", width, Role::parameter);
+  const Id y = one.tensor("y", shape);
+  const Id mean = one.tensor("mean", without_last(shape));
+  const Id inverse_deviation = one.tensor("inverse deviation", without_last(shape));
+  one.operation(LayerNorm{.x = x,
+                          .weight = weight,
+                          .bias = bias,
+                          .y = y,
+                          .mean = mean,
+                          .inverse_deviation = inverse_deviation});
+  return {"LayerNorm_" + name, one.workload};
+}
+
+Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name) {
+  OneOp one;
+  const Shape width{shape.back()};
+  LayerNormGrad op{
+      .x = one.tensor("x", shape),
+      .weight = one.tensor("weight", width, Role::parameter),
+      .mean = one.tensor("mean", without_last(shape)),
+      .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
+      .dy = one.tensor("dy", shape),
+      .dx = none,
+      .dweight = one.tensor("dweight", width, Role::gradient),
+      .dbias = one.tensor("dbias", width, Role::gradient)};
+  if (dx) {
+    op.dx = one.tensor("dx", shape);
+  }
+  return {"LayerNormGrad_" + name, one.operation(op).workload};
+}
+
+/// Of heads of `d` numbers.
+struct AttentionShape {
+  std::int64_t time, batch, heads, d;
+  bool causal;
+
+  [[nodiscard]] Shape qkv() const { return {time, batch, 3 * heads * d}; }
+  [[nodiscard]] Shape y() const { return {time, batch, heads * d}; }
+  [[nodiscard]] Shape log_sums() const { return {batch, heads, time}; }
+};
+
+Case attention(const AttentionShape& shape, const std::string& name) {
+  OneOp one;
+  const Id qkv = one.tensor("qkv", shape.qkv());
+  const Id y = one.tensor("y", shape.y());
+  const Id log_sums = one.tensor("log sums", shape.log_sums());
+  one.operation(Attention{
+      .qkv = qkv, .y = y, .log_sums = log_sums, .heads = shape.heads, .causal = shape.causal});
+  return {"Attention_" + name, one.workload};
+}
+
+Case attention_grad(const AttentionShape& shape, const std::string& name) {
+  OneOp one;
+  const Id qkv = one.tensor("qkv", shape.qkv());
+  const Id y = one.tensor("y", shape.y());
+  const Id log_sums = one.tensor("log sums positive", shape.log_sums());
+  const Id dy = one.tensor("dy", shape.y());
+  one.operation(AttentionGrad{.qkv = qkv,
+                              .y = y,
+                              .log_sums = log_sums,
+                              .dy = dy,
+                              .dqkv = one.tensor("dqkv", shape.qkv()),
+                              .heads = shape.heads,
+                              .causal = shape.causal});
+  return {"AttentionGrad_" + name, one.workload};
+}
+
 /// Of sequences, time first; labels batch first.
 Case loss_over_time(std::int64_t time, std::int64_t batch, std::int64_t classes,
                     const std::string& name) {
@@ -91,6 +187,39 @@ std::vector<Case> sequence_cases() {
       embedding_grad(5, 3, 11, 7, "odd"),
       embedding_grad(9, 2, 3, 17, "repeated"),
       embedding_grad(32, 16, 1000, 200, "large"),
+      position_embedding(1, 1, 1, "one"),
+      position_embedding(5, 3, 7, "odd"),
+      position_embedding(64, 16, 200, "large"),
+      position_embedding_grad(1, 1, 1, "one"),
+      position_embedding_grad(5, 3, 7, "odd"),
+      position_embedding_grad(64, 16, 200, "large"),
+      layer_norm({1, 1}, "one"),
+      layer_norm({5, 33}, "odd"),
+      layer_norm({2, 3, 16}, "three_dimensions"),
+      layer_norm({64, 12, 200}, "large"),
+      layer_norm({9, 1031}, "wide"),
+      layer_norm_grad({1, 1}, true, "one"),
+      layer_norm_grad({5, 33}, true, "odd"),
+      layer_norm_grad({7, 40}, false, "first_layer"),
+      layer_norm_grad({2, 3, 16}, true, "three_dimensions"),
+      layer_norm_grad({64, 12, 200}, true, "large"),
+      layer_norm_grad({9, 1031}, true, "wide"),
+      attention({1, 1, 1, 1, false}, "one"),
+      attention({1, 2, 3, 4, true}, "one_place"),
+      attention({5, 3, 2, 7, false}, "odd"),
+      attention({5, 3, 2, 7, true}, "odd_causal"),
+      attention({33, 2, 1, 40, true}, "over_vectors"),
+      attention({3, 1, 1, 128, false}, "wide_head"),
+      attention({64, 6, 2, 64, false}, "large"),
+      attention({64, 6, 2, 64, true}, "large_causal"),
+      attention_grad({1, 1, 1, 1, false}, "one"),
+      attention_grad({1, 2, 3, 4, true}, "one_place"),
+      attention_grad({5, 3, 2, 7, false}, "odd"),
+      attention_grad({5, 3, 2, 7, true}, "odd_causal"),
+      attention_grad({33, 2, 1, 40, true}, "over_vectors"),
+      attention_grad({3, 1, 1, 128, false}, "wide_head"),
+      attention_grad({64, 6, 2, 64, false}, "large"),
+      attention_grad({64, 6, 2, 64, true}, "large_causal"),
       lstm(1, 1, 1, 1, "one"),
       lstm(1, 3, 5, 4, "one_time_step"),
       lstm(4, 3, 5, 7, "odd"),

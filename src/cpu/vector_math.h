@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exponentials of vectors, accurate to about two units in the last place, and the activations made
-// of them. The compiler's own ask for -ffast-math, which would lose NaN.
+// Exponentials of vectors, accurate to about two units in the last place, and what is made of them.
+// The compiler's own ask for -ffast-math, which would lose NaN.
 #pragma once
 
-#include "crossover/activation.h"
 #include "vector.h"
 
 namespace crossover::cpu {
@@ -51,18 +50,33 @@ inline Floats hyperbolic_tangent(Floats x) {
   return where(s < all(0.625F * 0.625F), small, large);
 }
 
-/// gradient * the derivative where the activation gave y.
-template <Activation activation>
-inline Floats times_derivative(Floats gradient, Floats y) {
-  switch (activation) {
-    case Activation::relu:
-      return where(y > all(0), gradient, all(0));
-    case Activation::sigmoid:
-      return gradient * (y * (1.0F - y));
-    case Activation::identity:
-      break;
-  }
-  return gradient;
+/// 1 - erf(x), with as many right digits where it is small: by a polynomial near zero, else
+/// exp(-x^2) times polynomials of 1 / x (Cephes' erff and erfcf).
+inline Floats complementary_error(Floats x) {
+  const auto polynomial = [](Floats at, const auto& coefficients) {
+    Floats p = all(0);
+    for (const float coefficient : coefficients) {
+      p = p * at + coefficient;
+    }
+    return p;
+  };
+  constexpr std::array below_1{
+      7.853861353153693e-5F, -8.010193625184903e-4F, 5.188327685732524e-3F, -2.685381193529856e-2F,
+      1.128358514861418e-1F, -3.761262582423300e-1F, 1.128379165726710F};
+  constexpr std::array below_2{
+      2.326819970068386e-2F,  -1.387039388740657e-1F, 3.687424674597105e-1F,
+      -5.824733027278666e-1F, 6.210004621745983e-1F,  -4.944515323274145e-1F,
+      3.404879937665872e-1F,  -2.741127028184656e-1F, 5.638259427386472e-1F};
+  constexpr std::array above_2{-1.047766399936249e1F,  1.297719955372516e1F, -7.495518717768503F,
+                               2.921019019210786F,     -1.015265279202700F,  4.218463358204948e-1F,
+                               -2.820767439740514e-1F, 5.641895067754075e-1F};
+  const Floats s = x * x;
+  const Floats size = where(x < all(0), -x, x);
+  const Floats q = 1.0F / size;
+  const Floats p = where(size < all(2), polynomial(q * q, below_2), polynomial(q * q, above_2));
+  const Floats tail = exponential(-s) * q * p;
+  const Floats large = where(x < all(0), 2.0F - tail, tail);
+  return where(size < all(1), 1.0F - x * polynomial(s, below_1), large);
 }
 
 }  // namespace crossover::cpu

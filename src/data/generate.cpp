@@ -48,8 +48,13 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
   return data;
 }
 
-Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
-  Dataset data{.source = "uniform", .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
+namespace {
+
+/// Token t of a row from position place(row, t) of the streams.
+template <class Place>
+Dataset tokens(const char* source, std::int64_t time, std::int64_t rows, std::int64_t vocabulary,
+               const Place& place_of) {
+  Dataset data{.source = source, .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
   data.inputs.resize(static_cast<std::size_t>(rows * time));
   data.labels.resize(data.inputs.size());
   const auto token = [&](Stream stream, std::int64_t place) {
@@ -58,13 +63,25 @@ Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabu
   };
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t t = 0; t < time; ++t) {
-      const std::int64_t place = t * rows + row;
+      const std::int64_t place = place_of(row, t);
       const auto at = static_cast<std::size_t>(row * time + t);
       data.inputs[at] = token(Stream::inputs, place);
       data.labels[at] = static_cast<std::int32_t>(token(Stream::labels, place));
     }
   }
   return data;
+}
+
+}  // namespace
+
+Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
+  return tokens("uniform", time, rows, vocabulary,
+                [rows](std::int64_t row, std::int64_t t) { return t * rows + row; });
+}
+
+Dataset uniform_sentences(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
+  return tokens("uniform sentences", time, rows, vocabulary,
+                [time](std::int64_t row, std::int64_t t) { return row * time + t; });
 }
 
 }  // namespace crossover

@@ -14,7 +14,10 @@ void ActivationLayer::forward(LayerForward& step) const {
 void ActivationLayer::backward(LayerBackward& step) const {
   const Id dx = step.dx();
   if (dx != none) {
-    step.emit(ActivateGrad{.y = step.y(), .dy = step.dy(), .dx = dx, .activation = activation});
+    step.emit(ActivateGrad{.at = derivative_takes_input(activation) ? step.x() : step.y(),
+                           .dy = step.dy(),
+                           .dx = dx,
+                           .activation = activation});
   }
 }
 

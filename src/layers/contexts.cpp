@@ -33,6 +33,12 @@ const Shape& LayerShapes::image() const {
   return shape;
 }
 
+const Shape& LayerShapes::sequence() const {
+  const Shape& shape = input();
+  require(shape.size() == 3 && shape[1] == any_batch, "reads sequences of vectors, time first");
+  return shape;
+}
+
 Shape LayerShapes::image_behind(const Window& window, std::int64_t channels) const {
   const Shape& before = image();
   Shape shape{any_batch, channels, positions(window, before[2]), positions(window, before[3])};
@@ -49,6 +55,10 @@ void LayerShapes::parameter(const std::string& name, Shape shape, Start start, R
                                     .role = Role::parameter,
                                     .start = start},
                          .read_as = read_as});
+}
+
+void LayerShapes::tied_parameter(LayerNumber embedding, Shape shape) {
+  parameters_.push_back({.tensor = {.name = "", .shape = std::move(shape)}, .tied = embedding});
 }
 
 void LayerShapes::state(const std::string& name, Shape shape, Type type) {
@@ -76,7 +86,7 @@ Id LayerBackward::dx(std::size_t i) {
 
 Id LayerBackward::gradient(std::size_t i) {
   const Id sum = tensors_.gradients.at(i);
-  if (!accumulate_) {
+  if (!adds_to(i)) {
     return sum;
   }
   const Tensor& of = workload_[sum];

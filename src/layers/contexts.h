@@ -29,6 +29,7 @@ enum class ReadAs {
 struct LayerParameter {
   Tensor tensor;
   ReadAs read_as = ReadAs::activation;
+  LayerNumber tied = no_layer;  ///< the embedding whose table it is; else one of its own
 };
 
 class LayerShapes {
@@ -45,6 +46,9 @@ class LayerShapes {
   /// The same of a layer that reads images [any_batch, channels, height, width] only.
   [[nodiscard]] const Shape& image() const;
 
+  /// The same of a layer that reads sequences [time, any_batch, width] only.
+  [[nodiscard]] const Shape& sequence() const;
+
   /// What a window makes of the image, with `channels` channels. Throws std::invalid_argument where
   /// it does not fit.
   [[nodiscard]] Shape image_behind(const Window& window, std::int64_t channels) const;
@@ -55,6 +59,9 @@ class LayerShapes {
   /// Declares the trained tensor "<layer> <name>". Parameters count in the order of these calls.
   void parameter(const std::string& name, Shape shape, Start start,
                  ReadAs read_as = ReadAs::activation);
+
+  /// Declares that the table of an embedding layer, of that shape, is trained here as well.
+  void tied_parameter(LayerNumber embedding, Shape shape);
 
   /// Declares the tensor "<layer> <name>", which lives from step to step and starts at zero.
   void state(const std::string& name, Shape shape, Type type);
@@ -110,16 +117,16 @@ class LayerForward {
 
 class LayerBackward {
  public:
-  /// `asked[i]`: whether somebody needs the gradient of input i. `accumulate`: gradients of
-  /// parameters are added to, not overwritten.
+  /// `asked[i]`: whether somebody needs the gradient of input i. `adds[i]`: the gradient of
+  /// parameter i is added to, not overwritten.
   LayerBackward(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors,
-                std::vector<bool> asked, Id dy, bool accumulate, Type gradient_type)
+                std::vector<bool> asked, Id dy, std::vector<bool> adds, Type gradient_type)
       : workload_(workload),
         ops_(ops),
         tensors_(tensors),
         asked_(std::move(asked)),
         dy_(dy),
-        accumulate_(accumulate),
+        adds_(std::move(adds)),
         gradient_type_(gradient_type) {}
 
   [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
@@ -134,9 +141,9 @@ class LayerBackward {
   /// Where the layer must write the gradient of parameter i: once.
   Id gradient(std::size_t i);
 
-  /// The same of an operation that adds to a gradient by itself where accumulate().
+  /// The same of an operation that adds to a gradient by itself where adds_to(i).
   [[nodiscard]] Id accumulated_gradient(std::size_t i) const { return tensors_.gradients.at(i); }
-  [[nodiscard]] bool accumulate() const { return accumulate_; }
+  [[nodiscard]] bool adds_to(std::size_t i) const { return adds_.at(i); }
 
   /// A new tensor for the gradient of input i, which the layer must write; none where nobody asks.
   Id dx(std::size_t i = 0);
@@ -152,7 +159,8 @@ class LayerBackward {
   /// The gradients that the layer has given: input and tensor.
   [[nodiscard]] const std::vector<std::pair<std::size_t, Id>>& given() const { return given_; }
 
-  /// Adds what the layer wrote as gradients to those of the steps before: its last operations.
+  /// Adds what the layer wrote as gradients to those of the steps, or of the layers, before: its
+  /// last operations.
   void finish();
 
  private:
@@ -161,7 +169,7 @@ class LayerBackward {
   const LayerTensors& tensors_;
   std::vector<bool> asked_;
   Id dy_;
-  bool accumulate_;
+  std::vector<bool> adds_;
   Type gradient_type_;
   std::vector<std::pair<std::size_t, Id>> given_;
   std::vector<std::pair<Id, Id>> to_add_;  ///< a gradient of this step, and the sum it belongs to

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/layers/embedding_layer.h"
 
+#include <cmath>
+
 #include "contexts.h"
 
 namespace crossover {
@@ -13,7 +15,8 @@ constexpr std::size_t table = 0;
 Shape EmbeddingLayer::infer(LayerShapes& shapes) const {
   const Shape& tokens = shapes.input();
   shapes.require(tokens.size() == 2 && tokens.front() == any_batch, "reads sequences of tokens");
-  shapes.parameter("table", {vocabulary, width}, {.bound = 1});
+  shapes.parameter("table", {vocabulary, width},
+                   {.bound = scaled_start ? 1 / std::sqrt(static_cast<double>(width)) : 1});
   return {tokens[1], any_batch, width};
 }
 

@@ -18,8 +18,15 @@ Shape LinearLayer::infer(LayerShapes& shapes) const {
   const std::int64_t in = result.back();
   shapes.require(in != any_batch, "reads single numbers, not vectors");
   const Start start{.bound = 1 / std::sqrt(static_cast<double>(in))};
-  shapes.parameter("weight", {out_features, in}, start);
-  shapes.parameter("bias", {out_features}, start, ReadAs::result);
+  if (tied == no_layer) {
+    shapes.parameter("weight", {out_features, in}, start);
+  } else {
+    shapes.require(!has_bias, "is tied to an embedding, which has no bias: leave that out");
+    shapes.tied_parameter(tied, {out_features, in});
+  }
+  if (has_bias) {
+    shapes.parameter("bias", {out_features}, start, ReadAs::result);
+  }
   result.back() = out_features;
   return result;
 }
@@ -27,7 +34,7 @@ Shape LinearLayer::infer(LayerShapes& shapes) const {
 void LinearLayer::forward(LayerForward& step) const {
   step.emit(Linear{.x = step.x(),
                    .w = step.parameter(linear_weight),
-                   .bias = step.parameter(linear_bias),
+                   .bias = has_bias ? step.parameter(linear_bias) : none,
                    .y = step.y()});
 }
 
@@ -37,8 +44,8 @@ void LinearLayer::backward(LayerBackward& step) const {
                        .dy = step.dy(),
                        .dx = step.dx(),
                        .dw = step.accumulated_gradient(linear_weight),
-                       .dbias = step.accumulated_gradient(linear_bias),
-                       .accumulate = step.accumulate()});
+                       .dbias = has_bias ? step.accumulated_gradient(linear_bias) : none,
+                       .accumulate = step.adds_to(linear_weight)});
 }
 
 }  // namespace crossover

@@ -19,9 +19,7 @@ constexpr std::size_t c = 1;
 }  // namespace
 
 Shape LstmLayer::infer(LayerShapes& shapes) const {
-  const Shape& sequence = shapes.input();
-  shapes.require(sequence.size() == 3 && sequence[1] == any_batch,
-                 "reads sequences of vectors, time first");
+  const Shape& sequence = shapes.sequence();
   const std::int64_t in = sequence[2];
   const std::int64_t wide = gate_count * hidden;
   const Start start{.bound = 1 / std::sqrt(static_cast<double>(hidden))};

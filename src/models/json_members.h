@@ -60,6 +60,8 @@ class Members {
     return values;
   }
 
+  [[nodiscard]] const std::string& where() const { return where_; }
+
   void require(bool condition, const std::string& key, const std::string& what) const {
     if (!condition) {
       refuse(where_, "'" + key + "' is to be " + what);

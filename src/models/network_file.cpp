@@ -19,7 +19,7 @@ using json::Members;
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 4> width_keys{"out_features", "out_channels", "hidden_size",
-                                            "embedding_dim"};
+                                                "embedding_dim"};
 
 std::int64_t whole(Members& members, const std::string& key, std::int64_t absent) {
   const Json* value = members.find(key);
@@ -100,7 +100,7 @@ std::set<std::string> last_of(const Json& layers) {
     const Json& layer = *by_name.at(name);
     const bool has_width = std::any_of(width_keys.begin(), width_keys.end(),
                                        [&](const char* key) { return layer.contains(key); });
-    if (has_width) {
+    if (has_width || layer.contains("tied")) {
       found.insert(name);
     } else if (layer.contains("inputs")) {
       for (const Json& input : layer.at("inputs")) {
@@ -177,7 +177,8 @@ Task task_from(const Json& json) {
     json::refuse(where, "its 'name' is to be of letters, digits, '.', '_' and '-', at most 100");
   }
   const Json absent = Json::object();
-  Members training(json.contains("training") ? json.at("training") : absent, where + ": 'training'");
+  Members training(json.contains("training") ? json.at("training") : absent,
+                   where + ": 'training'");
   task.batch =
       whole(training, "batch", task.model.reads_plain_rows() ? batch_of_rows : batch_of_others);
   task.rows = whole(training, "rows", batches * task.batch);

@@ -24,6 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* cross_entropy = "cross_entropy";
 constexpr const char* input_name = "input";
 
+std::string default_name(std::size_t layer) { return "layer " + std::to_string(layer); }
+
 class LayerWriter {
  public:
   explicit LayerWriter(Json& json) : json_(json) {}
@@ -46,6 +48,11 @@ class LayerWriter {
   }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
+  void layer(const char* name, LayerNumber value) {
+    if (value != no_layer) {
+      json_[name] = default_name(static_cast<std::size_t>(value));
+    }
+  }
 
  private:
   template <class Value>
@@ -58,10 +65,32 @@ class LayerWriter {
   Json& json_;
 };
 
+/// Values by the names of the layers that give them.
+class Values {
+ public:
+  void add(const std::string& name, const std::string& where) {
+    if (!values_.emplace(name, static_cast<Value>(values_.size())).second) {
+      refuse(where, "another has the name '" + name + "'");
+    }
+  }
+  [[nodiscard]] Value last() const { return static_cast<Value>(values_.size()) - 1; }
+  [[nodiscard]] Value at(const std::string& name, const std::string& where) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      refuse(where, "it reads '" + name + "', which is neither 'input' nor a layer before it");
+    }
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, Value> values_{{input_name, 0}};
+};
+
 /// Sets a layer where the type is one of its own; else it only learns their names.
 class LayerReader {
  public:
-  LayerReader(Members& members, std::string type) : members_(members), type_(std::move(type)) {}
+  LayerReader(Members& members, const Values& values, std::string type)
+      : members_(members), values_(values), type_(std::move(type)) {}
 
   void type(const char* name) {
     names_.emplace_back(name);
@@ -99,6 +128,14 @@ class LayerReader {
     }
   }
 
+  void layer(const char* name, LayerNumber& value) {
+    if (matches_ && members_.find(name) != nullptr) {
+      const std::string of = members_.text(name);
+      members_.require(of != input_name, name, "the name of a layer before it");
+      value = values_.at(of, members_.where()) - 1;
+    }
+  }
+
   [[nodiscard]] bool matches() const { return matches_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
@@ -116,6 +153,7 @@ class LayerReader {
   }
 
   Members& members_;
+  const Values& values_;
   std::string type_;
   std::vector<std::string> names_;
   bool matches_ = false;
@@ -124,43 +162,20 @@ class LayerReader {
 /// The first kind from `at` on that has the type; what it then lacks throws. Collects the names of
 /// those before it.
 template <std::size_t at = 0>
-std::optional<LayerKind> layer_of(Members& members, const std::string& type,
+std::optional<LayerKind> layer_of(Members& members, const Values& values, const std::string& type,
                                   std::vector<std::string>& names) {
   if constexpr (at == std::variant_size_v<LayerKind>) {
     return std::nullopt;
   } else {
     using Kind = std::variant_alternative_t<at, LayerKind>;
     Kind layer{};
-    LayerReader reader(members, type);
+    LayerReader reader(members, values, type);
     Kind::describe(layer, reader);
     names.insert(names.end(), reader.names().begin(), reader.names().end());
     return reader.matches() ? std::optional<LayerKind>(layer)
-                            : layer_of<at + 1>(members, type, names);
+                            : layer_of<at + 1>(members, values, type, names);
   }
 }
-
-std::string default_name(std::size_t layer) { return "layer " + std::to_string(layer); }
-
-/// Values by the names of the layers that give them.
-class Values {
- public:
-  void add(const std::string& name, const std::string& where) {
-    if (!values_.emplace(name, static_cast<Value>(values_.size())).second) {
-      refuse(where, "another has the name '" + name + "'");
-    }
-  }
-  [[nodiscard]] Value last() const { return static_cast<Value>(values_.size()) - 1; }
-  [[nodiscard]] Value at(const std::string& name, const std::string& where) const {
-    const auto found = values_.find(name);
-    if (found == values_.end()) {
-      refuse(where, "it reads '" + name + "', which is neither 'input' nor a layer before it");
-    }
-    return found->second;
-  }
-
- private:
-  std::map<std::string, Value> values_{{input_name, 0}};
-};
 
 void add_layer(Model& model, Values& values, const Json& json) {
   const std::string number = default_name(model.layers.size());
@@ -180,7 +195,7 @@ void add_layer(Model& model, Values& values, const Json& json) {
     }
   }
   std::vector<std::string> names;
-  const std::optional<LayerKind> layer = layer_of(members, type, names);
+  const std::optional<LayerKind> layer = layer_of(members, values, type, names);
   if (!layer) {
     std::string all;
     for (const std::string& one : names) {

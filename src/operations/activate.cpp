@@ -28,8 +28,8 @@ void Activate::execute(ReferenceRun& run) const {
 // ---- ActivateGrad
 
 void ActivateGrad::check(const Fit& fit) const {
-  fit.expect(dy, fit.at(y).shape, fit.number(y));
-  fit.expect(dx, fit.at(y).shape, fit.number(y));
+  fit.expect(dy, fit.at(at).shape, fit.number(at));
+  fit.expect(dx, fit.at(at).shape, fit.number(at));
 }
 
 Cost ActivateGrad::cost(const Workload& workload) const {
@@ -37,12 +37,12 @@ Cost ActivateGrad::cost(const Workload& workload) const {
 }
 
 void ActivateGrad::execute(ReferenceRun& run) const {
-  const double* result = run.at(y);
+  const double* point = run.at(at);
   const double* from = run.at(dy);
   double* to = run.at(dx);
-  const std::int64_t size = run.size(y);
+  const std::int64_t size = run.size(at);
   for (std::int64_t i = 0; i < size; ++i) {
-    to[i] = from[i] * derivative_from_result(activation, result[i]);
+    to[i] = from[i] * derivative(activation, point[i]);
   }
 }
 

@@ -11,6 +11,11 @@ void Fit::require(bool condition, const std::string& what) const {
   }
 }
 
+void Fit::expect_derivative_from_result(Activation activation) const {
+  require(!derivative_takes_input(activation),
+          "the result of this activation does not tell its derivative");
+}
+
 const Tensor& Fit::at(Id id) const {
   require(id >= 0 && static_cast<std::size_t>(id) < workload_.tensors.size(),
           "no tensor has the number " + std::to_string(id));

@@ -17,6 +17,9 @@ class Fit {
   /// All of these throw std::invalid_argument.
   void require(bool condition, const std::string& what) const;
 
+  /// That the derivative of an activation can be taken from its result.
+  void expect_derivative_from_result(Activation activation) const;
+
   /// The tensor of that number.
   [[nodiscard]] const Tensor& at(Id id) const;
 

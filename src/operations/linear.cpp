@@ -81,6 +81,7 @@ void LinearGrad::check(const Fit& fit) const {
   if (dx != none) {
     fit.expect(dx, fit.at(x).shape, type);
   }
+  fit.expect_derivative_from_result(x_activation);
 }
 
 Cost LinearGrad::cost(const Workload& workload) const {

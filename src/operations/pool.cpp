@@ -111,6 +111,7 @@ void MaxPoolGrad::check(const Fit& fit) const {
   check_largest(fit, where, shape, window);
   fit.require(x_activation == Activation::identity || y != none,
               "the derivative of an activation is taken from y, which is missing");
+  fit.expect_derivative_from_result(x_activation);
   if (y != none) {
     fit.expect(y, shape, type);
   }
@@ -176,6 +177,7 @@ void AveragePoolGrad::check(const Fit& fit) const {
   fit.expect(dy, result(fit, dx, window), type);
   fit.require(x_activation == Activation::identity || x != none,
               "the derivative of an activation is taken from x, which is missing");
+  fit.expect_derivative_from_result(x_activation);
   if (x != none) {
     fit.expect(x, fit.at(dx).shape, type);
   }

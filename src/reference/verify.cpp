@@ -119,7 +119,8 @@ class ParameterComparison {
   Program& program_;
   const Workload& workload_;
   Verification& result_;
-  const bool all_together_ = uses<BatchNorm>(workload_);
+  const bool all_together_ =
+      uses<BatchNorm>(workload_) || uses<LayerNorm>(workload_) || uses<Attention>(workload_);
   double difference_ = 0, norm_ = 0;  ///< squares
 };
 
@@ -132,9 +133,26 @@ void compare_parameters(Program& program, const Workload& workload, const Trajec
   comparison.finish();
 }
 
-/// Whether rounding may put an input of a ReLU on the other side of zero in the step that the
-/// reference has just run: then its gradient is another, and both are right. Zero itself is exact,
-/// and one of two gradients there as well, where the program takes the other.
+/// Where the derivative of an activation jumps.
+std::vector<double> kinks_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+    case Activation::leaky_relu:
+      return {0};
+    case Activation::relu6:
+      return {0, 6};
+    case Activation::hardswish:
+    case Activation::hardsigmoid:
+      return {-3, 3};
+    default:
+      return {};
+  }
+}
+
+/// Whether rounding may put an input of a ReLU on the other side of zero, or that of another
+/// activation on the other side of its kink, in the step that the reference has just run: then its
+/// gradient is another, and both are right. Zero itself is exact, and one of two gradients there as
+/// well, where the program takes the other.
 bool is_kink(Reference& reference, std::int64_t step, Precision precision,
              const Arithmetic& arithmetic) {
   constexpr double roundings = 8;  // of a sum of products, of the largest of them
@@ -144,7 +162,9 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
   const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(run.step)].ops;
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     const auto* activate = std::get_if<Activate>(&op);
-    if (activate == nullptr || activate->activation != Activation::relu) {
+    const std::vector<double> kinks =
+        activate == nullptr ? std::vector<double>() : kinks_of(activate->activation);
+    if (kinks.empty()) {
       return false;
     }
     const std::span<double> inputs = reference[activate->x];
@@ -152,8 +172,14 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
     for (const double input : inputs) {
       largest = std::max(largest, std::abs(input));
     }
+    const auto is_near = [&](double input, double kink) {
+      return input == 0 && kink == 0
+                 ? activate->activation == Activation::relu && arithmetic.relu_passes_zero
+                 : std::abs(input - kink) <= reach * largest;
+    };
     return std::any_of(inputs.begin(), inputs.end(), [&](double input) {
-      return input == 0 ? arithmetic.relu_passes_zero : std::abs(input) <= reach * largest;
+      return std::any_of(kinks.begin(), kinks.end(),
+                         [&](double kink) { return is_near(input, kink); });
     });
   });
 }

@@ -94,6 +94,9 @@ class StepReader {
     if (linear.bias == none) {
       refuse("one has no bias");
     }
+    if (derivative_takes_input(linear.activation)) {
+      refuse("the result of an activation does not tell its derivative");
+    }
     step_.layers.push_back(layer);
   }
 

@@ -105,7 +105,11 @@ class StepFuser {
     return true;
   }
 
+  /// None has the input of an activation.
   bool join(const ActivateGrad& gradient, std::size_t position) {
+    if (derivative_takes_input(gradient.activation)) {
+      return false;
+    }
     return joins_linear(gradient) || joins_max_pool(gradient) || joins_average_pool(gradient) ||
            joins_batch_norm(gradient, position);
   }
@@ -113,7 +117,7 @@ class StepFuser {
   bool joins_linear(const ActivateGrad& gradient) {
     auto* linear = sole_source<LinearGrad>(gradient.dy);
     // The factor is taken from the layer's input, so that input must be what the activation made.
-    if (linear == nullptr || linear->dx != gradient.dy || linear->x != gradient.y ||
+    if (linear == nullptr || linear->dx != gradient.dy || linear->x != gradient.at ||
         linear->x_activation != Activation::identity) {
       return false;
     }
@@ -129,7 +133,7 @@ class StepFuser {
     }
     // The factor is taken from the largest of what the activation made.
     const auto* forward = at<MaxPool>(uses_->writer(pool->where, ops_.size()));
-    if (forward == nullptr || forward->x != gradient.y) {
+    if (forward == nullptr || forward->x != gradient.at) {
       return false;
     }
     pool->y = forward->y;
@@ -143,7 +147,7 @@ class StepFuser {
     if (pool == nullptr || pool->x_activation != Activation::identity) {
       return false;
     }
-    pool->x = gradient.y;
+    pool->x = gradient.at;
     pool->dx = gradient.dx;
     pool->x_activation = gradient.activation;
     return true;
@@ -158,7 +162,7 @@ class StepFuser {
         norm->activation != Activation::identity || gradient.activation != Activation::relu) {
       return false;
     }
-    norm->y = gradient.y;
+    norm->y = gradient.at;
     norm->dy = gradient.dy;
     norm->activation = gradient.activation;
     norm->daddend = readers.size() > 1 ? gradient.dx : none;

@@ -169,7 +169,6 @@ class Lowering {
   void infer_shapes() {
     shapes_ = {batched(any_batch, model_.sample)};
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      first_parameter_.push_back(parameters_.size());
       std::vector<Shape> inputs;
       for (const Value input : model_.layers[i].inputs) {
         inputs.push_back(shapes_[static_cast<std::size_t>(input)]);
@@ -177,7 +176,13 @@ class Lowering {
       LayerShapes shapes(model_.name, name_of(i), std::move(inputs));
       shapes_.push_back(
           std::visit([&](const auto& kind) { return kind.infer(shapes); }, model_.layers[i].kind));
+      std::vector<std::size_t>& own = layer_parameters_.emplace_back();
       for (LayerParameter& parameter : shapes.take_parameters()) {
+        if (parameter.tied != no_layer) {
+          own.push_back(tied_parameter(i, parameter));
+          continue;
+        }
+        own.push_back(parameters_.size());
         const bool stays_f32 = parameter.read_as == ReadAs::f32 ||
                                (parameter.read_as == ReadAs::result && gives_f32(i));
         parameters_.push_back({.value = add(std::move(parameter.tensor)), .stays_f32 = stays_f32});
@@ -187,13 +192,26 @@ class Lowering {
         states.push_back(add(std::move(state)));
       }
     }
-    first_parameter_.push_back(parameters_.size());
     Shape sample = shapes_.back();
     std::erase(sample, any_batch);
     require(shapes_.back() == shape_of_logits(),
             "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
                 std::to_string(model_.classes) + " classes" +
                 (model_.labels.empty() ? "" : " and time step"));
+  }
+
+  /// The table of the embedding that the layer is tied to.
+  [[nodiscard]] std::size_t tied_parameter(std::size_t layer,
+                                           const LayerParameter& parameter) const {
+    const auto to = static_cast<std::size_t>(parameter.tied);
+    const bool is_embedding =
+        to < layer && std::holds_alternative<EmbeddingLayer>(model_.layers[to].kind);
+    const Shape& wanted = parameter.tensor.shape;
+    require(
+        is_embedding && workload_[parameters_[layer_parameters_[to].front()].value].shape == wanted,
+        name_of(layer) + " is tied to " + name_of(to) +
+            ", which is no embedding before it with a table of " + to_string(wanted));
+    return layer_parameters_[to].front();
   }
 
   // ---- one step
@@ -267,7 +285,7 @@ class Lowering {
         tensors.inputs.push_back(value(input));
       }
       tensors.result = value(static_cast<Value>(i) + 1);
-      for (std::size_t p = first_parameter_[i]; p < first_parameter_[i + 1]; ++p) {
+      for (const std::size_t p : layer_parameters_[i]) {
         tensors.parameters.push_back(parameters_[p].operand);
         tensors.gradients.push_back(parameters_[p].gradient);
       }
@@ -296,6 +314,7 @@ class Lowering {
 
   void backward(const Variant& variant) {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
+    std::vector<bool> written(parameters_.size(), !variant.first);  // the gradient of a parameter
     gradient_.back() = batch_->dlogits;
     ops_.emplace_back(
         SoftmaxCrossEntropy{.logits = batch_->logits,
@@ -312,8 +331,12 @@ class Lowering {
       for (const Value input : layer.inputs) {
         asked.push_back(input != 0);  // nobody asks for the gradient of the data
       }
-      LayerBackward step(workload_, ops_, layers_[i], asked, *gradient_[i + 1], !variant.first,
-                         type_);
+      std::vector<bool> adds;
+      for (const std::size_t p : layer_parameters_[i]) {
+        adds.push_back(written[p]);
+        written[p] = true;
+      }
+      LayerBackward step(workload_, ops_, layers_[i], asked, *gradient_[i + 1], adds, type_);
       std::visit([&](const auto& kind) { kind.backward(step); }, layer.kind);
       step.finish();
       for (const auto& [input, gradient] : step.given()) {
@@ -379,10 +402,10 @@ class Lowering {
   Workload workload_;
   Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
   std::vector<Parameter> parameters_;
-  std::vector<std::size_t> first_parameter_;   ///< by layer, into parameters_; then their number
-  std::vector<std::vector<Id>> moments_;       ///< AdamW's m and v
-  std::vector<std::vector<Id>> layer_states_;  ///< by layer
-  std::vector<Shape> shapes_;                  ///< by Value, with any_batch
+  std::vector<std::vector<std::size_t>> layer_parameters_;     ///< by layer, into parameters_
+  std::vector<std::vector<Id>> moments_;                       ///< AdamW's m and v
+  std::vector<std::vector<Id>> layer_states_;                  ///< by layer
+  std::vector<Shape> shapes_;                                  ///< by Value, with any_batch
   std::map<std::tuple<std::int64_t, bool, bool>, int> steps_;  ///< by the parts of a Variant
   std::map<std::int64_t, Batch> batches_;
 

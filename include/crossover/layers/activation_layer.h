@@ -14,9 +14,7 @@ struct ActivationLayer {
   static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type(layer.activation, {{"relu", Activation::relu},
-                                {"sigmoid", Activation::sigmoid},
-                                {"identity", Activation::identity}});
+    see.type(layer.activation, named_activations);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;

@@ -25,16 +25,17 @@ struct Activate {
   void execute(ReferenceRun& run) const;
 };
 
-/// dx = dy * activation', elementwise, with the derivative computed from the activation's result y.
+/// dx = dy * activation', elementwise. The derivative is computed from `at`: the activation's input
+/// x where derivative_takes_input(), else its result y.
 struct ActivateGrad {
-  Id y = none, dy = none, dx = none;
+  Id at = none, dy = none, dx = none;
   Activation activation = Activation::identity;
 
   static constexpr const char* name = "ActivateGrad";
   static constexpr OpCategory category = OpCategory::elementwise;
   template <class See>
   void describe(See& see) const {
-    see.reads("y", y);
+    see.reads(derivative_takes_input(activation) ? "x" : "y", at);
     see.reads("dy", dy);
     see.writes("dx", dx);
     see.value("activation", activation);

@@ -49,6 +49,44 @@ HWY_INLINE void store_transposed(Vector a, Vector b, Vector c, Vector e, std::in
   store(hn::InterleaveUpper(pairs, high(a, b), high(c, e)), 3);
 }
 
+/// gradients(f, v) times the derivative where the activation gave y(f, v).
+template <int features, int vectors, class Y>
+HWY_INLINE void times_derivative(Activation activation, Sums<features, vectors>& gradients,
+                                 const Y& y) {
+  const Lanes d;
+  const auto for_all = [&](const auto& product) {
+    for_each<features, vectors>(
+        [&](int f, int v) { gradients(f, v) = product(gradients(f, v), y(f, v)); });
+  };
+  const auto positive = [&](Vector value) { return hn::Gt(value, hn::Zero(d)); };
+  const auto is_between = [&](Vector value, float most) {
+    return hn::And(positive(value), hn::Lt(value, hn::Set(d, most)));
+  };
+  switch (activation) {
+    case Activation::relu:
+      return for_all([&](Vector g, Vector at) { return hn::IfThenElseZero(positive(at), g); });
+    case Activation::sigmoid:
+      return for_all([&](Vector g, Vector at) {
+        return hn::Mul(g, hn::Mul(at, hn::Sub(hn::Set(d, 1.0F), at)));
+      });
+    case Activation::tanh:
+      return for_all(
+          [&](Vector g, Vector at) { return hn::Mul(g, hn::NegMulAdd(at, at, hn::Set(d, 1.0F))); });
+    case Activation::relu6:
+      return for_all([&](Vector g, Vector at) { return hn::IfThenElseZero(is_between(at, 6), g); });
+    case Activation::hardsigmoid:
+      return for_all([&](Vector g, Vector at) {
+        return hn::IfThenElseZero(is_between(at, 1), hn::Mul(g, hn::Set(d, 1.0F / 6)));
+      });
+    case Activation::leaky_relu:
+      return for_all([&](Vector g, Vector at) {
+        return hn::IfThenElse(positive(at), g, hn::Mul(g, hn::Set(d, 0.01F)));
+      });
+    default:
+      return;
+  }
+}
+
 /// What outputs [begin, end) add to dx of `features` inputs of `vectors` times `lanes` samples.
 template <int features, int vectors>
 void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, std::int64_t end,
@@ -71,15 +109,8 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
   }
   const bool whole = end == layer.out;
   const auto y = [&](int f, int v) { return hn::Load(d, x + f * stride + v * lanes); };
-  if (whole && layer.x_activation == Activation::relu) {
-    for_each<features, vectors>([&](int f, int v) {
-      sums(f, v) = hn::IfThenElseZero(hn::Gt(y(f, v), hn::Zero(d)), sums(f, v));
-    });
-  } else if (whole && layer.x_activation == Activation::sigmoid) {
-    for_each<features, vectors>([&](int f, int v) {
-      const Vector derivative = hn::Mul(y(f, v), hn::Sub(hn::Set(d, 1.0F), y(f, v)));
-      sums(f, v) = hn::Mul(sums(f, v), derivative);
-    });
+  if (whole && layer.x_activation != Activation::identity) {
+    times_derivative(layer.x_activation, sums, y);
   }
   for_each<features, vectors>(
       [&](int f, int v) { hn::Store(sums(f, v), d, dx + f * stride + v * lanes); });

@@ -19,12 +19,40 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-inline void apply_sigmoid(float* y, std::int64_t vectors) {
+/// Between both; NaN passes.
+HWY_INLINE Vector held(float least, Vector x, float most) {
+  const Lanes d;
+  const Vector low = hn::Set(d, least);
+  const Vector high = hn::Set(d, most);
+  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
+}
+
+/// In place, of those that take longer than a store and a load.
+inline void apply(Activation activation, float* y, std::int64_t vectors) {
   const Lanes d;
   const Vector one = hn::Set(d, 1.0F);
-  for (std::int64_t v = 0; v < vectors; ++v) {
-    const Vector x = hn::Load(d, y + v * lanes);
-    hn::Store(hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))), d, y + v * lanes);
+  const auto to_each = [&](const auto& function) {
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      hn::Store(function(hn::Load(d, y + v * lanes)), d, y + v * lanes);
+    }
+  };
+  switch (activation) {
+    case Activation::sigmoid:
+      return to_each([&](Vector x) { return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))); });
+    case Activation::tanh:
+      return to_each([&](Vector x) { return hn::Tanh(d, x); });
+    case Activation::relu6:
+      return to_each([&](Vector x) { return held(0, x, 6); });
+    case Activation::hardsigmoid:
+      return to_each([&](Vector x) {
+        return held(0, hn::MulAdd(x, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F)), 1);
+      });
+    case Activation::leaky_relu:
+      return to_each([&](Vector x) {
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, 0.01F)), x);
+      });
+    default:
+      return;
   }
 }
 
@@ -56,9 +84,9 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   }
   for_each<features, vectors>(
       [&](int f, int v) { hn::Store(sums(f, v), d, y + f * stride + v * lanes); });
-  if (whole && layer.activation == Activation::sigmoid) {
+  if (whole && layer.activation != Activation::identity && layer.activation != Activation::relu) {
     for (int f = 0; f < features; ++f) {
-      apply_sigmoid(y + f * stride, vectors);
+      apply(layer.activation, y + f * stride, vectors);
     }
   }
 }

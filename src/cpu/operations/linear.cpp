@@ -37,7 +37,7 @@ void lower(const LinearGrad& op, Lowering& to) {
                  .result_type = to[op.dx].type},
                 {.a = {op.dy}, .b = {op.w}, .c = {op.dx}});
     if (op.x_activation != Activation::identity) {
-      lower(ActivateGrad{.y = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation}, to);
+      lower(ActivateGrad{.at = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation}, to);
     }
   }
   if (op.dbias != none) {

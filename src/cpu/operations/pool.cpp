@@ -7,7 +7,7 @@
 
 #include "../image.h"
 #include "../split.h"
-#include "../vector_math.h"
+#include "../vector_activations.h"
 #include "operations.h"
 
 namespace crossover::cpu {
@@ -200,19 +200,6 @@ void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, 
   });
 }
 
-/// work(activation as a type).
-template <class Work>
-void with_activation(Activation activation, const Work& work) {
-  switch (activation) {
-    case Activation::identity:
-      return work(std::integral_constant<Activation, Activation::identity>{});
-    case Activation::relu:
-      return work(std::integral_constant<Activation, Activation::relu>{});
-    case Activation::sigmoid:
-      return work(std::integral_constant<Activation, Activation::sigmoid>{});
-  }
-}
-
 }  // namespace
 
 void lower(const MaxPool& op, Lowering& to) {
@@ -236,15 +223,18 @@ void lower(const MaxPoolGrad& op, Lowering& to) {
   with_float(dx.type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(op.x_activation, [&](auto activation) {
-      to.add(OpCategory::pooling, to.threads_for(op.dx),
-             {has_factor ? reads(op.y, small) : Argument{},
-              reads(op.where, image_layout(to[op.where], dx.type)), reads(op.dy, small),
-              writes(op.dx, image_layout(dx))},
-             [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
-               max_pool_grad<decltype(activation)::value>(
-                   call.threads, of, call.operand<const T>(0), call.operand<const std::uint8_t>(1),
-                   call.operand<const T>(2), call.operand<T>(3));
-             });
+      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+        to.add(OpCategory::pooling, to.threads_for(op.dx),
+               {has_factor ? reads(op.y, small) : Argument{},
+                reads(op.where, image_layout(to[op.where], dx.type)), reads(op.dy, small),
+                writes(op.dx, image_layout(dx))},
+               [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
+                 max_pool_grad<decltype(activation)::value>(
+                     call.threads, of, call.operand<const T>(0),
+                     call.operand<const std::uint8_t>(1), call.operand<const T>(2),
+                     call.operand<T>(3));
+               });
+      }
     });
   });
 }
@@ -267,14 +257,16 @@ void lower(const AveragePoolGrad& op, Lowering& to) {
   with_float(dx.type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(op.x_activation, [&](auto activation) {
-      to.add(OpCategory::pooling, to.threads_for(op.dx),
-             {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
-              reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
-             [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
-               average_pool_grad<decltype(activation)::value>(
-                   call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
-                   call.operand<T>(2));
-             });
+      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+        to.add(OpCategory::pooling, to.threads_for(op.dx),
+               {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
+                reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
+               [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
+                 average_pool_grad<decltype(activation)::value>(
+                     call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
+                     call.operand<T>(2));
+               });
+      }
     });
   });
 }

@@ -169,7 +169,8 @@ struct GradientPass {
 }  // namespace
 
 bool takes(const Convolution& op, const Lowering& to) {
-  return op.activation != Activation::sigmoid && takes(to[op.x], to[op.w], to[op.y], op.window, to);
+  const bool activates = op.activation == Activation::identity || op.activation == Activation::relu;
+  return activates && takes(to[op.x], to[op.w], to[op.y], op.window, to);
 }
 
 bool takes(const ConvolutionGrad& op, const Lowering& to) {

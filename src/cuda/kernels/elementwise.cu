@@ -10,7 +10,8 @@
 namespace crossover::cuda {
 namespace {
 
-// The activation is an argument of the template, so that no thread branches on it.
+// Where time counts most, the activation is an argument of the template, so that no thread branches
+// on it.
 
 template <Activation activation, int n, class T>
 __global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
@@ -25,42 +26,43 @@ __global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
 }
 
 /// Of columns that n divides.
-template <Activation activation, int n, class X, class Bias, class T>
-__global__ void bias_activate_kernel(const X* x, const Bias* bias, T* y, std::int64_t count,
-                                     std::int64_t columns) {
+template <class Chosen, int n, class X, class Bias, class T>
+__global__ void bias_activate_kernel(Chosen activation, const X* x, const Bias* bias, T* y,
+                                     std::int64_t count, std::int64_t columns) {
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     auto values = load<m>(x + i);
     const auto added = load<m>(bias + i % columns);
     for (int k = 0; k < m; ++k) {
-      values.at[k] = crossover::activate(activation, values.at[k] + added.at[k]);
+      values.at[k] = crossover::activate(activation.value, values.at[k] + added.at[k]);
     }
     store(values, y + i);
   });
 }
 
 /// Of images in plain layout whose pixels n divides.
-template <Activation activation, int n, class T>
-__global__ void plain_bias_kernel(T* y, const T* bias, std::int64_t count, ChannelView images) {
+template <class Chosen, int n, class T>
+__global__ void plain_bias_kernel(Chosen activation, T* y, const T* bias, std::int64_t count,
+                                  ChannelView images) {
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     auto values = load<m>(y + i);
     const float added = widen(bias[i / images.inner % images.channels]);
     for (int k = 0; k < m; ++k) {
-      values.at[k] = crossover::activate(activation, values.at[k] + added);
+      values.at[k] = crossover::activate(activation.value, values.at[k] + added);
     }
     store(values, y + i);
   });
 }
 
 template <Activation activation, int n, class T>
-__global__ void activate_grad_kernel(const T* y, const T* dy, T* dx, std::int64_t count) {
+__global__ void activate_grad_kernel(const T* at, const T* dy, T* dx, std::int64_t count) {
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
-    const auto at = load<m>(y + i);
+    const auto point = load<m>(at + i);
     auto values = load<m>(dy + i);
     for (int k = 0; k < m; ++k) {
-      values.at[k] *= derivative_from_result(activation, at.at[k]);
+      values.at[k] *= derivative(activation, point.at[k]);
     }
     store(values, dx + i);
   });
@@ -79,16 +81,20 @@ __global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
   });
 }
 
-/// work(constant) for the constant whose value is the activation.
+struct AnyActivation {
+  Activation value;
+};
+
+/// work(activation): of few as a constant, since each makes a kernel more for every type.
 template <class Work>
-void with_activation(Activation activation, const Work& work) {
+void with_few_activations(Activation activation, const Work& work) {
   switch (activation) {
     case Activation::identity:
       return work(std::integral_constant<Activation, Activation::identity>{});
     case Activation::relu:
       return work(std::integral_constant<Activation, Activation::relu>{});
-    case Activation::sigmoid:
-      return work(std::integral_constant<Activation, Activation::sigmoid>{});
+    default:
+      return work(AnyActivation{activation});
   }
 }
 
@@ -97,11 +103,11 @@ template <class T, class X, class Bias>
 void launch_bias(Activation activation, const X* x, const Bias* bias, T* y, std::int64_t rows,
                  std::int64_t columns, cudaStream_t stream) {
   const bool aligned = columns % neighbours<T> == 0 && are_aligned({x, bias, y});
-  with_activation(activation, [&](auto chosen) {
+  with_few_activations(activation, [&](auto chosen) {
     with_neighbours<neighbours<T>>(aligned, [&](auto some) {
       constexpr int n = decltype(some)::value;
-      launch(bias_activate_kernel<decltype(chosen)::value, n, X, Bias, T>,
-             grid_for(rows * columns / n), stream, x, bias, y, rows * columns, columns);
+      launch(bias_activate_kernel<decltype(chosen), n, X, Bias, T>, grid_for(rows * columns / n),
+             stream, chosen, x, bias, y, rows * columns, columns);
     });
   });
 }
@@ -204,10 +210,10 @@ void call(const ChannelBiasArguments<Called>& of, const Site& site) {
     }
     constexpr int at_once = neighbours<T>;
     const std::int64_t count = images.rows() * images.channels;
-    with_activation(of.activation, [&](auto chosen) {
+    with_few_activations(of.activation, [&](auto chosen) {
       with_neighbours<at_once>(images.inner % at_once == 0 && are_aligned({of.y}), [&](auto some) {
         constexpr int n = decltype(some)::value;
-        launch(plain_bias_kernel<decltype(chosen)::value, n, T>, grid_for(count / n), site.stream,
+        launch(plain_bias_kernel<decltype(chosen), n, T>, grid_for(count / n), site.stream, chosen,
                of.y, of.bias, count, images);
       });
     });
@@ -215,13 +221,13 @@ void call(const ChannelBiasArguments<Called>& of, const Site& site) {
 }
 
 void call(const ActivateGradArguments<Called>& of, const Site& site) {
-  with_float(of.y.type, [&](auto zero) {
+  with_float(of.at.type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(of.activation, [&](auto chosen) {
-      with_neighbours<neighbours<T>>(are_aligned({of.y, of.dy, of.dx}), [&](auto some) {
+      with_neighbours<neighbours<T>>(are_aligned({of.at, of.dy, of.dx}), [&](auto some) {
         constexpr int n = decltype(some)::value;
         launch(activate_grad_kernel<decltype(chosen)::value, n, T>, grid_for(of.count / n),
-               site.stream, of.y, of.dy, of.dx, of.count);
+               site.stream, of.at, of.dy, of.dx, of.count);
       });
     });
   });

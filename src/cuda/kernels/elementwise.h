@@ -26,10 +26,10 @@ struct ActivateArguments {
 using ActivateLaunch = ActivateArguments<Planned>;
 void call(const ActivateArguments<Called>& of, const Site& site);
 
-/// dx = dy * derivative at y; dx may be dy.
+/// dx = dy * derivative, taken from `at` as of ActivateGrad; dx may be dy.
 template <template <class> class At>
 struct ActivateGradArguments {
-  At<const void> y, dy;
+  At<const void> at, dy;
   At<void> dx;
   std::int64_t count = 0;
   Activation activation = Activation::identity;

@@ -7,8 +7,10 @@
 
 #include "../libraries/convolution_form.h"
 #include "../libraries/product_form.h"
+#include "attention.h"
 #include "batch_norm.h"
 #include "elementwise.h"
+#include "layer_norm.h"
 #include "loss.h"
 #include "optimizer.h"
 #include "pool.h"
@@ -24,6 +26,9 @@ using Launch = std::variant<
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
     BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
     GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
-    EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
+    EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
+    LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
+    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
+    LstmGatesGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -6,6 +6,7 @@
 
 #include "site.h"
 #include "vectors.cuh"
+#include "warp.cuh"
 
 namespace crossover::cuda {
 namespace {
@@ -29,22 +30,6 @@ __device__ double block_sum(double value) {
     }
   }
   return total;
-}
-
-template <int lanes>
-__device__ float group_max(float value) {
-  for (int apart = lanes / 2; apart > 0; apart /= 2) {
-    value = std::fmax(value, __shfl_xor_sync(all_lanes, value, apart));
-  }
-  return value;
-}
-
-template <int lanes>
-__device__ float group_sum(float value) {
-  for (int apart = lanes / 2; apart > 0; apart /= 2) {
-    value += __shfl_xor_sync(all_lanes, value, apart);
-  }
-  return value;
 }
 
 __device__ std::int32_t label_of(const LossArguments<Called>& of, std::int64_t row) {

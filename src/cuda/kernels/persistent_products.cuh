@@ -8,6 +8,15 @@
 
 namespace crossover::cuda::persistent {
 
+/// Of a dense_training(), which has only those whose derivative is taken from their result: the
+/// kernel needs no registers for the others.
+__device__ inline float activate_in_chain(Activation activation, float x) {
+  if (derivative_takes_input(activation)) {
+    __builtin_unreachable();
+  }
+  return activate(activation, x);
+}
+
 /// A layer forward, y = activation(x wT + bias), or the gradient of its input, dx = (dy w) times
 /// the derivative of the activation that made x. Both sum along the rows of their first factor.
 /// A thread's rows lie row_tiles apart, so that its neighbours read neighbouring rows, from
@@ -74,10 +83,10 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
         v.w *= derivative_from_result(layer.x_activation, y.w);
       } else {
         const float4 bias = load4(block.shared + layer.bias + column);
-        v.x = activate(layer.activation, v.x + bias.x);
-        v.y = activate(layer.activation, v.y + bias.y);
-        v.z = activate(layer.activation, v.z + bias.z);
-        v.w = activate(layer.activation, v.w + bias.w);
+        v.x = activate_in_chain(layer.activation, v.x + bias.x);
+        v.y = activate_in_chain(layer.activation, v.y + bias.y);
+        v.z = activate_in_chain(layer.activation, v.z + bias.z);
+        v.w = activate_in_chain(layer.activation, v.w + bias.w);
       }
       store4(result + at * result_next + column, v);
       if (keep) {

@@ -74,6 +74,30 @@ __global__ void embedding_grad_kernel(const std::int32_t* tokens, const T* dy, f
   }
 }
 
+template <class T>
+__global__ void position_embedding_kernel(PositionEmbeddingArguments<Called> of) {
+  const T* x = of.x;
+  const T* table = of.table;
+  T* y = of.y;
+  const std::int64_t place = of.batch * of.width;
+  for (std::int64_t i = thread_index(); i < of.time * place; i += thread_count()) {
+    y[i] = narrow<T>(widen(x[i]) + widen(table[i / place * of.width + i % of.width]));
+  }
+}
+
+template <class T>
+__global__ void position_embedding_grad_kernel(PositionEmbeddingGradArguments<Called> of) {
+  const T* dy = of.dy;
+  for (std::int64_t i = thread_index(); i < of.time * of.width; i += thread_count()) {
+    const T* first = dy + i / of.width * of.batch * of.width + i % of.width;
+    float sum = 0;
+    for (std::int64_t b = 0; b < of.batch; ++b) {
+      sum += widen(first[b * of.width]);
+    }
+    of.dtable[i] = sum;
+  }
+}
+
 constexpr int gate_count = 4;
 enum Gate { input_gate, forget_gate, cell_gate, output_gate };
 
@@ -146,6 +170,20 @@ void call(const EmbeddingGradArguments<Called>& of, const Site& site) {
   with_float(of.dy.type, [&](auto zero) {
     launch(embedding_grad_kernel<decltype(zero)>, grid, site.stream, of.tokens, of.dy, of.dtable,
            of.batch, of.time, of.width);
+  });
+}
+
+void call(const PositionEmbeddingArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
+    launch(position_embedding_kernel<decltype(zero)>, grid_for(of.time * of.batch * of.width),
+           site.stream, of);
+  });
+}
+
+void call(const PositionEmbeddingGradArguments<Called>& of, const Site& site) {
+  with_float(of.dy.type, [&](auto zero) {
+    launch(position_embedding_grad_kernel<decltype(zero)>, grid_for(of.time * of.width),
+           site.stream, of);
   });
 }
 

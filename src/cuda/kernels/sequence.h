@@ -41,6 +41,28 @@ struct EmbeddingGradArguments {
 using EmbeddingGradLaunch = EmbeddingGradArguments<Planned>;
 void call(const EmbeddingGradArguments<Called>& of, const Site& site);
 
+/// y = x + row t of table [time, width], of x and y [time, batch, width].
+template <template <class> class At>
+struct PositionEmbeddingArguments {
+  At<const void> x, table;
+  At<void> y;
+  std::int64_t time = 0, batch = 0, width = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using PositionEmbeddingLaunch = PositionEmbeddingArguments<Planned>;
+void call(const PositionEmbeddingArguments<Called>& of, const Site& site);
+
+/// dtable [time, width] = the sums of dy [time, batch, width] over the batch.
+template <template <class> class At>
+struct PositionEmbeddingGradArguments {
+  At<const void> dy;
+  At<float> dtable;
+  std::int64_t time = 0, batch = 0, width = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using PositionEmbeddingGradLaunch = PositionEmbeddingGradArguments<Planned>;
+void call(const PositionEmbeddingGradArguments<Called>& of, const Site& site);
+
 /// From the sums of the products, without their biases.
 template <template <class> class At>
 struct LstmGatesArguments {

@@ -13,8 +13,8 @@ void plan_operation(const Activate& activate, StepPlanner& step) {
 }
 
 void plan_operation(const ActivateGrad& grad, StepPlanner& step) {
-  step.emit(ActivateGradLaunch{step.operand(grad.y), step.operand(grad.dy), step.operand(grad.dx),
-                               step.count(grad.y), grad.activation});
+  step.emit(ActivateGradLaunch{step.operand(grad.at), step.operand(grad.dy), step.operand(grad.dx),
+                               step.count(grad.at), grad.activation});
 }
 
 void plan_operation(const Add& add, StepPlanner& step) {

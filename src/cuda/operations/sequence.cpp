@@ -186,6 +186,18 @@ void plan_operation(const Embedding& op, StepPlanner& step) {
                             tokens[0], tokens[1], step.shape(op.table)[1]});
 }
 
+void plan_operation(const PositionEmbedding& op, StepPlanner& step) {
+  const Shape& sequence = step.shape(op.x);
+  step.emit(PositionEmbeddingLaunch{step.operand(op.x), step.operand(op.table), step.operand(op.y),
+                                    sequence[0], sequence[1], sequence[2]});
+}
+
+void plan_operation(const PositionEmbeddingGrad& op, StepPlanner& step) {
+  const Shape& sequence = step.shape(op.dy);
+  step.emit(PositionEmbeddingGradLaunch{step.operand(op.dy), step.operand(op.dtable), sequence[0],
+                                        sequence[1], sequence[2]});
+}
+
 void plan_operation(const EmbeddingGrad& op, StepPlanner& step) {
   const Shape& tokens = step.shape(op.tokens);
   step.emit(ZeroLaunch{step.operand(op.dtable), step.count(op.dtable)});

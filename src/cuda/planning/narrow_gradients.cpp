@@ -48,7 +48,8 @@ Workload narrow_gradients(Workload workload) {
       } else if (type != Type::f32) {
         grad->dw = static_cast<Id>(std::ssize(workload.tensors));
         Tensor narrow = workload[dw];
-        narrow.name += " " + to_string(type);
+        narrow.name += " ";
+        narrow.name += to_string(type);
         narrow.type = type;
         narrow.role = Role::activation;
         workload.tensors.push_back(std::move(narrow));

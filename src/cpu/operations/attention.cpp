@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention, head by head: the heads of all sequences are shared among the threads. Forward, no
+// more than the scores of a tile of queries exist at a time. The gradient computes the
+// probabilities of one head again, which takes one product of five and keeps what all heads have
+// in the caches, and holds them and their gradients for the two products over queries.
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "../attention_tiles.h"
+#include "../split.h"
+#include "../vector_math.h"
+#include "operations.h"
+
+namespace crossover::cpu {
+namespace {
+
+constexpr float minus_infinity = -__builtin_inff();
+
+struct AttentionSizes {
+  AttentionSizes(const Lowering& to, Id qkv, std::int64_t all_heads, bool is_causal)
+      : time(to[qkv].shape[0]),
+        batch(to[qkv].shape[1]),
+        heads(all_heads),
+        width(to[qkv].shape[2] / 3),
+        d(width / heads),
+        causal(is_causal),
+        scale(1 / std::sqrt(static_cast<float>(d))),
+        rows(whole(time, tile_rows)),
+        keys(whole(time, lanes)),
+        columns(whole(d, lanes)) {}
+
+  std::int64_t time, batch, heads, width, d;
+  bool causal;
+  float scale;
+  /// In whole tiles and vectors: queries, keys, and numbers of a head.
+  std::int64_t rows, keys, columns;
+
+  [[nodiscard]] double flops_of_product() const {
+    return 2.0 * static_cast<double>(batch * heads * time) * static_cast<double>(time * d);
+  }
+  [[nodiscard]] std::int64_t all_heads() const { return batch * heads; }
+  /// Keys that a tile of queries sees; in whole vectors.
+  [[nodiscard]] std::int64_t seen(std::int64_t first_query) const {
+    return causal ? std::min(time, first_query + tile_rows) : time;
+  }
+  /// The first query that sees a key.
+  [[nodiscard]] std::int64_t first_of(std::int64_t key) const { return causal ? key : 0; }
+  [[nodiscard]] std::int64_t keys_of(std::int64_t query) const { return causal ? query + 1 : time; }
+
+  /// Where the queries of a head lie, keys and values `width` behind them; and its results.
+  template <class T>
+  [[nodiscard]] RowsAt<T> queries(T* qkv, std::int64_t head) const {
+    return {qkv + head / heads * 3 * width + head % heads * d, batch * 3 * width};
+  }
+  template <class T>
+  [[nodiscard]] RowsAt<T> results(T* y, std::int64_t head) const {
+    return {y + head / heads * width + head % heads * d, batch * width};
+  }
+};
+
+/// Of one thread.
+class HeadScratch {
+ public:
+  explicit HeadScratch(float* at) : at_(at) {}
+  float* take(std::int64_t floats) { return std::exchange(at_, at_ + floats); }
+
+  static std::int64_t forward(const AttentionSizes& of) {
+    return 2 * of.rows * of.columns + of.d * of.keys + tile_rows * (of.keys + of.columns);
+  }
+  static std::int64_t backward(const AttentionSizes& of) {
+    return 3 * of.rows * of.columns + 2 * of.d * of.keys + 2 * of.rows * of.keys +
+           tile_rows * of.columns;
+  }
+
+ private:
+  float* at_;
+};
+
+/// Rows of numbers of a head as [rows, columns], with zeros behind them.
+template <class T>
+const float* copied(const AttentionSizes& of, RowsAt<const T> from, float factor, float* to) {
+  std::fill_n(to, of.rows * of.columns, 0.0F);
+  for (std::int64_t t = 0; t < of.time; ++t) {
+    for_each_vector(of.d, [&](auto part, std::int64_t i) {
+      store(part, load(part, from.at + t * from.stride + i) * factor, to + t * of.columns + i);
+    });
+  }
+  return to;
+}
+
+/// The same as [d, keys].
+template <class T>
+const float* transposed(const AttentionSizes& of, RowsAt<const T> from, float* to) {
+  for (std::int64_t i = 0; i < of.d; ++i) {
+    float* row = to + i * of.keys;
+    for (std::int64_t t = 0; t < of.time; ++t) {
+      row[t] = widened(from.at[t * from.stride + i]);
+    }
+    std::fill(row + of.time, row + of.keys, 0.0F);
+  }
+  return to;
+}
+
+/// A tile's rows that are there, times a factor for each, to where a head has them.
+template <class T, class OfRow>
+void store_tile(const AttentionSizes& of, const float* tile, std::int64_t first,
+                const OfRow& factor, RowsAt<T> to) {
+  for (std::int64_t t = first; t < std::min(of.time, first + tile_rows); ++t) {
+    for_each_vector(of.d, [&](auto part, std::int64_t i) {
+      store(part, load(part, tile + (t - first) * of.columns + i) * factor(t),
+            to.at + t * to.stride + i);
+    });
+  }
+}
+
+/// The scores of a query become exponentials relative to the largest; returns that and their sum.
+std::pair<float, float> exponentials(float* scores, std::int64_t seen, std::int64_t keys) {
+  std::fill(scores + seen, scores + keys, minus_infinity);
+  Floats largest = all(minus_infinity);
+  for (std::int64_t i = 0; i < keys; i += lanes) {
+    const Floats values = load(WholeVector{}, scores + i);
+    largest = where(values > largest, values, largest);
+  }
+  float most = minus_infinity;
+  for (int i = 0; i < lanes; ++i) {
+    most = std::max(most, largest[i]);
+  }
+  Floats sums{};
+  for (std::int64_t i = 0; i < keys; i += lanes) {
+    const Floats e = exponential(load(WholeVector{}, scores + i) - most);
+    store(WholeVector{}, e, scores + i);
+    sums += e;
+  }
+  float sum = 0;
+  for (int i = 0; i < lanes; ++i) {
+    sum += sums[i];
+  }
+  return {most, sum};
+}
+
+template <class T>
+void attend(const AttentionSizes& of, RowsAt<const T> qkv, RowsAt<T> y, float* log_sums,
+            HeadScratch scratch) {
+  const std::int64_t matrix = of.rows * of.columns;
+  const float* q = copied(of, qkv, of.scale, scratch.take(matrix));
+  const float* v =
+      copied(of, RowsAt<const T>{qkv.at + 2 * of.width, qkv.stride}, 1, scratch.take(matrix));
+  const float* kt =
+      transposed(of, RowsAt<const T>{qkv.at + of.width, qkv.stride}, scratch.take(of.d * of.keys));
+  float* scores = scratch.take(tile_rows * of.keys);
+  float* result = scratch.take(tile_rows * of.columns);
+  for (std::int64_t first = 0; first < of.time; first += tile_rows) {
+    const std::int64_t seen = of.seen(first);
+    const std::int64_t keys = whole(seen, lanes);
+    multiply_rows({q + first * of.columns, of.columns, 1}, {kt, of.keys}, of.d, keys,
+                  {scores, of.keys});
+    float inverse[tile_rows] = {};  // NOLINT(*-avoid-c-arrays)
+    for (std::int64_t t = first; t < std::min(of.time, first + tile_rows); ++t) {
+      const auto [largest, sum] = exponentials(scores + (t - first) * of.keys, of.keys_of(t), keys);
+      log_sums[t] = largest + std::log(sum);
+      inverse[t - first] = 1 / sum;
+    }
+    multiply_rows({scores, of.keys, 1}, {v, of.columns}, seen, of.columns, {result, of.columns});
+    store_tile(
+        of, result, first, [&](std::int64_t t) { return inverse[t - first]; }, y);
+  }
+}
+
+template <class T>
+struct HeadGradient {
+  RowsAt<const T> qkv, y, dy;
+  const float* log_sums;
+  RowsAt<T> dqkv;
+};
+
+/// The scores of a query become its probabilities, and the gradients of these those of the scores.
+void differentiate(float* scores, float* gradients, std::int64_t seen, std::int64_t keys,
+                   float log_sum, float expected) {
+  std::fill(scores + seen, scores + keys, minus_infinity);
+  for (std::int64_t i = 0; i < keys; i += lanes) {
+    const Floats p = exponential(load(WholeVector{}, scores + i) - log_sum);
+    store(WholeVector{}, p, scores + i);
+    store(WholeVector{}, p * (load(WholeVector{}, gradients + i) - expected), gradients + i);
+  }
+}
+
+template <class T>
+float expected_gradient(const AttentionSizes& of, const HeadGradient<T>& op, std::int64_t t) {
+  Floats sums{};
+  for_each_vector(of.d, [&](auto part, std::int64_t i) {
+    sums += load(part, op.dy.at + t * op.dy.stride + i) * load(part, op.y.at + t * op.y.stride + i);
+  });
+  float sum = 0;
+  for (int i = 0; i < lanes; ++i) {
+    sum += sums[i];
+  }
+  return sum;
+}
+
+template <class T>
+void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, HeadScratch scratch) {
+  const std::int64_t matrix = of.rows * of.columns;
+  const RowsAt<const T> keys_at{op.qkv.at + of.width, op.qkv.stride};
+  const float* q = copied(of, op.qkv, of.scale, scratch.take(matrix));
+  const float* k = copied(of, keys_at, 1, scratch.take(matrix));
+  const float* dy = copied(of, op.dy, 1, scratch.take(matrix));
+  const float* kt = transposed(of, keys_at, scratch.take(of.d * of.keys));
+  const float* vt = transposed(of, RowsAt<const T>{op.qkv.at + 2 * of.width, op.qkv.stride},
+                               scratch.take(of.d * of.keys));
+  float* p = scratch.take(of.rows * of.keys);
+  float* ds = scratch.take(of.rows * of.keys);
+  float* result = scratch.take(tile_rows * of.columns);
+  for (std::int64_t first = 0; first < of.time; first += tile_rows) {
+    const std::int64_t keys = whole(of.seen(first), lanes);
+    const RowsAt<float> scores{p + first * of.keys, of.keys};
+    const RowsAt<float> gradients{ds + first * of.keys, of.keys};
+    multiply_rows({q + first * of.columns, of.columns, 1}, {kt, of.keys}, of.d, keys, scores);
+    multiply_rows({dy + first * of.columns, of.columns, 1}, {vt, of.keys}, of.d, keys, gradients);
+    for (std::int64_t t = first; t < std::min(of.time, first + tile_rows); ++t) {
+      const std::int64_t row = (t - first) * of.keys;
+      differentiate(scores.at + row, gradients.at + row, of.keys_of(t), keys, op.log_sums[t],
+                    expected_gradient(of, op, t));
+    }
+    multiply_rows({gradients.at, of.keys, 1}, {k, of.columns}, of.seen(first), of.columns,
+                  {result, of.columns});
+    store_tile(
+        of, result, first, [&](std::int64_t) { return of.scale; }, op.dqkv);
+  }
+  for (std::int64_t key = 0; key < of.time; key += tile_rows) {
+    const std::int64_t first = of.first_of(key);
+    const std::int64_t queries = of.time - first;
+    const auto sum_over_queries = [&](const float* factors, const float* rows,
+                                      std::int64_t behind) {
+      multiply_rows({factors + first * of.keys + key, 1, of.keys},
+                    {rows + first * of.columns, of.columns}, queries, of.columns,
+                    {result, of.columns});
+      store_tile(
+          of, result, key, [](std::int64_t) { return 1.0F; },
+          RowsAt<T>{op.dqkv.at + behind, op.dqkv.stride});
+    };
+    sum_over_queries(ds, q, of.width);  // q has the factor of the scores
+    sum_over_queries(p, dy, 2 * of.width);
+  }
+}
+
+/// work(head, the thread's scratch) for all heads.
+template <class Work>
+void for_each_head(int threads, const AttentionSizes& of, float* scratch, std::int64_t floats,
+                   const Work& work) {
+  split(
+      threads, of.all_heads(),
+      [&](std::int64_t begin, std::int64_t end) {
+        float* own = scratch + floats * (threads > 1 ? omp_get_thread_num() : 0);
+        for (std::int64_t head = begin; head < end; ++head) {
+          work(head, HeadScratch(own));
+        }
+      },
+      1);
+}
+
+/// For each thread so many floats, in whole cache lines.
+Argument scratch_of(Lowering& to, int threads, std::int64_t floats) {
+  return to.reserve(threads * floats * static_cast<std::int64_t>(sizeof(float)));
+}
+
+}  // namespace
+
+void lower(const Attention& op, Lowering& to) {
+  const AttentionSizes of(to, op.qkv, op.heads, op.causal);
+  const int threads = to.threads_for_flops(2 * of.flops_of_product());
+  const std::int64_t floats = whole(HeadScratch::forward(of), 16);
+  with_float(to[op.qkv].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::attention, threads,
+           {reads(op.qkv), writes(op.y), writes(op.log_sums), scratch_of(to, threads, floats)},
+           [of, floats](const Invocation& call) {
+             for_each_head(call.threads, of, call.operand<float>(3), floats,
+                           [&](std::int64_t head, HeadScratch scratch) {
+                             attend<T>(of, of.queries(call.operand<const T>(0), head),
+                                       of.results(call.operand<T>(1), head),
+                                       call.operand<float>(2) + head * of.time, scratch);
+                           });
+           });
+  });
+}
+
+void lower(const AttentionGrad& op, Lowering& to) {
+  const AttentionSizes of(to, op.qkv, op.heads, op.causal);
+  const int threads = to.threads_for_flops(5 * of.flops_of_product());
+  const std::int64_t floats = whole(HeadScratch::backward(of), 16);
+  with_float(to[op.qkv].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::attention, threads,
+           {reads(op.qkv), reads(op.y), reads(op.log_sums), reads(op.dy), writes(op.dqkv),
+            scratch_of(to, threads, floats)},
+           [of, floats](const Invocation& call) {
+             for_each_head(call.threads, of, call.operand<float>(5), floats,
+                           [&](std::int64_t head, HeadScratch scratch) {
+                             attend_grad<T>(
+                                 of,
+                                 {.qkv = of.queries(call.operand<const T>(0), head),
+                                  .y = of.results(call.operand<const T>(1), head),
+                                  .dy = of.results(call.operand<const T>(3), head),
+                                  .log_sums = call.operand<const float>(2) + head * of.time,
+                                  .dqkv = of.queries(call.operand<T>(4), head)},
+                                 scratch);
+                           });
+           });
+  });
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer normalization, row by row: a row stays in the first cache between its sums and what they
+// give. The gradients of weight and bias are summed by strips of rows, then in double.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <type_traits>
+
+#include "../split.h"
+#include "../vector.h"
+#include "operations.h"
+
+namespace crossover::cpu {
+namespace {
+
+/// Rows whose sums for weight and bias are kept in registers, in float32.
+constexpr std::int64_t rows_of_strip = 32;
+
+struct RowSizes {
+  explicit RowSizes(const Shape& shape) : rows(leading(shape)), width(shape.back()) {}
+
+  std::int64_t rows, width;
+};
+
+float sum_of_lanes(Floats sums) {
+  std::array<float, lanes> at{};
+  std::memcpy(at.data(), &sums, sizeof sums);
+  for (std::size_t half = at.size() / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) {
+      at[i] += at[i + half];
+    }
+  }
+  return at[0];
+}
+
+/// The sums of each of term(part, first) over a row.
+template <std::size_t sums, class Term>
+std::array<float, sums> sums_of_row(std::int64_t width, const Term& term) {
+  std::array<Floats, sums> of_lanes{};
+  std::array<float, sums> rest{};
+  for_each_vector(width, [&](auto part, std::int64_t first) {
+    const std::array<Floats, sums> terms = term(part, first);
+    for (std::size_t s = 0; s < sums; ++s) {
+      if constexpr (std::is_same_v<decltype(part), WholeVector>) {
+        of_lanes[s] += terms[s];
+      } else {  // its other lanes hold no terms
+        for (std::size_t i = 0; i < part.size(); ++i) {
+          rest[s] += terms[s][i];
+        }
+      }
+    }
+  });
+  for (std::size_t s = 0; s < sums; ++s) {
+    rest[s] += sum_of_lanes(of_lanes[s]);
+  }
+  return rest;
+}
+
+// ---- forward
+
+template <class T>
+struct NormForward {
+  const T* x;
+  const float *weight, *bias;
+  T* y;
+  float *mean, *inverse_deviation;
+  float epsilon;
+};
+
+template <class T>
+void normalize_row(const NormForward<T>& op, std::int64_t row, std::int64_t width) {
+  const T* x = op.x + row * width;
+  const auto of_row = static_cast<float>(width);
+  const float mean =
+      sums_of_row<1>(width,
+                     [&](auto part, std::int64_t i) { return std::array{load(part, x + i)}; })[0] /
+      of_row;
+  const float variance = sums_of_row<1>(width,
+                                        [&](auto part, std::int64_t i) {
+                                          const Floats apart = load(part, x + i) - mean;
+                                          return std::array{apart * apart};
+                                        })[0] /
+                         of_row;
+  const float inverse = 1 / std::sqrt(variance + op.epsilon);
+  op.mean[row] = mean;
+  op.inverse_deviation[row] = inverse;
+  for_each_vector(width, [&](auto part, std::int64_t i) {
+    const Floats normal = (load(part, x + i) - mean) * inverse;
+    store(part, normal * load(part, op.weight + i) + load(part, op.bias + i),
+          op.y + row * width + i);
+  });
+}
+
+// ---- backward
+
+template <class T>
+struct NormBackward {
+  const T* x;
+  const float *weight, *mean, *inverse_deviation;
+  const T* dy;
+  T* dx;  ///< or null
+  float *dweight, *dbias;
+};
+
+template <class T>
+void differentiate_row(const NormBackward<T>& op, std::int64_t row, std::int64_t width) {
+  const T* x = op.x + row * width;
+  const T* dy = op.dy + row * width;
+  const float mean = op.mean[row];
+  const float inverse = op.inverse_deviation[row];
+  const auto normal = [&](auto part, std::int64_t i) {
+    return (load(part, x + i) - mean) * inverse;
+  };
+  const auto dz = [&](auto part, std::int64_t i) {
+    return load(part, dy + i) * load(part, op.weight + i);
+  };
+  const auto [sum, products] = sums_of_row<2>(width, [&](auto part, std::int64_t i) {
+    const Floats term = dz(part, i);
+    return std::array{term, term * normal(part, i)};
+  });
+  const float of_sum = sum / static_cast<float>(width);
+  const float of_products = products / static_cast<float>(width);
+  for_each_vector(width, [&](auto part, std::int64_t i) {
+    store(part, inverse * (dz(part, i) - of_sum - normal(part, i) * of_products),
+          op.dx + row * width + i);
+  });
+}
+
+/// `sums` [2, width]: of the products with what is normalized, and of dy.
+template <class T>
+void add_strip(const NormBackward<T>& op, std::int64_t begin, std::int64_t rows, std::int64_t width,
+               double* sums) {
+  for_each_vector(width, [&](auto part, std::int64_t i) {
+    const auto [products, plain] = sum_of_rows<2>(rows, [&](std::int64_t r) {
+      const std::int64_t row = begin + r;
+      const std::int64_t at = row * width + i;
+      const Floats dy = load(part, op.dy + at);
+      const Floats normal = (load(part, op.x + at) - op.mean[row]) * op.inverse_deviation[row];
+      return std::array{dy * normal, dy};
+    });
+    for (std::size_t k = 0; k < part.size(); ++k) {
+      sums[i + static_cast<std::int64_t>(k)] += static_cast<double>(products[k]);
+      sums[width + i + static_cast<std::int64_t>(k)] += static_cast<double>(plain[k]);
+    }
+  });
+}
+
+/// `sums` [threads, 2, width] is scratch memory.
+template <class T>
+void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op, double* sums) {
+  std::fill_n(sums, 2 * threads * of.width, 0.0);
+  split(
+      threads, (of.rows + rows_of_strip - 1) / rows_of_strip,
+      [&](std::int64_t first, std::int64_t last) {
+        double* own = sums + 2 * (threads > 1 ? omp_get_thread_num() : 0) * of.width;
+        for (std::int64_t part = first; part < last; ++part) {
+          const std::int64_t begin = part * rows_of_strip;
+          const std::int64_t end = std::min(of.rows, begin + rows_of_strip);
+          add_strip(op, begin, end - begin, of.width, own);
+          for (std::int64_t row = begin; row < end && op.dx != nullptr; ++row) {
+            differentiate_row(op, row, of.width);
+          }
+        }
+      },
+      1);
+  for (std::int64_t i = 0; i < of.width; ++i) {
+    double products = 0;
+    double plain = 0;
+    for (int thread = 0; thread < threads; ++thread) {
+      products += sums[2 * thread * of.width + i];
+      plain += sums[(2 * thread + 1) * of.width + i];
+    }
+    op.dweight[i] = static_cast<float>(products);
+    op.dbias[i] = static_cast<float>(plain);
+  }
+}
+
+}  // namespace
+
+void lower(const LayerNorm& op, Lowering& to) {
+  with_float(to[op.x].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::normalization, to.threads_for(op.x),
+           {reads(op.x), reads(op.weight), reads(op.bias), writes(op.y), writes(op.mean),
+            writes(op.inverse_deviation)},
+           [of = RowSizes(to[op.x].shape),
+            epsilon = static_cast<float>(op.epsilon)](const Invocation& call) {
+             const NormForward<T> forward{.x = call.operand<const T>(0),
+                                          .weight = call.operand<const float>(1),
+                                          .bias = call.operand<const float>(2),
+                                          .y = call.operand<T>(3),
+                                          .mean = call.operand<float>(4),
+                                          .inverse_deviation = call.operand<float>(5),
+                                          .epsilon = epsilon};
+             split(
+                 call.threads, of.rows,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row) {
+                     normalize_row(forward, row, of.width);
+                   }
+                 },
+                 1);
+           });
+  });
+}
+
+void lower(const LayerNormGrad& op, Lowering& to) {
+  const RowSizes of(to[op.x].shape);
+  const int threads = to.threads_for(op.x);
+  with_float(to[op.x].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(
+        OpCategory::normalization, threads,
+        {reads(op.x), reads(op.weight), reads(op.mean), reads(op.inverse_deviation), reads(op.dy),
+         op.dx == none ? Argument{} : writes(op.dx), writes(op.dweight), writes(op.dbias),
+         to.reserve(2 * threads * of.width * static_cast<std::int64_t>(sizeof(double)))},
+        [of](const Invocation& call) {
+          layer_norm_grad<T>(call.threads, of,
+                             {.x = call.operand<const T>(0),
+                              .weight = call.operand<const float>(1),
+                              .mean = call.operand<const float>(2),
+                              .inverse_deviation = call.operand<const float>(3),
+                              .dy = call.operand<const T>(4),
+                              .dx = call.operand<T>(5),
+                              .dweight = call.operand<float>(6),
+                              .dbias = call.operand<float>(7)},
+                             call.operand<double>(8));
+        });
+  });
+}
+
+}  // namespace crossover::cpu

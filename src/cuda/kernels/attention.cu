@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correct and simple: a warp has one query or one key, whose sums over the others its lanes hold
+// for some of the d numbers each. Tiles of the others lie in shared memory, in rows that are a
+// number longer than d, so that the lanes read from different banks.
+#include "attention.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "convert.cuh"
+#include "site.h"
+#include "warp.cuh"
+
+namespace crossover::cuda {
+namespace {
+
+enum Part { query_part, key_part, value_part };
+
+/// What a block works on: eight queries or keys of one head of one sequence.
+struct HeadBlock {
+  HeadSizes sizes;
+  std::int64_t head, first;  ///< of all sequences; the block's first place
+  int lane, warp;
+
+  __device__ explicit HeadBlock(const HeadSizes& of) : sizes(of) {
+    const std::int64_t tiles = (of.time + block_warps - 1) / block_warps;
+    head = blockIdx.x / tiles;
+    first = blockIdx.x % tiles * block_warps;
+    lane = static_cast<int>(threadIdx.x) % warp_threads;
+    warp = static_cast<int>(threadIdx.x) / warp_threads;
+  }
+
+  [[nodiscard]] __device__ std::int64_t place() const { return first + warp; }
+  [[nodiscard]] __device__ bool is_there() const { return place() < sizes.time; }
+  [[nodiscard]] __device__ float scale() const {
+    return 1 / std::sqrt(static_cast<float>(sizes.d));
+  }
+  /// Where the head's numbers of y begin at a place, and those of a part of qkv.
+  [[nodiscard]] __device__ std::int64_t result(std::int64_t t) const {
+    return ((t * sizes.batch + head / sizes.heads) * sizes.heads + head % sizes.heads) * sizes.d;
+  }
+  [[nodiscard]] __device__ std::int64_t part(std::int64_t t, Part part) const {
+    const std::int64_t row = (t * sizes.batch + head / sizes.heads) * 3 + part;
+    return (row * sizes.heads + head % sizes.heads) * sizes.d;
+  }
+  /// Of log_sums, and of what is like them.
+  [[nodiscard]] __device__ std::int64_t sum(std::int64_t t) const { return head * sizes.time + t; }
+};
+
+/// By all threads: `count` places from the first on, `stride` numbers apart; zeros behind the end.
+template <class T, class At>
+__device__ void load_places(const HeadBlock& block, const T* from, const At& at, std::int64_t first,
+                            int count, std::int64_t stride, float* to) {
+  const std::int64_t d = block.sizes.d;
+  for (std::int64_t i = threadIdx.x; i < count * d; i += block_threads) {
+    const std::int64_t t = first + i / d;
+    to[i / d * stride + i % d] = t < block.sizes.time ? widen(from[at(t) + i % d]) : 0.0F;
+  }
+}
+
+__device__ float dot_of(const float* a, const float* b, std::int64_t count) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+/// A lane's columns: lane, lane + 32, ...
+template <int columns>
+struct ColumnSums {
+  float at[columns] = {};
+
+  /// Adds the rows of a tile, each times what its lane has.
+  __device__ void add(float factor, const float* tile, std::int64_t d, int lane) {
+    for (int row = 0; row < warp_threads; ++row) {
+      const float of_row = __shfl_sync(all_lanes, factor, row);
+      for (int m = 0; m < columns; ++m) {
+        const std::int64_t column = lane + m * warp_threads;
+        at[m] += column < d ? of_row * tile[row * (d + 1) + column] : 0.0F;
+      }
+    }
+  }
+  __device__ void multiply(float factor) {
+    for (int m = 0; m < columns; ++m) {
+      at[m] *= factor;
+    }
+  }
+  template <class T>
+  __device__ void store(float factor, T* to, std::int64_t d, int lane) const {
+    for (int m = 0; m < columns; ++m) {
+      const std::int64_t column = lane + m * warp_threads;
+      if (column < d) {
+        to[column] = narrow<T>(at[m] * factor);
+      }
+    }
+  }
+};
+
+template <int columns, class T>
+__global__ void attention_kernel(AttentionArguments<Called> of) {
+  const HeadBlock block(of.sizes);
+  const std::int64_t d = of.sizes.d;
+  float* queries = dynamic_shared();
+  float* keys = queries + block_warps * d;
+  float* values = keys + warp_threads * (d + 1);
+  const T* qkv = of.qkv;
+  const auto part = [&](Part which) {
+    return [&block, which](std::int64_t t) { return block.part(t, which); };
+  };
+  load_places(block, qkv, part(query_part), block.first, block_warps, d, queries);
+  float largest = -FLT_MAX;
+  float sum = 0;
+  ColumnSums<columns> result;
+  const std::int64_t last = block.first + block_warps;
+  const std::int64_t end = of.sizes.causal && last < of.sizes.time ? last : of.sizes.time;
+  for (std::int64_t tile = 0; tile < end; tile += warp_threads) {
+    __syncthreads();
+    load_places(block, qkv, part(key_part), tile, warp_threads, d + 1, keys);
+    load_places(block, qkv, part(value_part), tile, warp_threads, d + 1, values);
+    __syncthreads();
+    const std::int64_t key = tile + block.lane;
+    const bool sees = key < of.sizes.time && (!of.sizes.causal || key <= block.place());
+    const float score =
+        sees ? block.scale() * dot_of(queries + block.warp * d, keys + block.lane * (d + 1), d)
+             : -FLT_MAX;
+    const float now = std::fmax(largest, group_max(score));
+    const float p = sees ? std::exp(score - now) : 0.0F;
+    const float kept = std::exp(largest - now);
+    sum = sum * kept + group_sum(p);
+    result.multiply(kept);
+    result.add(p, values, d, block.lane);
+    largest = now;
+  }
+  if (block.is_there()) {
+    result.store(1 / sum, static_cast<T*>(of.y) + block.result(block.place()), d, block.lane);
+    if (block.lane == 0) {
+      of.log_sums[block.sum(block.place())] = largest + std::log(sum);
+    }
+  }
+}
+
+template <int columns, class T>
+__global__ void attention_grad_queries_kernel(AttentionGradQueriesArguments<Called> of) {
+  const HeadBlock block(of.sizes);
+  const std::int64_t d = of.sizes.d;
+  float* queries = dynamic_shared();
+  float* gradients = queries + block_warps * d;
+  float* keys = gradients + block_warps * d;
+  float* values = keys + warp_threads * (d + 1);
+  const T* qkv = of.qkv;
+  const T* y = of.y;
+  const T* dy = of.dy;
+  const auto part = [&](Part which) {
+    return [&block, which](std::int64_t t) { return block.part(t, which); };
+  };
+  const auto result = [&block](std::int64_t t) { return block.result(t); };
+  load_places(block, qkv, part(query_part), block.first, block_warps, d, queries);
+  load_places(block, dy, result, block.first, block_warps, d, gradients);
+  float expected = 0;
+  float log_sum = 0;
+  if (block.is_there()) {
+    const std::int64_t at = block.result(block.place());
+    for (std::int64_t i = block.lane; i < d; i += warp_threads) {
+      expected += widen(dy[at + i]) * widen(y[at + i]);
+    }
+    log_sum = of.log_sums[block.sum(block.place())];
+  }
+  expected = group_sum(expected);
+  ColumnSums<columns> dq;
+  const std::int64_t last = block.first + block_warps;
+  const std::int64_t end = of.sizes.causal && last < of.sizes.time ? last : of.sizes.time;
+  for (std::int64_t tile = 0; tile < end; tile += warp_threads) {
+    __syncthreads();
+    load_places(block, qkv, part(key_part), tile, warp_threads, d + 1, keys);
+    load_places(block, qkv, part(value_part), tile, warp_threads, d + 1, values);
+    __syncthreads();
+    const std::int64_t key = tile + block.lane;
+    float ds = 0;
+    if (block.is_there() && key < of.sizes.time && (!of.sizes.causal || key <= block.place())) {
+      const float score =
+          block.scale() * dot_of(queries + block.warp * d, keys + block.lane * (d + 1), d);
+      const float dp = dot_of(gradients + block.warp * d, values + block.lane * (d + 1), d);
+      ds = std::exp(score - log_sum) * (dp - expected);
+    }
+    dq.add(ds, keys, d, block.lane);
+  }
+  if (block.is_there()) {
+    T* dqkv = of.dqkv;
+    dq.store(block.scale(), dqkv + block.part(block.place(), query_part), d, block.lane);
+    if (block.lane == 0) {
+      of.expected[block.sum(block.place())] = expected;
+    }
+  }
+}
+
+template <int columns, class T>
+__global__ void attention_grad_keys_kernel(AttentionGradKeysArguments<Called> of) {
+  const HeadBlock block(of.sizes);
+  const std::int64_t d = of.sizes.d;
+  float* keys = dynamic_shared();
+  float* values = keys + block_warps * d;
+  float* queries = values + block_warps * d;
+  float* gradients = queries + warp_threads * (d + 1);
+  const T* qkv = of.qkv;
+  const T* dy = of.dy;
+  const auto part = [&](Part which) {
+    return [&block, which](std::int64_t t) { return block.part(t, which); };
+  };
+  const auto result = [&block](std::int64_t t) { return block.result(t); };
+  load_places(block, qkv, part(key_part), block.first, block_warps, d, keys);
+  load_places(block, qkv, part(value_part), block.first, block_warps, d, values);
+  ColumnSums<columns> dk;
+  ColumnSums<columns> dv;
+  const std::int64_t begin =
+      of.sizes.causal ? block.first / warp_threads * warp_threads : std::int64_t{0};
+  for (std::int64_t tile = begin; tile < of.sizes.time; tile += warp_threads) {
+    __syncthreads();
+    load_places(block, qkv, part(query_part), tile, warp_threads, d + 1, queries);
+    load_places(block, dy, result, tile, warp_threads, d + 1, gradients);
+    __syncthreads();
+    const std::int64_t query = tile + block.lane;
+    float p = 0;
+    float ds = 0;
+    if (block.is_there() && query < of.sizes.time && (!of.sizes.causal || block.place() <= query)) {
+      const float score =
+          block.scale() * dot_of(queries + block.lane * (d + 1), keys + block.warp * d, d);
+      const float dp = dot_of(gradients + block.lane * (d + 1), values + block.warp * d, d);
+      p = std::exp(score - of.log_sums[block.sum(query)]);
+      ds = p * (dp - of.expected[block.sum(query)]);
+    }
+    dk.add(ds, queries, d, block.lane);
+    dv.add(p, gradients, d, block.lane);
+  }
+  if (block.is_there()) {
+    T* dqkv = of.dqkv;
+    dk.store(block.scale(), dqkv + block.part(block.place(), key_part), d, block.lane);
+    dv.store(1, dqkv + block.part(block.place(), value_part), d, block.lane);
+  }
+}
+
+/// A block for each eight places of each head; `rows` numbers of a head that the warps hold in
+/// shared memory, beside two tiles.
+Grid grid_of_heads(const HeadSizes& of, std::int64_t rows) {
+  const std::int64_t blocks = of.batch * of.heads * ((of.time + block_warps - 1) / block_warps);
+  const std::int64_t floats = rows * block_warps * of.d + 2 * warp_threads * (of.d + 1);
+  return {static_cast<unsigned>(blocks), block_threads,
+          static_cast<unsigned>(floats * static_cast<std::int64_t>(sizeof(float)))};
+}
+
+/// work(columns of a lane) as a constant.
+template <class Work>
+void with_columns(std::int64_t d, const Work& work) {
+  if (d <= warp_threads) {
+    work(std::integral_constant<int, 1>{});
+  } else if (d <= 2 * warp_threads) {
+    work(std::integral_constant<int, 2>{});
+  } else {
+    work(std::integral_constant<int, widest_head / warp_threads>{});
+  }
+}
+
+}  // namespace
+
+void call(const AttentionArguments<Called>& of, const Site& site) {
+  with_float(of.qkv.type, [&](auto zero) {
+    with_columns(of.sizes.d, [&](auto columns) {
+      launch(attention_kernel<decltype(columns)::value, decltype(zero)>, grid_of_heads(of.sizes, 1),
+             site.stream, of);
+    });
+  });
+}
+
+void call(const AttentionGradQueriesArguments<Called>& of, const Site& site) {
+  with_float(of.qkv.type, [&](auto zero) {
+    with_columns(of.sizes.d, [&](auto columns) {
+      launch(attention_grad_queries_kernel<decltype(columns)::value, decltype(zero)>,
+             grid_of_heads(of.sizes, 2), site.stream, of);
+    });
+  });
+}
+
+void call(const AttentionGradKeysArguments<Called>& of, const Site& site) {
+  with_float(of.qkv.type, [&](auto zero) {
+    with_columns(of.sizes.d, [&](auto columns) {
+      launch(attention_grad_keys_kernel<decltype(columns)::value, decltype(zero)>,
+             grid_of_heads(of.sizes, 2), site.stream, of);
+    });
+  });
+}
+
+}  // namespace crossover::cuda

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/layer_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../reference/run.h"
+#include "counting.h"
+#include "fit.h"
+
+namespace crossover {
+namespace {
+
+/// That each of `statistics` has a number for each row of x, and each of `columns` one for each
+/// column.
+void check_rows(const Fit& fit, Id x, const std::vector<Id>& statistics,
+                const std::vector<Id>& columns) {
+  Shape rows = fit.at(x).shape;
+  fit.require(!rows.empty(), "'" + fit.at(x).name + "' is a single number, not rows of them");
+  const Shape width{rows.back()};
+  rows.pop_back();
+  for (const Id id : statistics) {
+    fit.expect(id, rows);
+  }
+  for (const Id id : columns) {
+    fit.expect(id, width);
+  }
+}
+
+/// body(row, where it begins) for each row of a tensor [..., width].
+template <class Body>
+void for_each_row(const Shape& shape, const Body& body) {
+  const std::int64_t rows = leading(shape);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    body(row, row * shape.back());
+  }
+}
+
+}  // namespace
+
+// ---- LayerNorm
+
+void LayerNorm::check(const Fit& fit) const {
+  fit.expect(y, fit.at(x).shape, fit.number(x));
+  check_rows(fit, x, {mean, inverse_deviation}, {weight, bias});
+}
+
+/// Sum, sum of squared differences (3), then difference, two factors and bias.
+Cost LayerNorm::cost(const Workload& workload) const {
+  return {.flops = 8 * count(workload, x), .launches = 1};
+}
+
+void LayerNorm::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(x).back();
+  const auto of_row = static_cast<double>(width);
+  for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
+    const double* from = run.at(x) + first;
+    double* to = run.at(y) + first;
+    double sum = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      sum += from[i];
+    }
+    const double middle = sum / of_row;
+    double squares = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      squares += (from[i] - middle) * (from[i] - middle);
+    }
+    const double inverse = 1 / std::sqrt(squares / of_row + epsilon);
+    run.at(mean)[row] = middle;
+    run.at(inverse_deviation)[row] = inverse;
+    for (std::int64_t i = 0; i < width; ++i) {
+      to[i] = run.at(weight)[i] * (from[i] - middle) * inverse + run.at(bias)[i];
+    }
+  });
+}
+
+// ---- LayerNormGrad
+
+void LayerNormGrad::check(const Fit& fit) const {
+  const Type type = fit.number(x);
+  fit.expect(dy, fit.at(x).shape, type);
+  if (dx != none) {
+    fit.expect(dx, fit.at(x).shape, type);
+  }
+  check_rows(fit, x, {mean, inverse_deviation}, {weight, dweight, dbias});
+}
+
+/// x' (2) and the sums for weight and bias (3); for dx dz, its sums (3) and what they give (4).
+Cost LayerNormGrad::cost(const Workload& workload) const {
+  return {.flops = 5 * count(workload, x) + 8 * count(workload, dx), .launches = 1};
+}
+
+void LayerNormGrad::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(x).back();
+  std::fill_n(run.at(dweight), width, 0.0);
+  std::fill_n(run.at(dbias), width, 0.0);
+  for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
+    const double* gradient = run.at(dy) + first;
+    const double* factor = run.at(weight);
+    const double inverse = run.at(inverse_deviation)[row];
+    const auto normalized = [from = run.at(x) + first, middle = run.at(mean)[row],
+                             inverse](std::int64_t i) { return (from[i] - middle) * inverse; };
+    double sum = 0;
+    double products = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      run.at(dweight)[i] += gradient[i] * normalized(i);
+      run.at(dbias)[i] += gradient[i];
+      sum += gradient[i] * factor[i];
+      products += gradient[i] * factor[i] * normalized(i);
+    }
+    for (std::int64_t i = 0; i < width && dx != none; ++i) {
+      run.at(dx)[first + i] =
+          inverse *
+          (gradient[i] * factor[i] - (sum + normalized(i) * products) / static_cast<double>(width));
+    }
+  });
+}
+
+}  // namespace crossover
