@@ -18,7 +18,8 @@ BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench
 
 _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
-_CONVOLUTION = "convolution"  # as the profile and bench --cost call the kind of an operation
+# Kinds of operations, as the profile and bench --cost call them, whose rates hang on their shapes.
+_OF_OWN_RATES = ("convolution", "normalization")
 _EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
 
 
@@ -89,9 +90,9 @@ class Cost:
     operations: tuple[Operation, ...] = ()
 
     @property
-    def convolves(self) -> bool:
-        """Whether it has convolutions, whose rates hang on their shapes."""
-        return any(operation.kind == _CONVOLUTION for operation in self.operations)
+    def has_own_rates(self) -> bool:
+        """Whether it has convolutions or normalization, so that no other network tells its time."""
+        return any(operation.kind in _OF_OWN_RATES for operation in self.operations)
 
     def work(self, configuration: dict[str, str]) -> Work | None:
         """The epoch as rows of that configuration would compute it; None where there is none."""
@@ -114,9 +115,9 @@ class Cost:
         )
 
 
-def convolves(row: Row) -> bool:
-    """Whether the profile of `row` has convolutions."""
-    return f"seconds_{_CONVOLUTION}" in row.counters
+def has_own_rates(row: Row) -> bool:
+    """The same by the profile of `row`."""
+    return any(f"seconds_{kind}" in row.counters for kind in _OF_OWN_RATES)
 
 
 def work_of(row: Row) -> Work | None:

@@ -381,7 +381,7 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
 def test_a_network_with_convolutions_that_was_not_measured_is_refused_once(load, capsys):
     assert run(load().path, "--model", "resnet-56") == 2
     error = capsys.readouterr().err
-    assert error.count("convolutions is not predicted from others") == 1
+    assert error.count("normalization is not predicted from others") == 1
     assert "--family=Minibatch --model=resnet-56" in error and error.count("\n") == 1
 
 

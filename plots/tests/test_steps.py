@@ -7,7 +7,7 @@ import re
 import pytest
 
 from plots.core.bounds import bounds
-from plots.core.cost import CostError, convolves, load_cost
+from plots.core.cost import CostError, has_own_rates, load_cost
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
@@ -348,13 +348,13 @@ def cost_with(write, kind: str):
 
 def test_networks_with_convolutions_are_refused_with_the_reason(path, write, shell):
     cost = cost_with(write, "convolution")
-    assert load_cost(cost).convolves
+    assert load_cost(cost).has_own_rates
     error = shell("advise", path, "--cost", cost, code=2).err
-    assert error.count("a network with convolutions is not predicted from others") == 1
+    assert error.count("a network with convolutions or normalization is not predicted from others") == 1
     assert "measure it with --family=Minibatch --model=own-net" in error
     content = json.loads(cost.read_text())
     del content["epoch"]["device_launches"]["cuda"]  # a GPU lacks one of the operations
-    assert load_cost(write(content, "cpu.json")).convolves
+    assert load_cost(write(content, "cpu.json")).has_own_rates
     content["step"]["operations"] = [3]
     with pytest.raises(CostError, match="not the output of bench --cost"):
         load_cost(write(content, "bad.json"))
@@ -365,7 +365,7 @@ def test_steps_of_networks_without_convolutions_join_the_fit(file):
     cpu = next(one for one in series if one.label == "CPU, 1 thread")
     assert {"lstm", "fcn-s", "disc-2"} < set(cpu.residuals)
     assert "alexnet-r" not in cpu.residuals
-    assert {convolves(row) for row in step_rows(file)} == {True, False}
+    assert {has_own_rates(row) for row in step_rows(file)} == {True, False}
 
 
 # --- the page

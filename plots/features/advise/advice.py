@@ -143,11 +143,11 @@ class Adviser:
         """What is predicted of it; on the first so many of the cards."""
         own = from_own_rows(self._file, network.cost) if network.mlp is None else []
         found, reasons = own, {}
-        if not own and network.cost.convolves:
+        if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
             reason = (
-                "the file did not measure it, and a network with convolutions is not predicted "
-                "from others, as rates of convolutions hang on their shapes; measure it with "
+                "the file did not measure it, and a network with convolutions or normalization is not "
+                "predicted from others, as their rates hang on their shapes; measure it with "
                 f"--family=Minibatch --model={name}"
             )
             reasons = {reason: ("this machine",)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plots.core.cost import Cost, Work, convolves, work_of
+from plots.core.cost import Cost, Work, has_own_rates, work_of
 from plots.core.mlp import network_of
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
@@ -97,7 +97,7 @@ class Prediction:
 
 def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Series], Reasons]:
     """Every series of `file` that trains in `precision` with an update every so many batches,
-    fitted to networks without convolutions, whose rates hang on their shapes.
+    fitted to networks without convolutions and normalization, whose rates hang on their shapes.
 
     Also why there is none, for each series of a device that has none.
     """
@@ -150,7 +150,7 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
     return (
         row.family in TRAINING
         and row.failure is None
-        and not convolves(row)
+        and not has_own_rates(row)
         and configuration["precision"] == precision
         and configuration.get("accumulate", "1") == str(accumulate)
         and "loss" not in configuration  # which waits behind each step
