@@ -166,14 +166,8 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     on_gpu = [check for check in document["checks"] if check["device"] == "cuda"]
     whats = {check["what"] for check in on_gpu}
     assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
-    assert whats >= {
-        "cuBLASLt epilogues",
-        "cuDNN plans",
-        "tiny-cnn",
-        "tiny-resnet",
-        "tiny-lstm",
-        "tiny-gpt",
-    }
+    assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
+    assert "tiny-gpt" in whats
     ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "tiny-mlp"}
     executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}

@@ -151,11 +151,12 @@ def test_what_rows_share_is_counted_once() -> None:
     assert alone.seconds - with_other.seconds == pytest.approx(1, abs=0.11)  # of the reference
 
 
-LADDER = {f"disc-{depth}" for depth in range(2, 13)}
+DISCS = [f"disc-{depth}" for depth in range(2, 13)]
+LADDERS = {"default": [*DISCS, *(f"gpt-{2**p}" for p in range(4, 9))], "gpu": DISCS}
 
 
-def is_of_the_ladder(row: Planned) -> bool:
-    return row.family == "Epoch" and row.axes["precision"] == "f32" and row.axes["model"] in LADDER
+def is_of(ladder: list[str], row: Planned) -> bool:
+    return row.family == "Epoch" and row.axes["precision"] == "f32" and row.axes["model"] in ladder
 
 
 @pytest.mark.parametrize("sweep", ["default", "gpu"])
@@ -172,19 +173,23 @@ def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: s
     first = [row for row in rows if row.phase == "ladder"]
     assert list(rows[: len(first)]) == first
     pairs = [(one.axes, other.axes) for one, other in zip(first[::2], first[1::2], strict=True)]
-    assert {gpu["model"] for gpu, _ in pairs} == LADDER
+    ladder = LADDERS[sweep]
+    assert {gpu["model"] for gpu, _ in pairs} == {*ladder}
     for on_gpu, cpu in pairs:
         assert on_gpu["model"] == cpu["model"], "the CPU's row beside the GPU's"
         assert on_gpu["execution"] == "eager" and on_gpu["data"] == "resident"
-        assert cpu["execution"] == "auto" and f",{cpu['cpu_threads']}" in threads
-    assert first[-1].until <= 120
+        has_ways = cpu["model"].startswith("disc-")
+        assert cpu["execution"] == ("auto" if has_ways else "eager")
+        assert f",{cpu['cpu_threads']}" in threads
+    assert first[2 * len(DISCS) - 1].until <= 120
     assert [gpu["model"] for gpu, _ in pairs[:2]] == ["disc-2", "disc-12"], "the ends"
+    assert {gpu["model"] for gpu, _ in pairs[: len(DISCS)]} == {*DISCS}, "then another ladder"
 
     risks = ["eager", "graph", "graph-epoch", "persistent", "auto"]
     steps = [
         risks.index(row.axes["execution"])
         for row in rows
-        if is_of_the_ladder(row) and row.axes.get("data") == "resident" and row.phase != "overview"
+        if is_of(ladder, row) and row.axes.get("data") == "resident" and row.phase != "overview"
     ]
     assert steps == sorted(steps) and set(steps) == set(range(5))
 

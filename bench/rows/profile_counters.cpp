@@ -10,13 +10,12 @@
 namespace crossover::bench {
 namespace {
 
-constexpr std::array categories{OpCategory::product,          OpCategory::convolution,
-                                OpCategory::attention,        OpCategory::normalization,
-                                OpCategory::pooling,          OpCategory::elementwise,
-                                OpCategory::reorder,          OpCategory::loss,
-                                OpCategory::update,           OpCategory::copy_to_device,
-                                OpCategory::copy_from_device, OpCategory::launch,
-                                OpCategory::synchronization};
+constexpr std::array categories{OpCategory::product,        OpCategory::convolution,
+                                OpCategory::normalization,  OpCategory::pooling,
+                                OpCategory::elementwise,    OpCategory::reorder,
+                                OpCategory::loss,           OpCategory::update,
+                                OpCategory::copy_to_device, OpCategory::copy_from_device,
+                                OpCategory::launch,         OpCategory::synchronization};
 
 std::string counter_of(OpCategory category) { return "seconds_" + to_string(category); }
 
@@ -33,8 +32,6 @@ std::string to_string(OpCategory category) {
       return "product";
     case OpCategory::convolution:
       return "convolution";
-    case OpCategory::attention:
-      return "attention";
     case OpCategory::normalization:
       return "normalization";
     case OpCategory::pooling:

@@ -120,19 +120,28 @@ std::set<std::string> first_of_the_ladder(Rows& rows, const std::vector<std::str
 }
 
 std::map<std::string, std::size_t> turns_of(Rows& rows, const std::vector<std::string>& names) {
-  std::map<std::string, std::size_t> rungs;  // in the order of registration
+  std::vector<std::string> ladders;                        // in the order of registration
+  std::map<std::string, std::vector<std::string>> rungs;  // by ladder
+  std::map<std::string, std::size_t> turns;
   for (const std::string& name : names) {
-    rungs.emplace(network_of(rows[name]), rungs.size());
+    const std::string network = network_of(rows[name]);
+    if (!turns.emplace(network, 0).second) {
+      continue;
+    }
+    const std::string ladder = ladder_of(value_of(rows[name].configuration, "model"));
+    std::vector<std::string>& own = rungs[ladder];
+    if (own.empty()) {
+      ladders.push_back(ladder);
+    }
+    own.push_back(network);
   }
-  std::vector<std::size_t> turn_of(rungs.size());
-  const std::vector<std::size_t> turns = halving(rungs.size());
-  for (std::size_t turn = 0; turn < turns.size(); ++turn) {
-    turn_of[turns[turn]] = turn;
+  std::size_t turn = 0;
+  for (const std::string& ladder : ladders) {
+    for (const std::size_t rung : halving(rungs[ladder].size())) {
+      turns[rungs[ladder][rung]] = turn++;
+    }
   }
-  for (auto& [network, rung] : rungs) {
-    rung = turn_of[rung];
-  }
-  return rungs;
+  return turns;
 }
 
 }  // namespace crossover::bench

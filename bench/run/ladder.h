@@ -43,8 +43,8 @@ inline constexpr std::size_t step_of_the_others = 5;
 std::set<std::string> first_of_the_ladder(Rows& rows, const std::vector<std::string>& names,
                                           const LeastAndMost& threads);
 
-/// By network of these rows, when its turn is: each halves the widest gap between those before it,
-/// in the order of registration.
+/// By network of these rows, when its turn is: ladder by ladder, each network halves the widest gap
+/// between those before it, in the order of registration.
 std::map<std::string, std::size_t> turns_of(Rows& rows, const std::vector<std::string>& names);
 
 }  // namespace crossover::bench

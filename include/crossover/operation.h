@@ -19,7 +19,6 @@ class ReferenceRun;  // src/reference/run.h: where the tensors of the run that i
 enum class OpCategory {
   product,
   convolution,
-  attention,
   normalization,
   pooling,
   elementwise,

@@ -350,7 +350,10 @@ def test_networks_with_convolutions_are_refused_with_the_reason(path, write, she
     cost = cost_with(write, "convolution")
     assert load_cost(cost).has_own_rates
     error = shell("advise", path, "--cost", cost, code=2).err
-    assert error.count("a network with convolutions or normalization is not predicted from others") == 1
+    assert (
+        error.count("a network with convolutions or normalization is not predicted from others")
+        == 1
+    )
     assert "measure it with --family=Minibatch --model=own-net" in error
     content = json.loads(cost.read_text())
     del content["epoch"]["device_launches"]["cuda"]  # a GPU lacks one of the operations

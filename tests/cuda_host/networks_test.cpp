@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
@@ -114,7 +115,8 @@ TEST_P(EmulatedGoldenNetwork, Trajectory) {
   if (GetParam().large) {
     GTEST_SKIP() << "large: hours on the emulation";
   }
-  if (GetParam().name == "resnet-20" && !test_all()) {
+  const std::set<std::string> long_ones{"resnet-20", "gpt-32", "gpt-64"};
+  if (long_ones.contains(GetParam().name) && !test_all()) {
     GTEST_SKIP() << "minutes on the emulation: with CROSSOVER_TEST_ALL";
   }
   const Training training = GetParam().training(Form::fused);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "crossover/operation.h"
 
@@ -20,7 +21,7 @@ struct Attention {
   bool causal = false;
 
   static constexpr const char* name = "Attention";
-  static constexpr OpCategory category = OpCategory::attention;
+  static constexpr OpCategory category = OpCategory::product;
   template <class See>
   void describe(See& see) const {
     see.reads("qkv", qkv);
@@ -31,6 +32,8 @@ struct Attention {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
+  /// None that could be measured by itself: a head's are small, and made tile by tile.
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& /*workload*/) const { return {}; }
   void execute(ReferenceRun& run) const;
 };
 
@@ -43,7 +46,7 @@ struct AttentionGrad {
   bool causal = false;
 
   static constexpr const char* name = "AttentionGrad";
-  static constexpr OpCategory category = OpCategory::attention;
+  static constexpr OpCategory category = OpCategory::product;
   template <class See>
   void describe(See& see) const {
     see.reads("qkv", qkv);
@@ -56,6 +59,8 @@ struct AttentionGrad {
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
+  /// None that could be measured by itself: a head's are small, and made tile by tile.
+  [[nodiscard]] std::vector<OpProduct> products(const Workload& /*workload*/) const { return {}; }
   void execute(ReferenceRun& run) const;
 };
 

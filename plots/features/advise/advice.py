@@ -146,8 +146,8 @@ class Adviser:
         if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
             reason = (
-                "the file did not measure it, and a network with convolutions or normalization is not "
-                "predicted from others, as their rates hang on their shapes; measure it with "
+                "the file did not measure it, and a network with convolutions or normalization is "
+                "not predicted from others, as their rates hang on their shapes; measure it with "
                 f"--family=Minibatch --model={name}"
             )
             reasons = {reason: ("this machine",)}

@@ -22,7 +22,6 @@ PARTS: dict[str, str] = {
     "copy_from_device": "copy from GPU",
     "product": "products",
     "convolution": "convolution",
-    "attention": "attention",
     "normalization": "normalization",
     "pooling": "pooling",
     "elementwise": "elementwise",

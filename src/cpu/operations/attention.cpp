@@ -274,7 +274,7 @@ void lower(const Attention& op, Lowering& to) {
   const std::int64_t floats = whole(HeadScratch::forward(of), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
-    to.add(OpCategory::attention, threads,
+    to.add(OpCategory::product, threads,
            {reads(op.qkv), writes(op.y), writes(op.log_sums), scratch_of(to, threads, floats)},
            [of, floats](const Invocation& call) {
              for_each_head(call.threads, of, call.operand<float>(3), floats,
@@ -293,7 +293,7 @@ void lower(const AttentionGrad& op, Lowering& to) {
   const std::int64_t floats = whole(HeadScratch::backward(of), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
-    to.add(OpCategory::attention, threads,
+    to.add(OpCategory::product, threads,
            {reads(op.qkv), reads(op.y), reads(op.log_sums), reads(op.dy), writes(op.dqkv),
             scratch_of(to, threads, floats)},
            [of, floats](const Invocation& call) {

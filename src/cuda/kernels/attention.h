@@ -28,7 +28,7 @@ struct AttentionArguments {
   At<void> y;
   At<float> log_sums;
   HeadSizes sizes;
-  static constexpr OpCategory category = OpCategory::attention;
+  static constexpr OpCategory category = OpCategory::product;
 };
 using AttentionLaunch = AttentionArguments<Planned>;
 void call(const AttentionArguments<Called>& of, const Site& site);
@@ -42,7 +42,7 @@ struct AttentionGradQueriesArguments {
   At<float> expected;
   At<void> dqkv;
   HeadSizes sizes;
-  static constexpr OpCategory category = OpCategory::attention;
+  static constexpr OpCategory category = OpCategory::product;
 };
 using AttentionGradQueriesLaunch = AttentionGradQueriesArguments<Planned>;
 void call(const AttentionGradQueriesArguments<Called>& of, const Site& site);
@@ -56,7 +56,7 @@ struct AttentionGradKeysArguments {
   At<const float> expected;
   At<void> dqkv;
   HeadSizes sizes;
-  static constexpr OpCategory category = OpCategory::attention;
+  static constexpr OpCategory category = OpCategory::product;
 };
 using AttentionGradKeysLaunch = AttentionGradKeysArguments<Planned>;
 void call(const AttentionGradKeysArguments<Called>& of, const Site& site);
