@@ -60,7 +60,7 @@ def _import(options: argparse.Namespace) -> None:
             described, proof = _of_onnx(options)
         else:
             described, proof = _of_torch(options)
-    text = json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+    text = _text(described)
     if options.output:
         options.output.write_text(text, encoding="utf-8")
     else:
@@ -111,6 +111,14 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         f"{_nearly(difference)} (float32, not in training)"
     )
     return described, proof
+
+
+def _text(described: dict[str, Any]) -> str:
+    """A line for each layer."""
+    *head, (last, layers) = ((json.dumps(key), value) for key, value in described.items())
+    lines = [f" {key}: {json.dumps(value, ensure_ascii=False)}," for key, value in head]
+    rows = ",\n".join(f"  {json.dumps(layer, ensure_ascii=False)}" for layer in layers)
+    return "\n".join(["{", *lines, f" {last}: [", rows, " ]", "}", ""])
 
 
 def _nearly(difference: float) -> str:

@@ -87,8 +87,8 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
 def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     """By test file, as pytest names it.
 
-    A test may read all files of the project but other tests; those in plots/ and peers/ none that
-    programs are made from.
+    A test may read all files of the project but other tests; those in plots/, peers/ and
+    networks/ none that programs are made from.
     """
     files = set(every_file())
     tests = {path for path in files if path.match("tests/test_*.py") and path.is_file()}
