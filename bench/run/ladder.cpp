@@ -120,7 +120,7 @@ std::set<std::string> first_of_the_ladder(Rows& rows, const std::vector<std::str
 }
 
 std::map<std::string, std::size_t> turns_of(Rows& rows, const std::vector<std::string>& names) {
-  std::vector<std::string> ladders;                        // in the order of registration
+  std::vector<std::string> ladders;                       // in the order of registration
   std::map<std::string, std::vector<std::string>> rungs;  // by ladder
   std::map<std::string, std::size_t> turns;
   for (const std::string& name : names) {
