@@ -15,7 +15,7 @@ SHOWN = {"table": 1, "chart": 1, "heat_map": 1, "summary": 1, "section": 2, "com
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every feature's section
 # Whose analysis may use whose: those that stand before it.
 ANALYSES = (
-    *("shi", "predict", "advise", "threads", "answer", "crossover"),
+    *("shi", "predict", "why", "advise", "threads", "answer", "crossover"),
     *("compare", "peers", "check_statistics"),
 )
 

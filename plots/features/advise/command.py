@@ -138,11 +138,21 @@ def _answer(
 ) -> tuple[list[Table], str]:
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
-    from plots.features.advise.sizes import sizes_in, sizes_table, sizes_words  # noqa: PLC0415
+    from plots.features.advise.sizes import (  # noqa: PLC0415
+        nearest_batch,
+        parts_words,
+        sizes_in,
+        sizes_table,
+        sizes_words,
+    )
     from plots.features.advise.table import advice_table, reasons_said  # noqa: PLC0415
     from plots.features.advise.words import meeting_words, sentence  # noqa: PLC0415
     from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
 
+    if options.network is not None and options.batch is None:
+        batch = nearest_batch(file, network.cost)
+        if batch not in (None, network.cost.batch):
+            network = replace(network, cost=_cost_of(options, "", batch))
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
@@ -151,7 +161,7 @@ def _answer(
     lines = [why_it_cannot_tell(file), sentence(advice, epochs), meeting_words(adviser, network)]
     if options.network is not None:
         sizes = sizes_in(file, adviser, network.cost, lambda *size: _cost_of(options, *size))
-        lines.append(sizes_words(sizes, network.cost))
+        lines += [sizes_words(sizes, network.cost), parts_words(file, network.cost)]
         tables += [sizes_table(sizes, network.cost)] if len(sizes) > 1 else []
     return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
 

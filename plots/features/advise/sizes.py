@@ -2,17 +2,21 @@
 """A network of one's own in every size and batch in which a file measured it: from which a GPU
 wins."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plots.core.cost import Cost
-from plots.core.tables.cells import count_cell, seconds_cell, text_cell
+from plots.core.tables.cells import bytes_cell, count_cell, seconds_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.advise.advice import Adviser, Network, winner
+from plots.features.advise.advice import CPU, Adviser, Network, winner
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.words import AGAINST, span
+from plots.features.why.analysis import PARTS, splits
 from plots.file.families import TRAINING
-from plots.file.rows import File
+from plots.file.rows import File, Row
+
+_LEAST_SHARE = 0.01  # of the time, to be worth a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,12 @@ def sizes_in(
     return sorted(found, key=lambda one: (one.cost.params, one.cost.batch))
 
 
+def nearest_batch(file: File, own: Cost) -> int | None:
+    """Of those in which the network itself was measured; None where it was not."""
+    batches = [batch for scale, batch in _measured(file, own) if not scale]
+    return min(batches, key=lambda one: abs(math.log(one / own.batch)), default=None)
+
+
 def _measured(file: File, own: Cost) -> Iterator[tuple[str, int]]:
     """Scales, empty for 1, and batches."""
     for row in file.rows:
@@ -51,12 +61,30 @@ def _measured(file: File, own: Cost) -> Iterator[tuple[str, int]]:
                 yield scale, int(row.counters["batch"])
 
 
+def _apart(row: Row, own: Cost) -> float:
+    return abs(math.log(row.counters["batch"] / own.batch))
+
+
+def parts_words(file: File, own: Cost) -> str:
+    """Where the time goes that the CPU takes for it, a sentence; empty where that is not known."""
+    rows = [row for row in file.rows if row.model == own.model and row.device == CPU]
+    nearest = sorted(splits(rows), key=lambda one: (_apart(one.row, own), one.row.median))
+    best = next(iter(nearest), None)
+    if best is None:
+        return ""
+    shares = {PARTS[part]: seconds / best.total for part, seconds in best.parts.items()}
+    largest = sorted((share, part) for part, share in shares.items() if share >= _LEAST_SHARE)
+    said = ", ".join(f"{part} {100 * share:.0f} %" for share, part in largest[:-4:-1])
+    return f"Of the CPU's time at batch {best.row.counters['batch']:,.0f} go to {said}."
+
+
 def sizes_table(sizes: Sequence[Size], own: Cost) -> Table:
     """A line for each."""
     columns = (
         Column("network", "network"),
         Column("params", "parameters", numeric=True),
         Column("batch", "batch", numeric=True),
+        Column("memory_bytes", "memory", numeric=True),
         Column("cpu_step_seconds", "a step here", numeric=True),
         Column("gpu_step_seconds", f"on {sizes[0].gpu.name}", numeric=True),
         Column("range", "from … to"),
@@ -74,6 +102,7 @@ def _line(one: Size) -> tuple[Cell, ...]:
         text_cell(one.cost.model),
         count_cell(one.cost.params),
         count_cell(one.cost.batch),
+        bytes_cell(one.cost.fields["step"]["footprint_bytes"]),
         seconds_cell(one.cpu.seconds / steps, 2),
         seconds_cell(one.gpu.seconds / steps, 2),
         text_cell(span(one.gpu, 1 / steps)),

@@ -94,8 +94,8 @@ def reasons_said(advice: Advice) -> list[str]:
 def _method(series: Series) -> str:
     calls = "products" if series.device == CPU else "launches"
     return (
-        f"This machine's times follow from {calls}, rows, operations and bytes, weighted as in the "
-        f"file's {len(series.residuals)} groups of networks; the band covers "
+        f"This machine's times follow from {calls}, logits, operations and bytes, weighted as in "
+        f"the file's {len(series.residuals)} groups of networks; the band covers "
         f"{100 * series.coverage:.0f} % of networks like these, each left out in turn "
         "(docs/method/advice.md)."
     )
