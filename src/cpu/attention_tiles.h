@@ -42,7 +42,7 @@ inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k
     }
 #pragma GCC unroll 8
     for (int r = 0; r < tile_rows; ++r) {
-      const Floats factor = all(a.at[r * a.row + i * a.column]);
+      const float factor = a.at[r * a.row + i * a.column];  // all() would add it to zeros first
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
         sums[r][v] += factor * of_b[v];

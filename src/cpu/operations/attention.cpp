@@ -94,12 +94,14 @@ const float* copied(const AttentionSizes& of, RowsAt<const T> from, float factor
 /// The same as [d, keys].
 template <class T>
 const float* transposed(const AttentionSizes& of, RowsAt<const T> from, float* to) {
-  for (std::int64_t i = 0; i < of.d; ++i) {
-    float* row = to + i * of.keys;
-    for (std::int64_t t = 0; t < of.time; ++t) {
-      row[t] = widened(from.at[t * from.stride + i]);
+  for (std::int64_t t = 0; t < of.time; ++t) {  // the far rows are read once, in their order
+    const T* row = from.at + t * from.stride;
+    for (std::int64_t i = 0; i < of.d; ++i) {
+      to[i * of.keys + t] = widened(row[i]);
     }
-    std::fill(row + of.time, row + of.keys, 0.0F);
+  }
+  for (std::int64_t i = 0; i < of.d; ++i) {
+    std::fill(to + i * of.keys + of.time, to + (i + 1) * of.keys, 0.0F);
   }
   return to;
 }
