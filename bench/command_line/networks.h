@@ -15,7 +15,7 @@ namespace crossover::bench {
 /// What the flags ask for, before the networks are put together.
 struct NetworkFlags {
   std::optional<std::vector<std::int64_t>> mlp;  ///< widths
-  std::optional<std::string> activation, optimizer;
+  std::optional<std::string> activation, loss, optimizer;
   std::optional<double> learning_rate, weight_decay;
   std::optional<std::int64_t> rows;
   std::optional<std::string> data;  ///< the user's CSV file

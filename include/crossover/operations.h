@@ -17,11 +17,13 @@
 #include "crossover/operations/cast.h"
 #include "crossover/operations/convolution.h"
 #include "crossover/operations/dropout.h"
+#include "crossover/operations/elementwise_loss.h"
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
+#include "crossover/operations/momentum.h"
 #include "crossover/operations/pool.h"
 #include "crossover/operations/reshape.h"
 #include "crossover/operations/sgd.h"
@@ -32,11 +34,11 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op =
-    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
-          Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
-          AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, Lstm, LstmGrad, Reshape>;
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                 AdamW, Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool,
+                 MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool,
+                 GlobalAveragePoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad, Lstm,
+                 LstmGrad, Reshape, ElementwiseLoss, Momentum>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

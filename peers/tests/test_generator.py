@@ -86,5 +86,6 @@ def test_a_task_is_what_bench_counts():
     assert task.optimizer == Optimizer("adamw", 1e-3, 1e-4)
     step = Task.of("Minibatch", counted)
     assert (step.rows, step.steps, step.flops) == (10, 1, 1.0)
-    with pytest.raises(ValueError, match="no optimizer is called 'adam'"):
-        Optimizer.of("adam lr=1")
+    assert Optimizer.of("momentum lr=1") == Optimizer("momentum", 1.0)
+    with pytest.raises(ValueError, match="no optimizer is called 'rprop'"):
+        Optimizer.of("rprop lr=1")

@@ -21,6 +21,9 @@ std::vector<Family> catalogue() {
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {
+  if (model.loss != LossFunction::cross_entropy) {
+    return uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
+  }
   return model.sample_type == Type::i32 ? uniform_tokens(model.sample.front(), rows, model.classes)
                                         : uniform_rows(model.sample, rows, model.classes);
 }

@@ -24,6 +24,7 @@ using Launch = std::variant<
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
     BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
     GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
-    EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch>;
+    EmbeddingLaunch, EmbeddingGradLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch,
+    ElementwiseLossLaunch, MomentumLaunch>;
 
 }  // namespace crossover::cuda
