@@ -33,7 +33,8 @@ DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
 MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
 OLD = b"measured last year"
 NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", "fcn-r", "fcn-s"]
-NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm"]
+NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm", "lenet-5"]
+NAMES += ["policy", "surrogate", "matrix-4"]
 
 needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
 needs_emulation = pytest.mark.skipif(

@@ -558,8 +558,8 @@ TEST_P(Update, IsFarMoreThanItsRounding) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
                          testing::Values("disc-2", "disc-8", "disc-12", "heart", "fcn-r", "fcn-s",
-                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50",
-                                         "lstm"),
+                                         "alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm",
+                                         "lenet-5", "policy", "surrogate", "matrix-4"),
                          [](const auto& parameters) {
                            std::string name = parameters.param;
                            std::replace(name.begin(), name.end(), '-', '_');

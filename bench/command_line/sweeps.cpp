@@ -31,9 +31,12 @@ Sweep for_pairs(Sweep sweep) {
 }
 
 std::vector<Sweep> sweeps() {
-  std::vector<std::string> standard = disc_family().names;
-  standard.emplace_back("heart");
+  std::vector<std::string> ladder = disc_family().names;
+  ladder.emplace_back("heart");
+  std::vector<std::string> standard = ladder;
+  standard.insert(standard.end(), {"policy", "surrogate", "lenet-5"});
   std::vector<std::string> all = standard;
+  all.emplace_back("matrix-4");
   const std::vector<std::string> fcn = fcn_family().names;
   all.insert(all.end(), fcn.begin(), fcn.end());
   // The networks of Shi et al. 2016: those whose steps take less than a second, then the others.
@@ -74,7 +77,7 @@ std::vector<Sweep> sweeps() {
   return {
       {.name = "quick",
        .effort = {.repetitions = 5, .min_time_seconds = 0.02},
-       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart"},
+       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart", "policy"},
        .cpu_modes = fastest,
        .gpu_modes = few,
        .minibatch_models = {"fcn-r", "alexnet-r"},
@@ -121,7 +124,7 @@ std::vector<Sweep> sweeps() {
        .threads = ThreadCounts::ends,
        .most_passes = 1,  // minutes on a lent machine: more rows say more there than more instances
        .by_worth = true,
-       .models = standard,
+       .models = ladder,
        .cpu_modes = fastest,
        .gpu_modes = most,
        .minibatch_models = {"alexnet-r"},

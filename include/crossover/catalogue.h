@@ -54,6 +54,8 @@ Family fcn_family();
 Family alexnet_family();
 Family resnet_family();
 Family lstm_family();
+Family lenet_family();
+Family small_dense_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();

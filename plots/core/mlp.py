@@ -191,8 +191,15 @@ def of_size(params: int) -> tuple[int, ...]:
     return min(sizes, key=lambda widths: abs(Mlp(widths).params - params))
 
 
+def _tanh(name: str, widths: tuple[int, ...], batch: int) -> Mlp:
+    return Mlp(widths, batch, 10_000, "f32", "tanh", "adam", "mse", name)
+
+
 _NAMED = {
     "heart": Mlp((29, 32, 16, 2), 10, 709, optimizer="adamw", name="heart"),
+    "policy": Mlp((4, 64, 64, 2), 32, 2048, activation="tanh", optimizer="adam", name="policy"),
+    "surrogate": _tanh("surrogate", (2, *[20] * 8, 1), 2000),
+    "matrix-4": _tanh("matrix-4", (4, 32, 16, 4), 10_000),
     "fcn-r": Mlp((784, 2048, 4096, 1024, 10), 1024, 4096, activation="sigmoid", name="fcn-r"),
     "fcn-s": Mlp((26752, 2048, 2048, 2048, 26752), 64, 256, activation="sigmoid", name="fcn-s"),
 }
