@@ -18,7 +18,7 @@ class Unsupported(Exception):  # noqa: N818 - a limit, not a fault
 
 @dataclass(frozen=True)
 class Optimizer:
-    kind: str  # sgd or adamw
+    kind: str  # sgd, momentum, adam or adamw
     learning_rate: float
     weight_decay: float = 0.0
 
@@ -27,7 +27,7 @@ class Optimizer:
         """From bench's words for it: "adamw lr=0.001 weight_decay=0.0001"."""
         kind, *words = label.split()
         values = dict(word.split("=", 1) for word in words)
-        if kind not in ("sgd", "adamw"):
+        if kind not in ("sgd", "momentum", "adam", "adamw"):
             raise ValueError(f"no optimizer is called {kind!r}")
         return Optimizer(kind, float(values["lr"]), float(values.get("weight_decay", 0)))
 
@@ -68,8 +68,10 @@ class Task:
 
 def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels: float64 [rows, ...] and int64 [rows]; of a network that reads tokens,
-    int64 [time, rows] each. Unsupported where they are not generated here."""
-    sample, classes = task.network["input"]["shape"], task.network["classes"]
+    int64 [time, rows] each. With another loss than cross-entropy, targets float64 [rows, outputs]
+    in place of labels. Unsupported where they are not generated here."""
+    sample, loss = task.network["input"]["shape"], task.network["loss"]
+    classes = task.network.get("classes", 0)
     if task.data == "disc points":
         return _disc(task.rows)
     if task.data == "uniform sentences":
@@ -81,7 +83,12 @@ def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
         shape = (*sample, task.rows)
         return _below(classes, INPUTS, shape), _below(classes, LABELS, shape)
     inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
-    return inputs.reshape(task.rows, *sample), _below(classes, LABELS, (task.rows,))
+    inputs = inputs.reshape(task.rows, *sample)
+    if loss == "cross_entropy":
+        return inputs, _below(classes, LABELS, (task.rows,))
+    shape = (task.rows, task.network["outputs"])
+    targets = 2 * uniform(LABELS, 0, math.prod(shape)).reshape(shape)
+    return inputs, np.floor(targets) if loss == "bce" else targets - 1
 
 
 def _disc(rows: int) -> tuple[np.ndarray, np.ndarray]:

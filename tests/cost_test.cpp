@@ -61,6 +61,17 @@ TEST(Cost, CountsActivationsByHand) {
   EXPECT_EQ(per_element(Activation::relu6), std::pair(2.0, 2.0));
 }
 
+TEST(Cost, CountsMomentumByHand) {
+  OneOp one;
+  const Id w = one.tensor("w", {3, 4}, Role::parameter);
+  const Id g = one.tensor("g", {3, 4}, Role::gradient);
+  const Id v = one.tensor("v", {3, 4}, Role::state);
+  const Cost c = cost(
+      one.operation(Momentum{.parameters = {w}, .gradients = {g}, .velocities = {v}}).workload);
+  EXPECT_EQ(c.flops, 4 * 12);
+  EXPECT_EQ(c.bytes, 4 * 5 * 12);
+}
+
 TEST(Cost, CountsAProductByHand) {
   OneOp one;
   const Id a = one.tensor("a", {7, 10});
@@ -199,6 +210,10 @@ TEST(Cost, CountsSequencesByHand) {
   loss.operation(
       SoftmaxCrossEntropy{.logits = logits, .labels = labels, .loss = mean, .dlogits = logits});
   EXPECT_EQ(cost(loss.workload).flops, 5 * 42 + 2 * 6);
+  ElementwiseLoss of_each{.logits = 0, .targets = 0, .loss = 0, .dlogits = 0};
+  EXPECT_EQ(flops_of({{6, 7}}, of_each), 4 * 42);
+  of_each.function = LossFunction::bce;
+  EXPECT_EQ(flops_of({{6, 7}}, of_each), 14 * 42);
   const std::vector<Shape> rows{{6, 7}, {42}};
   EXPECT_EQ(flops_of(rows, Reshape{.x = 0, .y = 1}), 0);
 }

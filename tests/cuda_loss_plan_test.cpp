@@ -58,6 +58,34 @@ TEST(CudaLoss, IsDividedByClassesAndBatch) {
   }
 }
 
+TEST(CudaLoss, OfElementsIsOneBlockOrManyAndTheirSum) {
+  for (const auto& [rows, parts] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {256, 1}, {257, 2}, {1 << 20, 1024}}) {
+    const Shape shape{rows, 4};
+    OneOp one;
+    const Id logits = one.tensor("logits", shape);
+    const Id targets = one.tensor("targets", shape);
+    const Id loss = one.tensor("loss", {1}, Role::loss);
+    one.operation(ElementwiseLoss{.logits = logits,
+                                  .targets = targets,
+                                  .loss = loss,
+                                  .dlogits = one.tensor("dlogits", shape)});
+    const cuda::LaunchPlan plan =
+        cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+    const auto losses = cuda::launches_of<cuda::ElementwiseLossLaunch>(plan);
+    ASSERT_EQ(losses.size(), 1);
+    EXPECT_EQ(losses[0].parts, parts);
+    EXPECT_EQ(losses[0].advance, parts == 1);
+    const auto means = cuda::launches_of<cuda::MeanLossLaunch>(plan);
+    ASSERT_EQ(means.size(), parts == 1 ? 0 : 1);
+    if (!means.empty()) {
+      EXPECT_EQ(means[0].rows, parts);
+      EXPECT_EQ(means[0].count, 4 * rows);
+      EXPECT_TRUE(means[0].advance);
+    }
+  }
+}
+
 TEST(CudaLoss, CountsItsRunOnceInTheLastLaunch) {
   for (const std::int64_t classes : {2, 1000}) {
     const cuda::LaunchPlan plan = plan_of_loss(8, classes, 2);

@@ -36,6 +36,18 @@ TEST(UniformRows, KeepTheirFirstRowsWhenThereAreMore) {
   EXPECT_EQ(*std::max_element(many.labels.begin(), many.labels.end()), 3);
 }
 
+TEST(UniformTargets, AreDrawnRowByRow) {
+  const Dataset data = uniform_targets({3}, 4, 2, false);
+  EXPECT_EQ(data.inputs, uniform_rows({3}, 4, 2).inputs);
+  EXPECT_TRUE(data.labels.empty());
+  ASSERT_EQ(data.targets.size(), 8U);
+  EXPECT_EQ(data.targets[5], 2 * uniform(Stream::labels, 5) - 1);
+  const Dataset binary = uniform_targets({3}, 4, 2, true);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(binary.targets[i], data.targets[i] < 0 ? 0 : 1);
+  }
+}
+
 TEST(UniformTokens, AreDrawnTimeStepByTimeStep) {
   const Dataset data = uniform_tokens(3, 2, 50);
   const auto drawn = [](Stream stream, std::uint64_t k) {

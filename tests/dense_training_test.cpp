@@ -59,6 +59,9 @@ TEST(DenseTraining, SeesWhoUpdates) {
   EXPECT_TRUE(dense_training(in_place)[0].updates_in_place());
   const Workload adamw = fuse(training_epoch(small(), options(AdamWOptions{})));
   EXPECT_TRUE(dense_training(adamw)[0].adamw);
+  const Workload momentum = fuse(training_epoch(small(), options(MomentumOptions{})));
+  EXPECT_TRUE(dense_training(momentum)[0].momentum);
+  EXPECT_FALSE(dense_training(momentum)[0].updates_in_place());
 }
 
 TEST(DenseTraining, SaysWhatStandsInTheWay) {

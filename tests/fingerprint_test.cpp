@@ -115,13 +115,16 @@ TEST(Fingerprint, OfDataChangesWithInputsLabelsAndShape) {
   inputs.inputs[5] += 1e-9;
   Dataset labels = plain;
   labels.labels[2] = 1 - labels.labels[2];
+  Dataset targets = plain;
+  targets.labels.clear();
+  targets.targets = {0, 1, 0};
   Dataset shape = plain;
   shape.sample = {1, 2};
   Dataset source = plain;
   source.source = "elsewhere.csv";
   const std::set<std::uint64_t> met{fingerprint(plain), fingerprint(inputs), fingerprint(labels),
-                                    fingerprint(shape)};
-  EXPECT_EQ(met.size(), 4U);
+                                    fingerprint(shape), fingerprint(targets)};
+  EXPECT_EQ(met.size(), 5U);
   EXPECT_EQ(fingerprint(source), fingerprint(plain));
 }
 

@@ -39,6 +39,7 @@ std::vector<FuseCase> fuse_cases() {
   return {
       {"mlp", mlp("mlp", {5, 9, 8, 3}, Activation::relu), {}},
       {"mlp_tanh", mlp("mlp", {5, 9, 8, 3}, Activation::tanh), {}},
+      {"mlp_mse", mlp("mlp", {5, 9, 8, 1}, Activation::tanh, LossFunction::mse), {}},
       // Their gradients read what their products make.
       {"mlp_silu",
        mlp("mlp", {5, 9, 8, 3}, Activation::silu),

@@ -20,6 +20,7 @@ struct FusedCase {
   std::vector<std::int64_t> widths;
   std::int64_t rows, batch;
   Activation activation;
+  LossFunction loss = LossFunction::cross_entropy;
 };
 
 std::vector<FusedCase> fused_cases() {
@@ -36,6 +37,9 @@ std::vector<FusedCase> fused_cases() {
       {"features", {9, 300, 290, 2}, 40, 20, Activation::sigmoid},  // likewise
       {"more_weights_than_samples", {70, 230, 166, 3}, 250, 129, Activation::relu},
       {"rows_past_lines", {4, 24, 2}, 230, 200, Activation::relu},
+      {"mse", {5, 40, 33, 3}, 410, 200, Activation::tanh, LossFunction::mse},  // by samples
+      {"mse_one", {2, 20, 1}, 37, 17, Activation::tanh, LossFunction::mse},
+      {"bce", {9, 33, 21, 3}, 70, 33, Activation::relu, LossFunction::bce},
       {"tanh", {9, 33, 21, 3}, 70, 33, Activation::tanh},
       {"relu6", {9, 33, 21, 3}, 70, 33, Activation::relu6},
       {"hardsigmoid", {9, 33, 21, 3}, 70, 33, Activation::hardsigmoid},
@@ -43,19 +47,20 @@ std::vector<FusedCase> fused_cases() {
   };
 }
 
-class Fused : public testing::TestWithParam<std::tuple<FusedCase, bool, int>> {
+class Fused : public testing::TestWithParam<std::tuple<FusedCase, std::string, int>> {
  protected:
   [[nodiscard]] static Training training() {
-    const auto& [shape, adamw, threads] = GetParam();
-    const Model model = mlp("m", shape.widths, shape.activation);
+    const auto& [shape, optimizer, threads] = GetParam();
+    const Model model = mlp("m", shape.widths, shape.activation, shape.loss);
     TrainingOptions options{.rows = shape.rows, .batch = shape.batch};
-    if (adamw) {
+    if (optimizer == "adamw") {
       options.optimizer = AdamWOptions{.learning_rate = 0.01, .weight_decay = 0.1};
+    } else if (optimizer == "momentum") {
+      options.optimizer = MomentumOptions{.learning_rate = 0.03};
     } else {
       options.optimizer = SgdOptions{.learning_rate = 0.1};
     }
-    return {training_epoch(model, options),
-            uniform_rows({shape.widths.front()}, shape.rows, shape.widths.back())};
+    return {training_epoch(model, options), uniform_data(model, shape.rows)};
   }
   [[nodiscard]] static CompileOptions options() {
     return {.threads = std::get<2>(GetParam()), .execution = Execution::fused};
@@ -91,19 +96,24 @@ TEST_P(Fused, DoesEachOperationRight) {
 }
 
 std::string name_of(const testing::TestParamInfo<Fused::ParamType>& parameters) {
-  const auto& [shape, adamw, threads] = parameters.param;
-  return shape.name + (adamw ? "_adamw_" : "_sgd_") + std::to_string(threads);
+  const auto& [shape, optimizer, threads] = parameters.param;
+  return shape.name + "_" + optimizer + "_" + std::to_string(threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Fused,
-                         testing::Combine(testing::ValuesIn(fused_cases()), testing::Bool(),
+                         testing::Combine(testing::ValuesIn(fused_cases()),
+                                          testing::Values("sgd", "momentum", "adamw"),
                                           testing::Values(1, 3)),
                          name_of);
 
-/// Those with an update after each batch.
+/// Those with an update after each batch, and activations whose result tells their derivative.
 std::vector<Golden> golden_chains() {
   std::vector<Golden> all = golden_mlps();
-  std::erase_if(all, [](const Golden& golden) { return golden.options.accumulate != 1; });
+  std::erase_if(all, [](const Golden& golden) {
+    const auto* second = std::get_if<ActivationLayer>(&golden.model.layers.at(1).kind);
+    return golden.options.accumulate != 1 ||
+           (second != nullptr && derivative_takes_input(second->activation));
+  });
   return all;
 }
 

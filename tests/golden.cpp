@@ -99,9 +99,15 @@ std::vector<Golden> read(const std::string& file_name,
     const double rate = c.at("lr");
     golden.options = {
         .rows = c.at("rows"), .batch = c.at("batch"), .accumulate = c.at("accumulate")};
-    if (c.at("optimizer") == "adamw") {
+    const std::string optimizer = c.at("optimizer");
+    if (optimizer == "adamw" || optimizer == "adam") {
       golden.options.optimizer = AdamWOptions{.learning_rate = rate};
       golden.tolerance = 5e-5;
+      if (optimizer == "adam") {
+        std::get<AdamWOptions>(golden.options.optimizer).weight_decay = 0;
+      }
+    } else if (optimizer == "momentum") {
+      golden.options.optimizer = MomentumOptions{.learning_rate = rate};
     } else {
       golden.options.optimizer = SgdOptions{.learning_rate = rate};
     }
@@ -112,10 +118,24 @@ std::vector<Golden> read(const std::string& file_name,
 
 }  // namespace
 
+namespace {
+
+/// What the case's member says in one of those names.
+template <class Value>
+Value named(const nlohmann::json& c, const char* member, const char* absent,
+            std::initializer_list<std::pair<const char*, Value>> names) {
+  const std::string wanted = c.value(member, absent);
+  return std::find_if(names.begin(), names.end(),
+                      [&](const auto& one) { return wanted == one.first; })
+      ->second;
+}
+
+}  // namespace
+
 std::vector<Golden> golden_mlps() {
   std::vector<Golden> all = read("golden_mlp.json", [](const nlohmann::json& c) {
-    const bool sigmoid = c.value("activation", "relu") == "sigmoid";
-    return mlp(c.at("name"), c.at("dims"), sigmoid ? Activation::sigmoid : Activation::relu);
+    return mlp(c.at("name"), c.at("dims"), named(c, "activation", "relu", named_activations),
+               named(c, "loss", "cross_entropy", named_losses));
   });
   for (Golden& golden : all) {
     golden.large = golden.params > 100'000;  // disc-10, disc-12 and fcn-r
@@ -141,6 +161,7 @@ std::vector<Golden> golden_networks() {
       {"lstm-small", language_model({.vocabulary = 50, .hidden = 16, .time = 8})},
       {"lstm", language_model({})},
       {"gpt-short", gpt({.vocabulary = 31, .width = 24, .layers = 2, .heads = 3, .time = 10})},
+      {"lenet-5", find_model("lenet-5").model},
   };
   for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
     models.emplace(name, find_model(name).model);

@@ -74,6 +74,8 @@ std::vector<GradientCase> gradient_cases() {
       {"sigmoid", mlp("sigmoid", {5, 9, 8, 3}, Activation::sigmoid)},
       {"tanh", mlp("tanh", {5, 9, 8, 3}, Activation::tanh)},
       {"silu", mlp("silu", {5, 9, 8, 3}, Activation::silu)},
+      {"mse", mlp("mse", {5, 9, 8, 1}, Activation::tanh, LossFunction::mse)},
+      {"bce", mlp("bce", {5, 9, 8, 3}, Activation::relu, LossFunction::bce)},
       {"residual", residual_model()},
       {"activated_logits", activated},
       {"unusual", unusual_model()},

@@ -28,6 +28,19 @@ TEST(Lowering, ListsForwardLossBackwardUpdate) {
   EXPECT_NO_THROW(check(workload));
 }
 
+TEST(Lowering, ComparesWithTargetsWhereTheLossDoes) {
+  const Workload workload =
+      training_epoch(mlp("m", {4, 3, 1}, Activation::tanh, LossFunction::bce),
+                     {.rows = 10, .batch = 5, .optimizer = {}, .accumulate = 2});
+  const auto& loss = std::get<ElementwiseLoss>(workload.steps[0].ops[3]);
+  EXPECT_EQ(loss.function, LossFunction::bce);
+  EXPECT_EQ(loss.scale, 0.5);
+  EXPECT_EQ(workload[loss.targets].source, find(workload, "targets"));
+  EXPECT_EQ(workload[find(workload, "targets")].shape, (Shape{10, 1}));
+  EXPECT_EQ(workload[find(workload, "targets")].type, Type::f32);
+  EXPECT_NO_THROW(check(workload));
+}
+
 TEST(Lowering, FusesActivationsIntoTheirNeighbours) {
   const Workload workload = fuse(training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
                                                 {.rows = 10, .batch = 5, .optimizer = {}}));
@@ -172,11 +185,14 @@ TEST(Lowering16Bit, ScalesTheLossInF16Only) {
         found.second = sgd->gradient_factor;
       } else if (const auto* adamw = std::get_if<AdamW>(&op)) {
         found.second = adamw->gradient_factor;
+      } else if (const auto* momentum = std::get_if<Momentum>(&op)) {
+        found.second = momentum->gradient_factor;
       }
     }
     return found;
   };
-  for (const Optimizer& optimizer : {Optimizer{SgdOptions{}}, Optimizer{AdamWOptions{}}}) {
+  for (const Optimizer& optimizer :
+       {Optimizer{SgdOptions{}}, Optimizer{MomentumOptions{}}, Optimizer{AdamWOptions{}}}) {
     EXPECT_EQ(scales(Precision::f16, optimizer), std::pair(256.0, 1.0 / 512));
     EXPECT_EQ(scales(Precision::bf16, optimizer), std::pair(0.5, 1.0));
     EXPECT_EQ(scales(Precision::tf32, optimizer), std::pair(0.5, 1.0));
@@ -194,8 +210,8 @@ TEST(Lowering16Bit, TrainsTheSameWithinItsRounding) {
                                                      .loss_scale = loss_scale}),
                    data);
   };
-  for (const Optimizer& optimizer :
-       {Optimizer{SgdOptions{}}, Optimizer{AdamWOptions{.learning_rate = 0.01}}}) {
+  for (const Optimizer& optimizer : {Optimizer{SgdOptions{}}, Optimizer{MomentumOptions{}},
+                                     Optimizer{AdamWOptions{.learning_rate = 0.01}}}) {
     const std::vector<double> exact = trained_in(Precision::f32, 1, optimizer);
     for (const Precision precision : {Precision::bf16, Precision::f16}) {
       const double error = relative_error(trained_in(precision, 1024, optimizer), exact);
@@ -235,6 +251,14 @@ TEST(Lowering, SaysWhatDoesNotFit) {
   wrong_classes.add(LinearLayer{3}, {0});
   EXPECT_EQ(message(wrong_classes, fine),
             "model 'm': the last layer gives [3] a sample, not one number for each of 7 classes");
+
+  Model sequence_of_targets = wrong_classes;
+  sequence_of_targets.loss = LossFunction::mse;
+  EXPECT_EQ(message(sequence_of_targets, fine),
+            "model 'm': the last layer gives [3] a sample, not one number for each of 7 targets");
+  sequence_of_targets.labels = {5};
+  EXPECT_EQ(message(sequence_of_targets, fine),
+            "model 'm': the loss mse takes no places of a sequence");
 
   Model ahead{.name = "m", .sample = {4}, .classes = 3, .layers = {}};
   ahead.add(LinearLayer{3}, {1});

@@ -23,6 +23,8 @@ TEST(Catalogue, HasThePublishedParameterCounts) {
       {"fcn-r", 14205962},     {"alexnet-r", 89578}, {"alexnet-s", 62378344}, {"resnet-56", 855770},
       {"resnet-50", 25557032}, {"lstm", 6182672},    {"gpt-16", 5376},        {"gpt-32", 29600},
       {"gpt-64", 158336},      {"gpt-128", 809856},  {"gpt-256", 3982336},    {"gpt-512", 18981376},
+      {"resnet-50", 25557032}, {"lstm", 6182672},    {"lenet-5", 61706},      {"policy", 4610},
+      {"surrogate", 3021},     {"matrix-4", 756},
   };
   for (const auto& [name, count] : published) {
     EXPECT_EQ(params(name), count) << name;
@@ -39,7 +41,7 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
       EXPECT_EQ(find_model(name).model.name, name);
     }
   }
-  EXPECT_EQ(seen.size(), 31U);
+  EXPECT_EQ(seen.size(), 35U);
 }
 
 TEST(Catalogue, TrainsAsTheExperimentsDid) {
@@ -53,6 +55,9 @@ TEST(Catalogue, TrainsAsTheExperimentsDid) {
   EXPECT_EQ(disc.batch, 100);
   EXPECT_EQ(std::get<SgdOptions>(disc.optimizer).learning_rate, 0.1);
   EXPECT_EQ(find_model("fcn-r").rows, 4 * 1024);
+  for (const char* name : {"policy", "surrogate", "matrix-4", "lenet-5"}) {
+    EXPECT_EQ(std::get<AdamWOptions>(find_model(name).optimizer).weight_decay, 0) << name;
+  }
   EXPECT_EQ(find_model("fcn-s").rows, 4 * 64);
 }
 

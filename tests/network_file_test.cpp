@@ -84,7 +84,7 @@ TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
   refused("{", "it is no JSON: parse error at line 1, column 2: ");
   refused(with("/name", "a/b"), "network 'a/b': its 'name' is to be of letters, digits, ");
   refused(with("/training", {{"optimizer", "rmsprop"}}),
-          "network 'small': 'training': 'optimizer' is to be sgd or adamw");
+          "network 'small': 'training': 'optimizer' is to be one of sgd, momentum, adam, adamw");
   refused(with("/training", {{"optimizer", "sgd"}, {"learning_rate", -1}}),
           "network 'small': 'training': 'learning_rate' is to be a number from 0");
   refused(with("/training", {{"weight_decay", 0.1}}),

@@ -84,6 +84,16 @@ TEST(NetworkJson, TiesALayerByTheNameOfAnEmbedding) {
           "before it");
 }
 
+TEST(NetworkJson, KnowsEachLoss) {
+  for (const auto& [name, loss] : named_losses) {
+    const Json json = describe(mlp("m", {2, 3, 2}, Activation::relu, loss));
+    EXPECT_EQ(json["loss"], name);
+    EXPECT_EQ(json.contains("outputs"), loss != LossFunction::cross_entropy);
+    EXPECT_EQ(model_from(json).loss, loss);
+    EXPECT_EQ(model_from(json).classes, 2);
+  }
+}
+
 TEST(NetworkJson, KnowsEachActivation) {
   for (const auto& [name, activation] : named_activations) {
     const Json json = describe(mlp("m", {2, 3, 2}, activation));
@@ -107,7 +117,10 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   };
   refused("/name", 3, "a network: 'name' is to be a text");
   refused("/layers", Json::array(), "network 'm': 'layers' is to be a list of one layer or more");
-  refused("/loss", "mse", "network 'm': 'loss' is to be cross_entropy");
+  refused("/loss", "l1", "network 'm': 'loss' is to be one of cross_entropy, mse, bce");
+  refused("/loss", "mse", "network 'm': 'outputs' is missing");
+  refused("/classes", 1,
+          "network 'm': 'classes' is to be one of the whole numbers from 2 to 2147483648");
   refused("/clases", 3, "network 'm': 'clases' is nothing that it has");
   refused("/input/type", "f64", "network 'm': 'input': 'type' is to be f32, or i32 of tokens");
   refused("/input/shape", {0},

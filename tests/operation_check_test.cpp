@@ -264,6 +264,24 @@ TEST(CheckLstm, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint(of_grad, grad), "LstmGrad: tensor 'h' is [2, 4], not [2, 2, 4]");
 }
 
+TEST(CheckLoss, TakesATargetForEachElement) {
+  ElementwiseLoss op{.logits = 0, .targets = 1, .loss = 2, .dlogits = 3};
+  const auto verdict = [&](const Shape& targets, Type type) {
+    return complaint({of({4, 7}), of(targets, type), of({1}), of({4, 7})}, op);
+  };
+  EXPECT_EQ(verdict({4, 7}, Type::f32), "");
+  EXPECT_EQ(verdict({4}, Type::f32), "ElementwiseLoss: tensor 'b' is [4], not [4, 7]");
+  EXPECT_EQ(verdict({4, 7}, Type::i32), "ElementwiseLoss: tensor 'b' is stored as i32, not f32");
+  op.function = LossFunction::cross_entropy;
+  EXPECT_EQ(verdict({4, 7}, Type::f32), "ElementwiseLoss: cross-entropy is another operation");
+}
+
+TEST(CheckActivation, MustTellItsDerivativeByItsResult) {
+  const LinearGrad op{.x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .x_activation = Activation::silu};
+  EXPECT_EQ(complaint({of({4, 5}), of({3, 5}), of({4, 3})}, op),
+            "LinearGrad: the result of this activation does not tell its derivative");
+}
+
 TEST(CheckLoss, TakesRowsAndSequences) {
   const SoftmaxCrossEntropy op{.logits = 0, .labels = 1, .loss = 2, .dlogits = 3};
   const auto verdict = [&](const Shape& logits, const Shape& labels) {

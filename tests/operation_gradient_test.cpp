@@ -345,6 +345,22 @@ OperationGradientCase loss_over_time() {
           {{logits, dlogits}}};
 }
 
+OperationGradientCase loss_of_elements(LossFunction function, const std::string& name) {
+  Builder t;
+  const Shape shape{4, 5};
+  const Id logits = t.f32("logits wide", shape);
+  const Id targets = t.f32("targets positive", shape);
+  const Id loss = t.tensor("loss", {1}, Role::loss);
+  const Id dlogits = t.f32("dlogits", shape);
+  return {t.step("ElementwiseLoss_" + name, {ElementwiseLoss{.logits = logits,
+                                                             .targets = targets,
+                                                             .loss = loss,
+                                                             .dlogits = dlogits,
+                                                             .function = function}}),
+          {{loss, {}}},
+          {{logits, dlogits}}};
+}
+
 std::vector<OperationGradientCase> operation_gradient_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
@@ -387,6 +403,8 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       lstm(4, 2, 3, 2, "odd"),
       lstm(3, 1, 1, 1, "one_unit"),
       loss_over_time(),
+      loss_of_elements(LossFunction::mse, "mse"),
+      loss_of_elements(LossFunction::bce, "bce"),
   };
   for (const auto& [name, of] : named_activations) {
     all.push_back(activation(of, name));

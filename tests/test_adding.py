@@ -92,7 +92,7 @@ def test_an_operation_takes_one_file_in_each_of_three_folders():
 
 def test_a_network_takes_one_file():
     files = [block.path for block in blocks() if block.language != "diff"]
-    assert [path for path in files if "models" in path] == ["src/models/lenet.cpp"]
+    assert [path for path in files if "models" in path] == ["src/models/mnist.cpp"]
 
 
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:

@@ -29,7 +29,7 @@ from plots.core.costs import (  # noqa: E402
     packed,
     predicted_launches,
 )
-from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, Mlp, network_of  # noqa: E402
+from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # noqa: E402
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
 from plots.core.published import load_published  # noqa: E402
 from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
@@ -153,9 +153,11 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
             draw.choice(MLP_PRECISIONS),
             draw.choice(list(ACTIVATIONS)),
             draw.choice(list(OPTIMIZERS)),
+            draw.choice(["cross_entropy", *LOSSES]),
         )
         flags = ("precision", "activation", "optimizer", "batch", "rows")
         asked = [f"--{flag}={getattr(mlp, flag)}" for flag in flags]
+        asked.append(f"--loss-function={mlp.loss.replace('_', '-')}")
         done = bench("--cost", f"--mlp={','.join(map(str, mlp.widths))}", *asked)
         assert done.returncode == 0, done.stderr
         same(mlp.cost(), parsed(done.stdout))

@@ -84,8 +84,10 @@ def test_networks_that_tests_of_peers_read_are_those_of_bench():
     for name, network in networks.items():
         flags = [f"--model={name}"]
         if name.startswith("mlp-"):
-            *widths, activation = name.split("-")[1:]
+            widths = [word for word in name.split("-") if word.isdigit()]
+            activation, loss, *_ = [*name.split("-")[1 + len(widths) :], "cross-entropy"]
             flags = [f"--mlp={','.join(widths)}", f"--activation={activation}"]
+            flags.append(f"--loss-function={loss}")
         assert json.loads(run("--describe", *flags).stdout) == network
 
 

@@ -41,6 +41,9 @@ std::vector<Thin> thin_networks() {
       {"heart", mlp("heart", {7, 9, 5, 2}, Activation::relu), AdamWOptions{}},
       {"fcn", mlp("fcn", {20, 33, 17, 10}, Activation::sigmoid)},
       {"disc", mlp("disc", {2, 8, 6, 2}, Activation::relu)},
+      {"regression", mlp("regression", {7, 9, 5, 3}, Activation::silu, LossFunction::mse)},
+      {"binary", mlp("binary", {7, 9, 5, 3}, Activation::tanh, LossFunction::bce),
+       MomentumOptions{.learning_rate = 0.05}},
       {"alexnet_r", alexnet(AlexNetR{.image = 16, .channels = {3, 4, 5}, .classes = 6})},
       {"alexnet_s",
        alexnet(AlexNetS{.image = 63, .channels = {4, 5, 6, 6, 5}, .hidden = 7, .classes = 5})},
@@ -60,10 +63,7 @@ std::vector<Thin> thin_networks() {
 constexpr std::int64_t batch = 4;
 constexpr std::int64_t steps = 2;
 
-Dataset rows_of(const Model& model) {
-  return model.sample_type == Type::i32 ? uniform_tokens(model.sample[0], batch, model.classes)
-                                        : uniform_rows(model.sample, batch, model.classes);
-}
+Dataset rows_of(const Model& model) { return uniform_data(model, batch); }
 
 Training training_of(const Thin& thin, Precision precision) {
   return {training_epoch(
@@ -295,6 +295,8 @@ class Breaker {
       update.m.erase(update.m.begin() + at);
       update.v.erase(update.v.begin() + at);
       update.weight_decay.erase(update.weight_decay.begin() + at);
+    } else if constexpr (requires { update.velocities; }) {
+      update.velocities.erase(update.velocities.begin() + at);
     }
   }
 
@@ -399,6 +401,13 @@ class Breaker {
     if (workload_[op.labels].role == Role::data) {
       all_.push_back({.how = "takes other labels", .before = reversed, .after = reversed});
     }
+  }
+
+  void break_more(const ElementwiseLoss& op) {
+    instead("scales its gradient", op, [](auto& o) { o.scale *= 1.02; });
+    instead("is another loss", op, [](auto& o) {
+      o.function = o.function == LossFunction::mse ? LossFunction::bce : LossFunction::mse;
+    });
   }
 
   void break_more(const Add& op) {
@@ -558,7 +567,8 @@ TEST_P(Update, IsFarMoreThanItsRounding) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
                          testing::Values("disc-2", "disc-8", "disc-12", "heart", "fcn-r", "fcn-s",
                                          "alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm",
-                                         "gpt-16", "gpt-64"),
+                                         "gpt-16", "gpt-64", "lenet-5", "policy", "surrogate",
+                                         "matrix-4"),
                          [](const auto& parameters) {
                            std::string name = parameters.param;
                            std::replace(name.begin(), name.end(), '-', '_');

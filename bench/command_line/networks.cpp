@@ -75,6 +75,17 @@ Activation activation_of(const std::string& text) {
   throw UsageError("--activation=" + text + " is none of " + names_of_activations());
 }
 
+LossFunction loss_of(const std::string& text) {
+  std::string wanted = text;
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  for (const auto& [name, loss] : named_losses) {
+    if (wanted == name) {
+      return loss;
+    }
+  }
+  throw UsageError("--loss-function=" + text + " is none of cross-entropy, mse, bce");
+}
+
 Task custom_mlp(const NetworkFlags& flags) {
   const std::vector<std::int64_t> widths = widths_of(flags);
   std::string name = "mlp";
@@ -85,14 +96,17 @@ Task custom_mlp(const NetworkFlags& flags) {
   if (activation != "relu") {
     name += "-" + activation;
   }
+  const LossFunction loss = loss_of(flags.loss.value_or("cross-entropy"));
+  if (loss != LossFunction::cross_entropy) {
+    name.append("-").append(name_of(loss));
+  }
   try {
-    return {.model = mlp(name, widths, activation_of(activation)),
+    const Model model = mlp(name, widths, activation_of(activation), loss);
+    return {.model = model,
             .rows = 1000,
             .batch = 100,
             .optimizer = SgdOptions{},
-            .generate = [widths](std::int64_t rows) {
-              return uniform_rows({widths.front()}, rows, widths.back());
-            }};
+            .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
   } catch (const std::invalid_argument& error) {
     throw UsageError(std::string("--mlp: ") + error.what());
   }
@@ -106,24 +120,31 @@ Task of_file(const std::string& path, double scale) {
   }
 }
 
+/// The network's own where it has that name.
+Optimizer optimizer_of(const std::string& name, const Optimizer& own) {
+  if (name_of(own) == name) {
+    return own;
+  }
+  if (const std::optional<Optimizer> optimizer = optimizer_named(name)) {
+    return *optimizer;
+  }
+  throw UsageError("--optimizer=" + name + " is none of sgd, momentum, adam, adamw");
+}
+
 void change_optimizer(Task& task, const NetworkFlags& flags) {
-  if (flags.optimizer == "sgd" && !std::holds_alternative<SgdOptions>(task.optimizer)) {
-    task.optimizer = SgdOptions{};
-  } else if (flags.optimizer == "adamw" && !std::holds_alternative<AdamWOptions>(task.optimizer)) {
-    task.optimizer = AdamWOptions{};
-  } else if (flags.optimizer && flags.optimizer != "sgd" && flags.optimizer != "adamw") {
-    throw UsageError("--optimizer=" + *flags.optimizer + " is neither sgd nor adamw");
+  if (flags.optimizer) {
+    task.optimizer = optimizer_of(*flags.optimizer, task.optimizer);
   }
   if (flags.learning_rate) {
     std::visit([&](auto& o) { o.learning_rate = *flags.learning_rate; }, task.optimizer);
   }
   if (flags.weight_decay) {
-    auto* adamw = std::get_if<AdamWOptions>(&task.optimizer);
-    if (adamw == nullptr) {
-      throw UsageError("--weight-decay is AdamW's, and " + task.model.name +
-                       " trains with SGD; add --optimizer=adamw");
+    const std::string name = name_of(task.optimizer);
+    if (name != "adamw") {
+      throw UsageError("--weight-decay is AdamW's, and " + task.model.name + " trains with " +
+                       name + "; add --optimizer=adamw");
     }
-    adamw->weight_decay = *flags.weight_decay;
+    std::get<AdamWOptions>(task.optimizer).weight_decay = *flags.weight_decay;
   }
 }
 
@@ -150,7 +171,12 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
       {"--activation", "NAME",
        "activation between the layers of --mlp: " + names_of_activations() + " (default: relu)",
        [&to](const std::string& text) { to.activation = text; }},
-      {"--optimizer", "sgd|adamw", "optimizer (default: the network's own; --mlp: sgd)",
+      {"--loss-function", "cross-entropy|mse|bce",
+       "loss of --mlp: of classes (the default), mean squared error, or binary cross-entropy with "
+       "logits; for the last two the last width is a number of outputs, each with a target",
+       [&to](const std::string& text) { to.loss = text; }},
+      {"--optimizer", "sgd|momentum|adam|adamw",
+       "optimizer (default: the network's own; --mlp: sgd)",
        [&to](const std::string& text) { to.optimizer = text; }},
       {"--lr", "RATE", "learning rate (default: the network's own)",
        [&to](const std::string& text) {
@@ -177,8 +203,9 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
   std::vector<Task> tasks;
   if (flags.mlp) {
     tasks.push_back(custom_mlp(flags));
-  } else if (flags.activation) {
-    throw UsageError("--activation describes your own network; give its widths with --mlp=");
+  } else if (flags.activation || flags.loss) {
+    throw UsageError(std::string(flags.activation ? "--activation" : "--loss-function") +
+                     " describes your own network; give its widths with --mlp=");
   }
   if (flags.files.empty() && flags.scales != std::vector<double>{1}) {
     throw UsageError("--scale is of networks in files; name one with --network=FILE.json");
@@ -227,10 +254,11 @@ std::vector<OwnLadder> ladders_for(const NetworkFlags& flags) {
 
 std::string optimizer_label(const Optimizer& optimizer) {
   std::ostringstream text;
-  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer)) {
-    text << "adamw lr=" << adamw->learning_rate << " weight_decay=" << adamw->weight_decay;
-  } else {
-    text << "sgd lr=" << std::get<SgdOptions>(optimizer).learning_rate;
+  text << name_of(optimizer);
+  std::visit([&](const auto& options) { text << " lr=" << options.learning_rate; }, optimizer);
+  const auto* adamw = std::get_if<AdamWOptions>(&optimizer);
+  if (adamw != nullptr && adamw->weight_decay != 0) {
+    text << " weight_decay=" << adamw->weight_decay;
   }
   return text.str();
 }

@@ -34,13 +34,15 @@ std::vector<Sweep> sweeps() {
   std::vector<std::string> dense = disc_family().names;
   dense.emplace_back("heart");
   const std::vector<std::string> anchors = anchor_family().names;
-  dense.insert(dense.end(), anchors.begin(), anchors.end());
   const std::vector<std::string> transformers = gpt_family().names;
-  // But for the largest, whose epoch takes seconds.
   std::vector<std::string> standard = dense;
-  standard.insert(standard.end(), transformers.begin(), transformers.end() - 1);
-  std::vector<std::string> all = dense;
+  standard.insert(standard.end(), {"policy", "surrogate", "lenet-5"});
+  standard.insert(standard.end(), anchors.begin(), anchors.end());
+  std::vector<std::string> all = standard;
+  all.emplace_back("matrix-4");
   all.insert(all.end(), transformers.begin(), transformers.end());
+  // But for the largest, whose epoch takes seconds.
+  standard.insert(standard.end(), transformers.begin(), transformers.end() - 1);
   const std::vector<std::string> fcn = fcn_family().names;
   all.insert(all.end(), fcn.begin(), fcn.end());
   // The networks of Shi et al. 2016: those whose steps take less than a second, then the others.
@@ -81,7 +83,8 @@ std::vector<Sweep> sweeps() {
   return {
       {.name = "quick",
        .effort = {.repetitions = 5, .min_time_seconds = 0.02},
-       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart", "gpt-64"},
+       .models = {"disc-2", "disc-4", "disc-6", "disc-8", "disc-9", "disc-10", "heart", "policy",
+                  "gpt-64"},
        .cpu_modes = fastest,
        .gpu_modes = few,
        .minibatch_models = {"fcn-r", "alexnet-r"},

@@ -63,7 +63,8 @@ void Training::read_data() {
   for (const Task& task :
        iteration_ == Iteration::step ? arguments_.minibatch_tasks : arguments_.tasks) {
     if (!task.model.reads_plain_rows()) {
-      throw UsageError("--data: " + task.model.name + " does not read rows of plain numbers");
+      throw UsageError("--data: " + task.model.name +
+                       " does not read rows of plain numbers with a class");
     }
     try {
       Data& data = data_[task.model.name];

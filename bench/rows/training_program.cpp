@@ -69,7 +69,8 @@ Dataset first_rows(const Dataset& all, std::int64_t rows) {
           .sample = all.sample,
           .rows = rows,
           .inputs = part(all.inputs),
-          .labels = part(all.labels)};
+          .labels = part(all.labels),
+          .targets = part(all.targets)};
 }
 
 RowVerification record(const Verification& verification, const OperationVerification& operations) {

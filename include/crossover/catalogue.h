@@ -22,8 +22,8 @@ struct Task {
   std::function<Dataset(std::int64_t rows)> generate;
 };
 
-/// Generated rows that the model can read: uniform_rows(), or uniform_tokens() where it reads
-/// tokens.
+/// Generated rows that the model can read: uniform_rows(), uniform_tokens() where it reads tokens,
+/// or uniform_targets() where its loss compares with them.
 Dataset uniform_data(const Model& model, std::int64_t rows);
 
 /// A network of a ladder.
@@ -56,6 +56,8 @@ Family alexnet_family();
 Family resnet_family();
 Family lstm_family();
 Family gpt_family();
+Family lenet_family();
+Family small_dense_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();

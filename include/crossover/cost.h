@@ -16,13 +16,14 @@ namespace crossover {
 /// gradients, 8 and 13 for layer normalization; 6 per score of an attention beside its two
 /// products, and beside the five of its gradient, which computes the scores again; what causality
 /// hides does not count; 7 per gate and 8 per cell of an LSTM beside its products, 5 and 10 for its
-/// gradients; 5 per logit and 2 per row of them for softmax cross-entropy with its gradient; 2 per
-/// parameter for SGD, 14 for AdamW; none for a Cast, a Reshape and an Embedding, and none for the
-/// gradient factor of an optimizer. avoidable_flops: 20 of the 36 multiplications, each with its
-/// addition, of 2x2 results of a convolution in float32 that has_winograd(); its transforms are not
-/// counted. bytes: every operand read once and every result written once, as if nothing stayed in a
-/// cache. launches: what a framework starts separately: a matrix product, a reduction, an
-/// elementwise pass.
+/// gradients; 5 per logit and 2 per row of them for softmax cross-entropy with its gradient, 4
+/// and 14 per element for mean squared error and binary cross-entropy with theirs; 2 per parameter
+/// for SGD, 4 with momentum, 14 for AdamW; none for a Cast, a Reshape and an Embedding, and none
+/// for the gradient factor of an optimizer. avoidable_flops: 20 of the 36 multiplications, each
+/// with its addition, of 2x2 results of a convolution in float32 that has_winograd(); its
+/// transforms are not counted. bytes: every operand read once and every result written once, as if
+/// nothing stayed in a cache. launches: what a framework starts separately: a matrix product, a
+/// reduction, an elementwise pass.
 Cost cost(const Workload& workload, const Op& op);
 Cost cost(const Workload& workload, const Step& step);
 Cost cost(const Workload& workload);  ///< the whole order, once

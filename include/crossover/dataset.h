@@ -19,6 +19,7 @@ struct Dataset {
   std::int64_t rows = 0;
   std::vector<double> inputs;  ///< [rows, sample...]; double, because the reference computes in it
   std::vector<std::int32_t> labels;  ///< [rows, labels of a row...], each in 0 .. classes - 1
+  std::vector<double> targets = {};  ///< [rows, outputs], in place of labels
 };
 
 /// Points of the unit square, class 1 within the quarter disc of area 1/8 (x^2 + y^2 < 1 / (2 pi));
@@ -27,6 +28,10 @@ Dataset disc_points(std::int64_t rows);
 
 /// Inputs uniform in [-1, 1), labels uniform over the classes.
 Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes);
+
+/// Inputs as of uniform_rows(); `outputs` targets a row, uniform in [-1, 1), or, where they are
+/// `binary`, 0 or 1.
+Dataset uniform_targets(const Shape& sample, std::int64_t rows, std::int64_t outputs, bool binary);
 
 /// Sequences of `time` tokens, each with the token to predict as its label; both uniform over the
 /// vocabulary. They are drawn time step by time step, for all rows of each, so that other rows than

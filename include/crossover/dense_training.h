@@ -23,19 +23,27 @@ struct DenseLayer {
   Id dy = none, dx = none, dw = none, dbias = none;
 };
 
+/// What the step's loss operation says; `wanted` are its labels or its targets.
+struct DenseLoss {
+  LossFunction function = LossFunction::cross_entropy;
+  Id logits = none, wanted = none, loss = none, dlogits = none;
+  double scale = 1;
+};
+
 /// A step on one batch.
 struct DenseStep {
   std::int64_t batch = 0;
   std::vector<DenseLayer> layers;
-  SoftmaxCrossEntropy loss;
+  DenseLoss loss;
   std::optional<Sgd> sgd;
   std::optional<AdamW> adamw;
+  std::optional<Momentum> momentum;
 
   [[nodiscard]] Id inputs() const { return layers.front().x; }
   [[nodiscard]] std::int64_t classes() const { return layers.back().out; }
   /// No optimizer: each gradient, which the loss's `scale` makes the update, is added to its
   /// parameter (fuse_update()).
-  [[nodiscard]] bool updates_in_place() const { return !sgd && !adamw; }
+  [[nodiscard]] bool updates_in_place() const { return !sgd && !adamw && !momentum; }
 };
 
 /// The steps of a Workload in f32 that fuse() made, and maybe fuse_update(); all have the same

@@ -121,9 +121,31 @@ CROSSOVER_HOST_DEVICE inline T derivative(Activation activation, T at) {
                                             : derivative_from_result(activation, at);
 }
 
+/// Of one element: what it adds to an ElementwiseLoss, and the derivative of that.
+template <class T>
+struct LossOfOne {
+  T value, slope;
+};
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline LossOfOne<T> elementwise_loss(LossFunction function, T x, T target) {
+  if (function == LossFunction::mse) {
+    const T difference = x - target;
+    return {difference * difference, T(2) * difference};
+  }
+  const T larger = x < T(0) ? T(0) : x;
+  return {larger - x * target + std::log1p(std::exp(x < T(0) ? x : -x)), sigmoid(x) - target};
+}
+
 template <class T>
 CROSSOVER_HOST_DEVICE inline T sgd(T w, T g, T learning_rate) {
   return w - learning_rate * g;
+}
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline void momentum(T& w, T g, T& velocity, T learning_rate, T factor) {
+  velocity = factor * velocity + g;
+  w -= learning_rate * velocity;
 }
 
 /// The factors of one AdamW update that all elements share.

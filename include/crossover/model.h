@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crossover/layers.h"
+#include "crossover/loss_function.h"
 
 namespace crossover {
 
@@ -19,15 +20,16 @@ struct Layer {
   std::string name = {};  ///< in messages; empty: "layer 2", by its place from 0
 };
 
-/// A classifier. The last layer's result goes into softmax cross-entropy: [batch, classes], or, of
-/// a network that labels each place of a sequence, [time, batch, classes].
+/// The last layer's result goes into the loss: of a classifier [batch, classes], or, where it
+/// labels each place of a sequence, [time, batch, classes]; with another loss [batch, outputs].
 struct Model {
   std::string name;
   Shape sample;                  ///< shape of one sample, without the batch
   Type sample_type = Type::f32;  ///< i32 of tokens
-  std::int64_t classes = 0;
-  Shape labels = {};  ///< of one sample: {} where it has one, {time} of a sequence
+  std::int64_t classes = 0;  ///< with another loss than cross-entropy: outputs, each with a target
+  Shape labels = {};         ///< of one sample: {} where it has one, {time} of a sequence
   std::vector<Layer> layers;
+  LossFunction loss = LossFunction::cross_entropy;
 
   /// Appends a layer and returns the value it produces.
   Value add(LayerKind kind, std::vector<Value> inputs);
@@ -39,9 +41,10 @@ struct Model {
 /// How many numbers the loss reads of a sample.
 std::int64_t logits_of_a_sample(const Model& model);
 
-/// Fully connected layers of the given widths (input first, classes last), an activation between
-/// them. Throws std::invalid_argument on fewer than two widths, a width < 1, fewer than two
+/// Fully connected layers of the given widths (input first, classes or outputs last), an activation
+/// between them. Throws std::invalid_argument on fewer than two widths, a width < 1, fewer than two
 /// classes or more than most_classes.
-Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation);
+Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation,
+          LossFunction loss = LossFunction::cross_entropy);
 
 }  // namespace crossover

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "crossover/catalogue.h"
@@ -13,6 +14,12 @@ namespace crossover {
 /// A network of a file may have so many parameters, and a file so many bytes.
 inline constexpr std::int64_t most_parameters_of_a_file = 1'000'000'000;
 inline constexpr std::int64_t most_bytes_of_a_file = 16 << 20;
+
+/// "sgd", "momentum", "adam" or "adamw".
+std::string name_of(const Optimizer& optimizer);
+
+/// With its usual rates; none where no optimizer has the name.
+std::optional<Optimizer> optimizer_named(const std::string& name);
 
 /// describe(Model), and "training": rows, batch, optimizer and its rates.
 nlohmann::ordered_json describe(const Task& task);

@@ -82,6 +82,15 @@ concept HasProducts = requires(const T& op, const Workload& workload) {
   { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
 };
 
+/// What an optimizer has to tell: states() are its lists of tensors that go with the parameters,
+/// one for each of them and of its shape.
+template <class T>
+concept UpdatesParameters = requires(const T& op) {
+  { op.parameters } -> std::convertible_to<std::vector<Id>>;
+  { op.gradients } -> std::convertible_to<std::vector<Id>>;
+  { op.states() } -> std::same_as<std::vector<const std::vector<Id>*>>;
+};
+
 /// An operation is a struct of tensors and values with these members. A type that lacks one does
 /// not compile where the operations are listed.
 ///   name            as messages and files call it
@@ -92,6 +101,8 @@ concept HasProducts = requires(const T& op, const Workload& workload) {
 ///   execute(run)    what it means, in float64
 /// One that is a product or a convolution, or consists of them, also has
 ///   products(...)   its matrix products, in the order in which they are computed
+/// An optimizer also has
+///   states()        as UpdatesParameters says
 template <class T>
 concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
                              const Workload& workload, ReferenceRun& run) {
@@ -103,6 +114,7 @@ concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
   { op.execute(run) } -> std::same_as<void>;
 }
 &&(HasProducts<T> ||
-   (T::category != OpCategory::product && T::category != OpCategory::convolution));
+   (T::category != OpCategory::product && T::category != OpCategory::convolution)) &&
+    (UpdatesParameters<T> || T::category != OpCategory::update);
 
 }  // namespace crossover

@@ -18,12 +18,14 @@
 #include "crossover/operations/cast.h"
 #include "crossover/operations/convolution.h"
 #include "crossover/operations/dropout.h"
+#include "crossover/operations/elementwise_loss.h"
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
 #include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
+#include "crossover/operations/momentum.h"
 #include "crossover/operations/pool.h"
 #include "crossover/operations/position_embedding.h"
 #include "crossover/operations/reshape.h"
@@ -35,12 +37,12 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op =
-    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
-          Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
-          AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
-          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape>;
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                 AdamW, Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool,
+                 MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool,
+                 GlobalAveragePoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad,
+                 PositionEmbedding, PositionEmbeddingGrad, LayerNorm, LayerNormGrad, Attention,
+                 AttentionGrad, Lstm, LstmGrad, Reshape, ElementwiseLoss, Momentum>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

@@ -8,7 +8,7 @@
 
 namespace crossover {
 
-/// Uploads the rows of the data set to the data tensors "inputs" and "labels".
+/// Uploads the rows of the data set to the data tensors "inputs", and "labels" or "targets".
 void set_data(Program& program, const Workload& workload, const Dataset& dataset);
 void set_data(Reference& reference, const Dataset& dataset);
 

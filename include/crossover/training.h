@@ -14,7 +14,12 @@ struct SgdOptions {
   double learning_rate = 0.1;
 };
 
-/// Weight decay applies to parameters of two or more dimensions only.
+struct MomentumOptions {
+  double learning_rate = 0.01;
+  double momentum = 0.9;
+};
+
+/// Weight decay applies to parameters of two or more dimensions only. Without it this is Adam.
 struct AdamWOptions {
   double learning_rate = 1e-3;
   double weight_decay = 1e-4;
@@ -23,7 +28,7 @@ struct AdamWOptions {
   double epsilon = 1e-8;
 };
 
-using Optimizer = std::variant<SgdOptions, AdamWOptions>;
+using Optimizer = std::variant<SgdOptions, MomentumOptions, AdamWOptions>;
 
 struct TrainingOptions {
   std::int64_t rows = 0;   ///< samples in the data set

@@ -7,13 +7,18 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 from peers.pytorch.counterparts import Configuration
 from peers.pytorch.networks import Attention, Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+_LOSSES = {
+    "cross_entropy": cross_entropy,
+    "mse": mse_loss,
+    "bce": binary_cross_entropy_with_logits,
+}
 
 
 class Training:
@@ -33,6 +38,9 @@ class Training:
         layout = configuration.get("layout", "default")
         self._layout = torch.channels_last if layout == "channels-last" else torch.preserve_format
         is_graph = configuration["execution"] == "graph"
+        if task.network["loss"] not in _LOSSES:
+            raise Unsupported(f"PyTorch's side has no loss {task.network['loss']!r}")
+        self._loss = _LOSSES[task.network["loss"]]
         self.network = network_of(task.network).to(dtype)
         fill(self.network)
         self.network.to(device=self.device, memory_format=self._layout)
@@ -55,6 +63,9 @@ class Training:
         by_time = inputs.dtype == torch.int64  # tokens [time, rows]
         if not by_time:
             inputs = inputs.to(dtype)
+        classifies = labels.dtype == torch.int64
+        if not classifies:
+            labels = labels.to(dtype)
         axis = 1 if by_time else 0
         pairs = zip(
             inputs.split(self.task.batch, dim=axis),
@@ -64,7 +75,7 @@ class Training:
         return [
             (
                 x.contiguous().to(device=self.device, memory_format=self._layout),
-                y.flatten().to(self.device),
+                (y.flatten() if classifies else y.contiguous()).to(self.device),
             )
             for x, y in pairs
         ]
@@ -135,8 +146,8 @@ class Training:
     def _plain_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if self._autocast:
             with torch.autocast(self.device.type, dtype=torch.bfloat16):
-                return cross_entropy(self.network(x), y)
-        return cross_entropy(self.network(x), y)
+                return self._loss(self.network(x), y)
+        return self._loss(self.network(x), y)
 
     def _eager_step(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         self.optimizer.zero_grad()
@@ -150,6 +161,12 @@ def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.
     stated = task.optimizer
     if stated.kind == "sgd":
         return torch.optim.SGD(network.parameters(), lr=stated.learning_rate)
+    if stated.kind == "momentum":
+        return torch.optim.SGD(network.parameters(), lr=stated.learning_rate, momentum=0.9)
+    if stated.kind == "adam":
+        return torch.optim.Adam(
+            network.parameters(), lr=stated.learning_rate, capturable=capturable
+        )
     parameters = list(network.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": stated.weight_decay},

@@ -51,7 +51,7 @@ class Trajectory:
 
 
 def tolerance_of(task: Task, precision: str, normalized: bool) -> Tolerance:
-    magnified = 5 if task.optimizer.kind == "adamw" else 1
+    magnified = 5 if task.optimizer.kind in ("adam", "adamw") else 1
     if precision == "f32":
         tolerance = Tolerance(loss=1e-5 * magnified, parameters=1e-4)
         return replace(tolerance, loss=1e-3) if normalized else tolerance

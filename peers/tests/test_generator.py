@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,5 +94,15 @@ def test_a_task_is_what_bench_counts():
     assert task.optimizer == Optimizer("adamw", 1e-3, 1e-4)
     step = Task.of("Minibatch", counted)
     assert (step.rows, step.steps, step.flops) == (10, 1, 1.0)
-    with pytest.raises(ValueError, match="no optimizer is called 'adam'"):
-        Optimizer.of("adam lr=1")
+    assert Optimizer.of("momentum lr=1") == Optimizer("momentum", 1.0)
+    with pytest.raises(ValueError, match="no optimizer is called 'rprop'"):
+        Optimizer.of("rprop lr=1")
+
+
+def test_targets_stand_in_place_of_labels():
+    inputs, targets = data_of(task_of("matrix-4", 3))
+    assert inputs.shape == targets.shape == (3, 4)
+    assert targets[2, 1] == 2 * one(LABELS, 2 * 4 + 1) - 1
+    binary = {**trained("matrix-4")["network"], "loss": "bce"}
+    _, wanted = data_of(replace(task_of("matrix-4", 3), network=binary))
+    assert wanted[2, 1] == math.floor(2 * one(LABELS, 2 * 4 + 1))

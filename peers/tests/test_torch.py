@@ -24,6 +24,12 @@ CASES = [
     for name in ("golden_mlp.json", "golden_networks.json")
     for case in json.loads((FIXTURES / name).read_text("utf-8"))["cases"]
 ]
+OWN_WIDTHS = {  # as bench calls them
+    "sigmoid-small": "mlp-20-33-65-7-sigmoid",
+    "gelu-momentum": "mlp-20-33-65-7-gelu",
+    "silu-sgd": "mlp-9-24-24-3-silu-mse",
+}
+SMALL = ("policy", "surrogate", "matrix-4", "lenet-5")
 EXACT = 1e-9
 CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
 SGD = Optimizer("sgd", 0.1)
@@ -41,11 +47,11 @@ def _one_thread():
 def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
     name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
-    if name == "sigmoid-small":
-        name = "mlp-20-33-65-7-sigmoid"
-    elif name == "gpt-short" or not (name.startswith(known) or name == "lstm"):
+    name = OWN_WIDTHS.get(name, name)
+    if name == "gpt-short" or not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm"):
         return None
-    optimizer = Optimizer(case["optimizer"], case["lr"], 1e-4)
+    decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
+    optimizer = Optimizer(case["optimizer"], case["lr"], decay)
     sizes = {key: case[key] for key in ("batch", "rows", "params")}
     return Task(**trained(name), **sizes, optimizer=optimizer, label="", flops=1.0)
 

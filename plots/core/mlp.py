@@ -27,15 +27,19 @@ ACTIVATIONS = {  # operations of one, and of its derivative
     "hardsigmoid": (4, 3),
     "leaky_relu": (2, 2),
 }
+LOSSES = {"mse": 4, "bce": 14}  # beside cross-entropy: operations on an output
 OPTIMIZERS = {  # operations on a parameter, and arrays read and written
     "sgd": (2, 3),
+    "momentum": (4, 5),
+    "adam": (14, 7),
     "adamw": (14, 7),
 }
 PRECISIONS = ("f32", "tf32", "bf16", "f16")
 PLACEMENTS = ("pageable", "pinned", "pinned-async")
 LARGEST = 2**24  # width, rows or batch size: what is larger is a slip
 _IN_PLACE = 2**20  # weights from which a GPU's product updates them itself: planned.cpp
-_ACTIVATION = "|".join(ACTIVATIONS)
+_NAME = rf"mlp((?:-\d{{1,8}}){{2,}})(?:-({'|'.join(ACTIVATIONS)}))?(?:-({'|'.join(LOSSES)}))?"
+_TIMED = ("adam", "adamw")  # which count their steps
 _SPANS = 32  # parts of the parameters that one launch of an optimizer takes: operand.h
 
 
@@ -50,6 +54,7 @@ class Mlp:
     precision: str = "f32"
     activation: str = "relu"
     optimizer: str = "sgd"
+    loss: str = "cross_entropy"
     name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -57,11 +62,12 @@ class Mlp:
             ("precision", self.precision, PRECISIONS),
             ("activation", self.activation, ACTIVATIONS),
             ("optimizer", self.optimizer, OPTIMIZERS),
+            ("loss-function", self.loss, ("cross_entropy", *LOSSES)),
         )
         for flag, value, values in known:
             if value not in values:
                 raise CostError(f"--{flag}={printable(value, 40)}: is none of {', '.join(values)}")
-        if len(self.widths) < 2 or self.widths[-1] < 2:
+        if len(self.widths) < 2 or self.widths[-1] < (1 if self.loss in LOSSES else 2):
             raise CostError(
                 "--mlp needs the widths of all layers, from the inputs to two classes or more: "
                 "--mlp=784,512,10"
@@ -86,10 +92,17 @@ class Mlp:
         return 3 * (len(self.widths) - 1) - 1
 
     @property
+    def wanted(self) -> int:
+        """Numbers of a sample that the loss compares with: its label, or its targets."""
+        return self.widths[-1] if self.loss in LOSSES else 1
+
+    @property
     def model(self) -> str:
         """As bench names it."""
-        ending = "" if self.activation == "relu" else f"-{self.activation}"
-        return self.name or "-".join(["mlp", *map(str, self.widths)]) + ending
+        parts = ["mlp", *map(str, self.widths)]
+        parts += [self.activation] if self.activation != "relu" else []
+        parts += [self.loss] if self.loss in LOSSES else []
+        return self.name or "-".join(parts)
 
     def cost(self) -> Cost:
         """What an epoch costs."""
@@ -108,7 +121,7 @@ class Mlp:
             "flops": total("flops"),
             "bytes": total("bytes"),
             "products": self.products * steps,
-            "bytes_to_device": 4 * (self.widths[0] + 1) * self.rows,
+            "bytes_to_device": 4 * (self.widths[0] + self.wanted) * self.rows,
             "device_launches": {"cuda": _by_way(eager, steps, repeats=full > 1)},
         }
         fields = {
@@ -142,10 +155,11 @@ def network_of(model: str) -> Mlp | None:
         layers, factor = int(match[1]), float(match[2] or 1)
         known = 2 <= layers <= 12 and 1 <= factor < 4
         return Mlp(disc_widths(layers, factor), name=model) if known else None
-    if match := re.fullmatch(rf"mlp((?:-\d{{1,8}}){{2,}})(?:-({_ACTIVATION}))?", model):
+    if match := re.fullmatch(_NAME, model):
         widths = tuple(int(width) for width in match[1].split("-")[1:])
         try:
-            return Mlp(widths, activation=match[2] or "relu", name=model)
+            activation, loss = match[2] or "relu", match[3] or "cross_entropy"
+            return Mlp(widths, activation=activation, loss=loss, name=model)
         except CostError:
             return None
     return None
@@ -178,8 +192,15 @@ def of_size(params: int) -> tuple[int, ...]:
     return min(sizes, key=lambda widths: abs(Mlp(widths).params - params))
 
 
+def _tanh(name: str, widths: tuple[int, ...], batch: int) -> Mlp:
+    return Mlp(widths, batch, 10_000, "f32", "tanh", "adam", "mse", name)
+
+
 _NAMED = {
     "heart": Mlp((29, 32, 16, 2), 10, 709, optimizer="adamw", name="heart"),
+    "policy": Mlp((4, 64, 64, 2), 32, 2048, activation="tanh", optimizer="adam", name="policy"),
+    "surrogate": _tanh("surrogate", (2, *[20] * 8, 1), 2000),
+    "matrix-4": _tanh("matrix-4", (4, 32, 16, 4), 10_000),
     "fcn-r": Mlp((784, 2048, 4096, 1024, 10), 1024, 4096, activation="sigmoid", name="fcn-r"),
     "fcn-s": Mlp((26752, 2048, 2048, 2048, 26752), 64, 256, activation="sigmoid", name="fcn-s"),
 }
@@ -218,9 +239,11 @@ def _operations(mlp: Mlp, batch: int) -> tuple[Operation, ...]:
         else:
             add("product", product + y, read, 2, dw)
     logits = batch * mlp.widths[-1]
-    add("loss", 5 * logits + 2 * batch, (4 + small) * logits + 4 * batch + 4, 2)
+    of_one = LOSSES.get(mlp.loss)
+    flops = of_one * logits if of_one else 5 * logits + 2 * batch
+    add("loss", flops, (4 + small) * logits + 4 * mlp.wanted * batch + 4, 2)
     flops, arrays = OPTIMIZERS[mlp.optimizer]
-    clock = 8 if mlp.optimizer == "adamw" else 0
+    clock = 8 if mlp.optimizer in _TIMED else 0
     params = mlp.params
     add("update", flops * params, 4 * arrays * params + clock, 2 * (last + 1))
     return tuple(
@@ -241,7 +264,7 @@ def _gpu_launches(mlp: Mlp, batch: int) -> int:
     is_line = [min(batch, a, b) == 1 for a, b in layers]  # whose gradients have no epilogue
     masks = [relu and layer > 0 and not is_line[layer] for layer in range(len(layers))]
     count = len(layers) + (0 if relu else len(layers) - 1) + half
-    count += 1 if _loss_in_one_block(batch, mlp.widths[-1]) else 2
+    count += 1 if _loss_in_one_block(batch, mlp.widths[-1], mlp.loss) else 2
     for layer, (_, b) in enumerate(layers):
         if layer:
             count += 1 if masks[layer] else 2
@@ -255,8 +278,10 @@ def _gpu_launches(mlp: Mlp, batch: int) -> int:
     return count + _updates(mlp, in_place, half)
 
 
-def _loss_in_one_block(batch: int, classes: int) -> bool:
-    """softmax_cross_entropy.cpp: threads of a row, and whether one block takes all of them."""
+def _loss_in_one_block(batch: int, classes: int, loss: str) -> bool:
+    """loss.h; softmax_cross_entropy.cpp: threads of a row, and whether one block takes all."""
+    if loss in LOSSES:
+        return batch * classes <= 1024
     threads = 1
     if classes > 16:
         wanted = min(classes // 4, 128 * 2048 // batch, 1024)
@@ -272,14 +297,14 @@ def _column_sums(rows: int, columns: int) -> int:
 
 def _updates(mlp: Mlp, in_place: Sequence[bool], half: bool) -> int:
     """Launches of the optimizer: a pass over spans of parameters that are updated alike."""
-    adamw = mlp.optimizer == "adamw"
+    decays = mlp.optimizer == "adamw"
     alike = []
     for layer, done in enumerate(in_place):
         for is_bias in (False, True):
             copied = half and not (is_bias and layer == len(in_place) - 1)
-            alike.append(None if done else (adamw and is_bias, copied))
+            alike.append(None if done else (decays and is_bias, copied))
     spans = sum(key is not None for key, _ in groupby(alike))
-    return adamw + -(-spans // _SPANS)
+    return (mlp.optimizer in _TIMED) + -(-spans // _SPANS)
 
 
 def _by_way(eager: int, steps: int, repeats: bool) -> dict[str, dict[str, int]]:

@@ -101,6 +101,20 @@ Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std
           classes};
 }
 
+Case elementwise_loss_case(const Shape& shape, LossFunction function, const std::string& name) {
+  OneOp one;
+  const Id logits = one.tensor("logits wide", shape);
+  const Id targets = one.tensor("targets positive", shape);
+  const Id loss = one.tensor("loss", {1}, Role::loss);
+  return {name, one.operation(ElementwiseLoss{.logits = logits,
+                                              .targets = targets,
+                                              .loss = loss,
+                                              .dlogits = one.tensor("dlogits", shape),
+                                              .function = function,
+                                              .scale = 0.5})
+                    .workload};
+}
+
 /// Transposes as BLAS names them: "nt" multiplies a by b transposed.
 Case gemm(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& transposes) {
   OneOp one;
@@ -145,6 +159,20 @@ Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name,
   return {name,
           updated.one.operation(Sgd{updated.parameters, updated.gradients, 0.1, gradient_factor})
               .workload};
+}
+
+Case momentum_case(std::int64_t out, std::int64_t in, const std::string& name,
+                   double gradient_factor = 1) {
+  Updated updated(out, in);
+  const auto velocities = updated.states("velocity");
+  return {name, updated.one
+                    .operation(Momentum{.parameters = updated.parameters,
+                                        .gradients = updated.gradients,
+                                        .velocities = velocities,
+                                        .learning_rate = 0.1,
+                                        .momentum = 0.9,
+                                        .gradient_factor = gradient_factor})
+                    .workload};
 }
 
 Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name,
@@ -206,8 +234,16 @@ std::vector<Case> layer_cases() {
       loss_case(100, 2, 1, "SoftmaxCrossEntropy_disc"),
       loss_case(10, 33, 0.25, "SoftmaxCrossEntropy_scaled"),
       loss_case(64, 5003, 1, "SoftmaxCrossEntropy_large"),
+      elementwise_loss_case({1, 1}, LossFunction::mse, "ElementwiseLoss_mse_one"),
+      elementwise_loss_case({33, 5}, LossFunction::mse, "ElementwiseLoss_mse"),
+      elementwise_loss_case({129, 517}, LossFunction::mse, "ElementwiseLoss_mse_large"),
+      elementwise_loss_case({1, 1}, LossFunction::bce, "ElementwiseLoss_bce_one"),
+      elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce"),
+      elementwise_loss_case({129, 517}, LossFunction::bce, "ElementwiseLoss_bce_large"),
       sgd_case(4, 2, "Sgd"),
       sgd_case(513, 257, "Sgd_large"),
+      momentum_case(32, 29, "Momentum"),
+      momentum_case(513, 257, "Momentum_large"),
       adamw_case(32, 29, "AdamW"),
       adamw_case(513, 257, "AdamW_large"),
       gemm(1, 1, 1, "nn"),
@@ -240,8 +276,10 @@ std::vector<Case> layer_cases() {
       loss_case(3, 1028, 1, "SoftmaxCrossEntropy_blocks_of_rows"),  // by fours
       loss_case(2, 1031, 1, "SoftmaxCrossEntropy_blocks_of_rows_odd"),
       sgd_case(31, 41, "Sgd_blocks"),
+      momentum_case(31, 41, "Momentum_blocks"),
       adamw_case(31, 41, "AdamW_blocks"),
       sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
+      momentum_case(32, 29, "Momentum_scaled", 1.0 / 1024),
       adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
   };
   const std::vector<Case> activations = activation_cases();

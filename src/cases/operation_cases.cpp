@@ -59,6 +59,7 @@ std::vector<Id> numbers_of(const Op& op) {
                           return std::vector{o.a, o.b, o.c};
                         },
                         [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
+                        [](const ElementwiseLoss& o) { return std::vector{o.dlogits}; },
                         [](const Convolution& o) {
                           return std::vector{o.x, o.w, o.bias, o.y};
                         },
@@ -147,6 +148,8 @@ Case in_type(Case c, Type type, bool f32_result = false) {
   }
   if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
     loss->scale *= 1024;
+  } else if (auto* loss_of_each = std::get_if<ElementwiseLoss>(&op)) {
+    loss_of_each->scale *= 1024;
   }
   c.name += '_';
   c.name += to_string(type);
@@ -197,7 +200,7 @@ std::vector<Case> operation_cases() {
     all.push_back(cast_back_case(type, "Cast_to_" + name + "_and_back"));
     for (const Case& plain : plain_cases()) {
       const Op& op = plain.workload.steps[0].ops[0];
-      if (std::holds_alternative<Sgd>(op) || std::holds_alternative<AdamW>(op)) {
+      if (category(op) == OpCategory::update) {
         continue;  // f32 in any precision
       }
       all.push_back(in_type(plain, type));

@@ -50,6 +50,18 @@ inline Floats hyperbolic_tangent(Floats x) {
   return where(s < all(0.625F * 0.625F), small, large);
 }
 
+/// log(1 + e) for e from 0 to 1: twice the artanh of e / (2 + e), which is a third at most.
+inline Floats logarithm_of_1_plus(Floats e) {
+  const Floats s = e / (2.0F + e);
+  const Floats q = s * s;
+  Floats p = all(1.0F / 17);
+  for (const float term :
+       {1.0F / 15, 1.0F / 13, 1.0F / 11, 1.0F / 9, 1.0F / 7, 1.0F / 5, 1.0F / 3}) {
+    p = p * q + term;
+  }
+  return 2.0F * s * (1.0F + q * p);
+}
+
 /// 1 - erf(x), with as many right digits where it is small: by a polynomial near zero, else
 /// exp(-x^2) times polynomials of 1 / x (Cephes' erff and erfcf).
 inline Floats complementary_error(Floats x) {

@@ -48,6 +48,17 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
   return data;
 }
 
+Dataset uniform_targets(const Shape& sample, std::int64_t rows, std::int64_t outputs, bool binary) {
+  Dataset data = uniform_rows(sample, rows, 1);
+  data.labels.clear();
+  data.targets.resize(static_cast<std::size_t>(rows * outputs));
+  for (std::size_t i = 0; i < data.targets.size(); ++i) {
+    const double doubled = 2 * uniform(Stream::labels, i);
+    data.targets[i] = binary ? std::floor(doubled) : doubled - 1;
+  }
+  return data;
+}
+
 namespace {
 
 /// Token t of a row from position place(row, t) of the streams.

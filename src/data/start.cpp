@@ -72,20 +72,31 @@ std::vector<double> download(Program& program, const Workload& workload, Id id) 
   return values;
 }
 
+namespace {
+
+/// The tensor of labels or targets.
+Id wanted_of(const Workload& workload, const Dataset& dataset) {
+  return find(workload, dataset.targets.empty() ? "labels" : "targets");
+}
+
+}  // namespace
+
 void set_data(Program& program, const Workload& workload, const Dataset& dataset) {
   upload(program, workload, find(workload, "inputs"), dataset.inputs);
   const std::vector<double> labels(dataset.labels.begin(), dataset.labels.end());
-  upload(program, workload, find(workload, "labels"), labels);
+  upload(program, workload, wanted_of(workload, dataset),
+         dataset.targets.empty() ? labels : dataset.targets);
 }
 
 void set_data(Reference& reference, const Dataset& dataset) {
   const Workload& workload = reference.workload();
   const Id inputs = find(workload, "inputs");
-  const Id labels = find(workload, "labels");
+  const Id wanted = wanted_of(workload, dataset);
   require_size(workload[inputs], dataset.inputs.size());
-  require_size(workload[labels], dataset.labels.size());
+  require_size(workload[wanted], dataset.labels.size() + dataset.targets.size());
   std::copy(dataset.inputs.begin(), dataset.inputs.end(), reference[inputs].begin());
-  std::copy(dataset.labels.begin(), dataset.labels.end(), reference[labels].begin());
+  std::copy(dataset.labels.begin(), dataset.labels.end(), reference[wanted].begin());
+  std::copy(dataset.targets.begin(), dataset.targets.end(), reference[wanted].begin());
 }
 
 /// Before each repetition of a row: large networks wait for it, so nothing takes a detour.

@@ -16,11 +16,14 @@ bool has(const Family& family, const std::string& name) {
 }  // namespace
 
 std::vector<Family> catalogue() {
-  return {disc_family(),    heart_family(),  anchor_family(), fcn_family(),
-          alexnet_family(), resnet_family(), lstm_family(),   gpt_family()};
+  return {disc_family(),   heart_family(), anchor_family(), fcn_family(),         alexnet_family(),
+          resnet_family(), lstm_family(),  lenet_family(),  small_dense_family(), gpt_family()};
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {
+  if (model.loss != LossFunction::cross_entropy) {
+    return uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
+  }
   return model.sample_type == Type::i32 ? uniform_tokens(model.sample.front(), rows, model.classes)
                                         : uniform_rows(model.sample, rows, model.classes);
 }

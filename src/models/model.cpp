@@ -15,7 +15,8 @@ Value Model::add(LayerKind kind, std::vector<Value> inputs) {
 }
 
 bool Model::reads_plain_rows() const {
-  return sample.size() == 1 && sample_type == Type::f32 && labels.empty();
+  return sample.size() == 1 && sample_type == Type::f32 && labels.empty() &&
+         loss == LossFunction::cross_entropy;
 }
 
 std::int64_t logits_of_a_sample(const Model& model) {
@@ -23,7 +24,8 @@ std::int64_t logits_of_a_sample(const Model& model) {
                          std::multiplies<>());
 }
 
-Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation) {
+Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation activation,
+          LossFunction loss) {
   if (widths.size() < 2) {
     throw std::invalid_argument("an MLP needs at least two widths, inputs and classes");
   }
@@ -32,15 +34,18 @@ Model mlp(std::string name, const std::vector<std::int64_t>& widths, Activation 
       throw std::invalid_argument("the width " + std::to_string(width) + " of an MLP is below one");
     }
   }
-  if (widths.back() < 2) {
+  if (widths.back() < 2 && loss == LossFunction::cross_entropy) {
     throw std::invalid_argument("the last width of an MLP is its number of classes, at least two");
   }
   if (widths.back() > most_classes) {
     throw std::invalid_argument("the last width of an MLP is its number of classes, at most " +
                                 std::to_string(most_classes));
   }
-  Model model{
-      .name = std::move(name), .sample = {widths.front()}, .classes = widths.back(), .layers = {}};
+  Model model{.name = std::move(name),
+              .sample = {widths.front()},
+              .classes = widths.back(),
+              .layers = {},
+              .loss = loss};
   Value value = 0;
   for (std::size_t i = 1; i < widths.size(); ++i) {
     value = model.add(LinearLayer{widths[i]}, {value});

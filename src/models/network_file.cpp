@@ -43,14 +43,21 @@ double rate(Members& members, const std::string& key, double absent) {
 Optimizer optimizer_in(Members& members) {
   constexpr double careful = 0.01;  // deep networks of images stay finite
   const std::string name = members.find("optimizer") == nullptr ? "sgd" : members.text("optimizer");
-  if (name == "sgd") {
-    return SgdOptions{.learning_rate = rate(members, "learning_rate", careful)};
-  }
-  members.require(name == "adamw", "optimizer", "sgd or adamw");
-  AdamWOptions adamw;
-  adamw.learning_rate = rate(members, "learning_rate", adamw.learning_rate);
-  adamw.weight_decay = rate(members, "weight_decay", adamw.weight_decay);
-  return adamw;
+  std::optional<Optimizer> optimizer = optimizer_named(name);
+  members.require(optimizer.has_value(), "optimizer", "one of sgd, momentum, adam, adamw");
+  std::visit(
+      [&](auto& own) {
+        using Own = std::decay_t<decltype(own)>;
+        const bool is_plain = std::is_same_v<Own, SgdOptions>;
+        own.learning_rate = rate(members, "learning_rate", is_plain ? careful : own.learning_rate);
+        if constexpr (std::is_same_v<Own, AdamWOptions>) {
+          if (name == "adamw") {
+            own.weight_decay = rate(members, "weight_decay", own.weight_decay);
+          }
+        }
+      },
+      *optimizer);
+  return *optimizer;
 }
 
 /// Row names and sentences carry it.
@@ -154,16 +161,32 @@ Json parsed(const std::string& path) {
 
 }  // namespace
 
+std::string name_of(const Optimizer& optimizer) {
+  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer)) {
+    return adamw->weight_decay == 0 ? "adam" : "adamw";
+  }
+  return std::holds_alternative<MomentumOptions>(optimizer) ? "momentum" : "sgd";
+}
+
+std::optional<Optimizer> optimizer_named(const std::string& name) {
+  for (const Optimizer& optimizer :
+       {Optimizer(SgdOptions{}), Optimizer(MomentumOptions{}),
+        Optimizer(AdamWOptions{.weight_decay = 0}), Optimizer(AdamWOptions{})}) {
+    if (name_of(optimizer) == name) {
+      return optimizer;
+    }
+  }
+  return std::nullopt;
+}
+
 Json describe(const Task& task) {
   Json json = describe(task.model);
-  Json training{{"rows", task.rows}, {"batch", task.batch}};
-  if (const auto* adamw = std::get_if<AdamWOptions>(&task.optimizer)) {
-    training.update({{"optimizer", "adamw"},
-                     {"learning_rate", adamw->learning_rate},
-                     {"weight_decay", adamw->weight_decay}});
-  } else {
-    training.update({{"optimizer", "sgd"},
-                     {"learning_rate", std::get<SgdOptions>(task.optimizer).learning_rate}});
+  const std::string name = name_of(task.optimizer);
+  Json training{{"rows", task.rows}, {"batch", task.batch}, {"optimizer", name}};
+  std::visit([&](const auto& own) { training["learning_rate"] = own.learning_rate; },
+             task.optimizer);
+  if (name == "adamw") {
+    training["weight_decay"] = std::get<AdamWOptions>(task.optimizer).weight_decay;
   }
   json["training"] = std::move(training);
   return json;

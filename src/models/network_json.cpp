@@ -21,7 +21,6 @@ using json::whole_from;
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* cross_entropy = "cross_entropy";
 constexpr const char* input_name = "input";
 
 std::string default_name(std::size_t layer) { return "layer " + std::to_string(layer); }
@@ -209,6 +208,24 @@ void add_layer(Model& model, Values& values, const Json& json) {
   values.add(name, where);
 }
 
+/// What the last layer gives a number for each of.
+const char* results_of(LossFunction loss) {
+  return loss == LossFunction::cross_entropy ? "classes" : "outputs";
+}
+
+LossFunction loss_of(Members& members) {
+  const std::string text = members.text("loss");
+  std::string all;
+  for (const auto& [name, loss] : named_losses) {
+    if (text == name) {
+      return loss;
+    }
+    all.append(all.empty() ? "" : ", ").append(name);
+  }
+  members.require(false, "loss", "one of " + all);
+  return {};
+}
+
 Shape shape_of(Members& members, const std::string& key) {
   return members
       .list(
@@ -221,11 +238,11 @@ Shape shape_of(Members& members, const std::string& key) {
 Json describe(const Model& model) {
   Json json{{"name", model.name},
             {"input", {{"shape", model.sample}, {"type", to_string(model.sample_type)}}},
-            {"classes", model.classes}};
+            {results_of(model.loss), model.classes}};
   if (!model.labels.empty()) {
     json["labels"] = model.labels;
   }
-  json["loss"] = cross_entropy;
+  json["loss"] = name_of(model.loss);
   json["layers"] = Json::array();
   const auto name = [&](std::size_t layer) {
     const std::string& own = model.layers[layer].name;
@@ -263,12 +280,14 @@ Model model_from(const Json& json) {
                 "f32, or i32 of tokens");
   model.sample_type = type == to_string(Type::f32) ? Type::f32 : Type::i32;
   input.refuse_others();
-  members.require(is_whole(members.at("classes"), 2), "classes", "one of the " + whole_from(2));
-  model.classes = members.at("classes").get<std::int64_t>();
+  model.loss = loss_of(members);
+  const std::string results = results_of(model.loss);
+  const std::int64_t least = model.loss == LossFunction::cross_entropy ? 2 : 1;
+  members.require(is_whole(members.at(results), least), results, "one of the " + whole_from(least));
+  model.classes = members.at(results).get<std::int64_t>();
   if (members.find("labels") != nullptr) {
     model.labels = shape_of(members, "labels");
   }
-  members.require(members.text("loss") == cross_entropy, "loss", cross_entropy);
   Values values;
   const Json& layers = members.at("layers");
   members.require(layers.is_array() && !layers.empty(), "layers", "a list of one layer or more");

@@ -227,14 +227,14 @@ Workload forward_part(const Workload& workload) {
   Workload forward = workload;
   forward.order.resize(1);
   std::vector<Op>& ops = forward.steps[static_cast<std::size_t>(forward.order[0].step)].ops;
-  const auto loss = std::find_if(ops.begin(), ops.end(), [](const Op& op) {
-    return std::holds_alternative<SoftmaxCrossEntropy>(op);
-  });
+  const auto loss = std::find_if(ops.begin(), ops.end(),
+                                 [](const Op& op) { return category(op) == OpCategory::loss; });
   if (loss == ops.end()) {
     throw std::invalid_argument("a step without a loss has no forward part");
   }
-  const Id losses = std::get<SoftmaxCrossEntropy>(*loss).loss;
-  forward.tensors[static_cast<std::size_t>(losses)].shape = {1};
+  for (const Id losses : tensors_of(workload, Role::loss)) {
+    forward.tensors[static_cast<std::size_t>(losses)].shape = {1};
+  }
   ops.erase(loss + 1, ops.end());
   return forward;
 }

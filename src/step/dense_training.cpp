@@ -28,12 +28,8 @@ class StepReader {
     if (step_.layers.empty() || step_.layers.back().activation != Activation::identity) {
       refuse_next();
     }
-    const auto* loss = next_if<SoftmaxCrossEntropy>();
-    if (loss == nullptr || loss->logits != step_.layers.back().y) {
-      refuse_next();
-    }
-    step_.loss = *loss;
-    Id dy = loss->dlogits;
+    read_loss();
+    Id dy = step_.loss.dlogits;
     for (std::size_t i = step_.layers.size(); i-- > 0;) {
       DenseLayer& layer = step_.layers[i];
       const auto* gradient = next_if<LinearGrad>();
@@ -49,6 +45,9 @@ class StepReader {
     } else if (const auto* adamw = next_if<AdamW>()) {
       step_.adamw = *adamw;
       require_all(adamw->parameters, adamw->gradients);
+    } else if (const auto* momentum = next_if<Momentum>()) {
+      step_.momentum = *momentum;
+      require_all(momentum->parameters, momentum->gradients);
     }
     if (next_ != ops_.size()) {
       refuse_next();
@@ -69,6 +68,26 @@ class StepReader {
   [[noreturn]] void refuse_next() const {
     refuse(next_ < ops_.size() ? std::string("this one goes on with ") + name(ops_[next_])
                                : "this one ends early");
+  }
+
+  void read_loss() {
+    if (const auto* loss = next_if<SoftmaxCrossEntropy>()) {
+      step_.loss = {.logits = loss->logits,
+                    .wanted = loss->labels,
+                    .loss = loss->loss,
+                    .dlogits = loss->dlogits,
+                    .scale = loss->scale};
+    } else if (const auto* loss_of_each = next_if<ElementwiseLoss>()) {
+      step_.loss = {.function = loss_of_each->function,
+                    .logits = loss_of_each->logits,
+                    .wanted = loss_of_each->targets,
+                    .loss = loss_of_each->loss,
+                    .dlogits = loss_of_each->dlogits,
+                    .scale = loss_of_each->scale};
+    }
+    if (step_.loss.logits != step_.layers.back().y) {
+      refuse_next();
+    }
   }
 
   void add_layer(const Linear& linear) {

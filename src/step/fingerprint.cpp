@@ -98,7 +98,8 @@ std::uint64_t fingerprint(const Workload& workload) {
 }
 
 std::uint64_t fingerprint(const Dataset& dataset) {
-  return hash(dataset.sample, dataset.inputs, dataset.labels);
+  return dataset.targets.empty() ? hash(dataset.sample, dataset.inputs, dataset.labels)
+                                 : hash(dataset.sample, dataset.inputs, dataset.targets);
 }
 
 std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset) {

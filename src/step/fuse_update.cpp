@@ -4,12 +4,26 @@
 // update itself, and is added to the weights where it is computed.
 #include <map>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "crossover/training.h"
 
 namespace crossover {
 namespace {
+
+/// Null where the operation is no loss.
+double* loss_scale_of(Op& op) {
+  return std::visit(
+      [](auto& loss) -> double* {
+        if constexpr (std::remove_cvref_t<decltype(loss)>::category == OpCategory::loss) {
+          return &loss.scale;
+        } else {
+          return nullptr;
+        }
+      },
+      op);
+}
 
 /// Applies to each LinearGrad that is the only one to write gradients which the step's one Sgd
 /// reads, of at least so many weights, where none accumulates, all gradients come from one loss,
@@ -26,7 +40,7 @@ void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t le
 
   std::map<Id, int> writers;
   std::vector<LinearGrad*> products;
-  std::vector<SoftmaxCrossEntropy*> losses;
+  std::vector<double*> loss_scales;
   for (Op& op : step.ops) {
     for (const Id id : operands(op).writes) {
       ++writers[id];
@@ -36,8 +50,8 @@ void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t le
         return;
       }
       products.push_back(product);
-    } else if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
-      losses.push_back(loss);
+    } else if (double* scale = loss_scale_of(op)) {
+      loss_scales.push_back(scale);
     }
   }
   std::erase_if(products, [&](const LinearGrad* product) {
@@ -45,11 +59,11 @@ void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t le
            writers[product->dw] != 1 || writers[product->dbias] > 1 ||
            !parameter_of.contains(product->dw) || !parameter_of.contains(product->dbias);
   });
-  if (products.empty() || losses.size() != 1) {
+  if (products.empty() || loss_scales.size() != 1) {
     return;
   }
 
-  losses[0]->scale *= -sgd->learning_rate;
+  *loss_scales[0] *= -sgd->learning_rate;
   sgd->learning_rate = -1;  // of what is left to it, the gradients are the updates
   std::set<Id> done;
   for (LinearGrad* product : products) {

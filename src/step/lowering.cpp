@@ -10,6 +10,7 @@
 
 #include "../layers/contexts.h"
 #include "crossover/training.h"
+#include "optimizer_states.h"
 
 namespace crossover {
 namespace {
@@ -62,6 +63,9 @@ class Lowering {
             "the loss scale must be a positive number");
     require(!model_.layers.empty(), "the model has no layers");
     require(model_.labels.size() <= 1, "a sample has one label, or one for each time step");
+    require(classifies() || model_.labels.empty(), std::string("the loss ") +
+                                                       crossover::name_of(model_.loss) +
+                                                       " takes no places of a sequence");
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       for (const Value input : model_.layers[i].inputs) {
         require(input >= 0 && static_cast<std::size_t>(input) <= i,
@@ -96,6 +100,13 @@ class Lowering {
     return shape;
   }
 
+  [[nodiscard]] bool classifies() const { return model_.loss == LossFunction::cross_entropy; }
+
+  /// Of one sample: its labels or its targets.
+  [[nodiscard]] Shape shape_of_wanted() const {
+    return classifies() ? model_.labels : Shape{model_.classes};
+  }
+
   [[nodiscard]] Shape shape_of_logits() const {
     Shape shape = model_.labels;  // time first
     shape.insert(shape.end(), {any_batch, model_.classes});
@@ -109,9 +120,9 @@ class Lowering {
                    .shape = batched(options_.rows, model_.sample),
                    .type = model_.sample_type,
                    .role = Role::data});
-    labels_ = add({.name = "labels",
-                   .shape = batched(options_.rows, model_.labels),
-                   .type = Type::i32,
+    wanted_ = add({.name = classifies() ? "labels" : "targets",
+                   .shape = batched(options_.rows, shape_of_wanted()),
+                   .type = classifies() ? Type::i32 : Type::f32,
                    .role = Role::data});
     loss_ = add({.name = "loss",
                  .shape = {static_cast<std::int64_t>(workload_.order.size())},
@@ -124,10 +135,8 @@ class Lowering {
       parameter.gradient = add(std::move(gradient));
     }
     add_copies();
-    if (std::holds_alternative<AdamWOptions>(options_.optimizer)) {
-      moments_ = {add_states("m "), add_states("v ")};
-      time_ = add({.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
-    }
+    optimizer_.emplace(options_.optimizer, each(&Parameter::value), each(&Parameter::gradient),
+                       workload_);
   }
 
   /// In 16 bits layers read copies of the parameters, but for those that they read in f32.
@@ -147,17 +156,6 @@ class Lowering {
     return layer + 1 == model_.layers.size() &&
            std::visit([](const auto& kind) { return kind.result_may_be_f32; },
                       model_.layers[layer].kind);
-  }
-
-  std::vector<Id> add_states(const std::string& prefix) {
-    std::vector<Id> states;
-    for (const Parameter& parameter : parameters_) {
-      Tensor state = workload_[parameter.value];
-      state.name = prefix + state.name;
-      state.role = Role::state;
-      states.push_back(add(std::move(state)));
-    }
-    return states;
   }
 
   [[nodiscard]] std::string name_of(std::size_t layer) const {
@@ -196,7 +194,7 @@ class Lowering {
     std::erase(sample, any_batch);
     require(shapes_.back() == shape_of_logits(),
             "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
-                std::to_string(model_.classes) + " classes" +
+                std::to_string(model_.classes) + (classifies() ? " classes" : " targets") +
                 (model_.labels.empty() ? "" : " and time step"));
   }
 
@@ -220,7 +218,7 @@ class Lowering {
   struct Batch {
     Id inputs = none;        ///< the view; the value 0 itself where no Cast is needed
     std::vector<Id> values;  ///< by Value
-    Id labels = none, logits = none, dlogits = none;
+    Id wanted = none, logits = none, dlogits = none;
     std::vector<std::vector<Id>> saved;  ///< by layer: what backward() finds again
   };
 
@@ -234,7 +232,7 @@ class Lowering {
       forward();
       backward(variant);
       if (variant.update) {
-        update();
+        ops_.push_back(optimizer_->update(workload_, 1 / loss_scale_));
       }
       workload_.steps.push_back({std::move(ops_)});
     }
@@ -254,11 +252,11 @@ class Lowering {
       batch.values.push_back(read_as_they_are ? batch.inputs
                                               : activation("x " + to_string(type_),
                                                            batched(size, model_.sample), type_));
-      batch.labels = add({.name = "y",
-                          .shape = batched(size, model_.labels),
-                          .type = Type::i32,
+      batch.wanted = add({.name = "y",
+                          .shape = batched(size, shape_of_wanted()),
+                          .type = workload_[wanted_].type,
                           .role = Role::input,
-                          .source = labels_});
+                          .source = wanted_});
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
         batch.values.push_back(activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]),
                                           gives_f32(i) ? Type::f32 : type_));
@@ -316,12 +314,7 @@ class Lowering {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
     std::vector<bool> written(parameters_.size(), !variant.first);  // the gradient of a parameter
     gradient_.back() = batch_->dlogits;
-    ops_.emplace_back(
-        SoftmaxCrossEntropy{.logits = batch_->logits,
-                            .labels = batch_->labels,
-                            .loss = loss_,
-                            .dlogits = batch_->dlogits,
-                            .scale = loss_scale_ / static_cast<double>(options_.accumulate)});
+    ops_.push_back(loss(loss_scale_ / static_cast<double>(options_.accumulate)));
     for (std::size_t i = model_.layers.size(); i-- > 0;) {
       if (!gradient_[i + 1]) {
         continue;  // nothing that leads to the loss reads this layer
@@ -345,6 +338,22 @@ class Lowering {
     }
   }
 
+  [[nodiscard]] Op loss(double scale) const {
+    if (classifies()) {
+      return SoftmaxCrossEntropy{.logits = batch_->logits,
+                                 .labels = batch_->wanted,
+                                 .loss = loss_,
+                                 .dlogits = batch_->dlogits,
+                                 .scale = scale};
+    }
+    return ElementwiseLoss{.logits = batch_->logits,
+                           .targets = batch_->wanted,
+                           .loss = loss_,
+                           .dlogits = batch_->dlogits,
+                           .function = model_.loss,
+                           .scale = scale};
+  }
+
   /// A value that several layers read collects the sum of their gradients.
   void contribute(Value v, Id gradient) {
     std::optional<Id>& sum = gradient_[static_cast<std::size_t>(v)];
@@ -355,36 +364,6 @@ class Lowering {
       gradient = total;
     }
     sum = gradient;
-  }
-
-  void update() {
-    ops_.push_back(
-        std::visit([&](const auto& options) { return update(options); }, options_.optimizer));
-  }
-
-  [[nodiscard]] Op update(const SgdOptions& options) const {
-    return Sgd{.parameters = each(&Parameter::value),
-               .gradients = each(&Parameter::gradient),
-               .learning_rate = options.learning_rate,
-               .gradient_factor = 1 / loss_scale_};
-  }
-
-  [[nodiscard]] Op update(const AdamWOptions& options) const {
-    std::vector<double> decay;
-    for (const Parameter& parameter : parameters_) {
-      decay.push_back(workload_[parameter.value].shape.size() >= 2 ? options.weight_decay : 0);
-    }
-    return AdamW{.parameters = each(&Parameter::value),
-                 .gradients = each(&Parameter::gradient),
-                 .m = moments_[0],
-                 .v = moments_[1],
-                 .weight_decay = std::move(decay),
-                 .step = time_,
-                 .learning_rate = options.learning_rate,
-                 .beta1 = options.beta1,
-                 .beta2 = options.beta2,
-                 .epsilon = options.epsilon,
-                 .gradient_factor = 1 / loss_scale_};
   }
 
   [[nodiscard]] std::vector<Id> each(Id Parameter::*member) const {
@@ -400,11 +379,11 @@ class Lowering {
   const Type type_;  ///< of activations and their gradients
   const double loss_scale_;
   Workload workload_;
-  Id inputs_ = none, labels_ = none, loss_ = none, time_ = none;
+  Id inputs_ = none, wanted_ = none, loss_ = none;
   std::vector<Parameter> parameters_;
-  std::vector<std::vector<std::size_t>> layer_parameters_;     ///< by layer, into parameters_
-  std::vector<std::vector<Id>> moments_;                       ///< AdamW's m and v
-  std::vector<std::vector<Id>> layer_states_;                  ///< by layer
+  std::vector<std::vector<std::size_t>> layer_parameters_;  ///< by layer, into parameters_
+  std::vector<std::vector<Id>> layer_states_;               ///< by layer
+  std::optional<OptimizerStates> optimizer_;
   std::vector<Shape> shapes_;                                  ///< by Value, with any_batch
   std::map<std::tuple<std::int64_t, bool, bool>, int> steps_;  ///< by the parts of a Variant
   std::map<std::int64_t, Batch> batches_;

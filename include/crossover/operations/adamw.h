@@ -8,12 +8,11 @@
 
 namespace crossover {
 
-/// AdamW (Loshchilov & Hutter 2019) as PyTorch computes it, decay decoupled:
-/// w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
-/// w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon).
-/// g stands for gradient_factor * gradient, as in Sgd. All f32, but for
-/// gradients, which may be of 16 bits, and `step`, which is t: one i32 that the operation
-/// increments before use.
+/// Adam (Kingma & Ba 2015) where nothing decays; else AdamW (Loshchilov & Hutter 2019) as PyTorch
+/// computes it, decay decoupled: w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g
+/// g; w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon). g stands for gradient_factor
+/// * gradient, as in Sgd. All f32, but for gradients, which may be of 16 bits, and `step`, which is
+/// t: one i32 that the operation increments before use.
 struct AdamW {
   std::vector<Id> parameters, gradients, m, v;
   std::vector<double> weight_decay;  ///< one for each parameter
@@ -41,6 +40,7 @@ struct AdamW {
     see.value("epsilon", epsilon);
     see.value("gradient_factor", gradient_factor);
   }
+  [[nodiscard]] std::vector<const std::vector<Id>*> states() const { return {&m, &v}; }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;

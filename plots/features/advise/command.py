@@ -51,7 +51,7 @@ _TRAINING = {
     "--batch": ("N", "samples per batch (default: the network's own, or 100)"),
     "--rows": ("N", "samples per epoch (default: the network's own, or 1000)"),
     "--activation": ("NAME", ", ".join(ACTIVATIONS)),
-    "--optimizer": ("NAME", " or ".join(OPTIMIZERS)),
+    "--optimizer": ("NAME", ", ".join(OPTIMIZERS)),
     "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }

@@ -140,14 +140,21 @@ struct Parameters {
 
 /// As many of them as D has lanes.
 template <class D>
-HWY_INLINE void update_parameters(D d, const Parameters& of, hn::Vec<D> gradient, float rate,
+HWY_INLINE void update_parameters(D d, const Parameters& of, hn::Vec<D> gradient, const Update& by,
                                   const AdamWFactors<float>& factors) {
   if (of.gradient != nullptr) {
     hn::StoreU(gradient, d, of.gradient);
   }
   const auto w = hn::LoadU(d, of.w);
   if (of.m == nullptr) {
-    hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), gradient, w), d, of.w);
+    hn::StoreU(hn::NegMulAdd(hn::Set(d, by.rate), gradient, w), d, of.w);
+    return;
+  }
+  if (of.v == nullptr) {
+    const auto velocity = hn::MulAdd(hn::Set(d, by.momentum), hn::LoadU(d, of.m),
+                                     hn::Mul(hn::Set(d, by.gradient_factor), gradient));
+    hn::StoreU(velocity, d, of.m);
+    hn::StoreU(hn::NegMulAdd(hn::Set(d, by.rate), velocity, w), d, of.w);
     return;
   }
   const auto g = hn::Mul(hn::Set(d, factors.gradient_factor), gradient);
@@ -324,8 +331,8 @@ inline void update(const Layer& layer, const Batch& batch, const Update& by, std
                    std::int64_t end) {
   const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
   for_each_weight(layer, batch, begin, end, [&](auto d, std::int64_t offset, auto gradients) {
-    update_parameters(d, all.from(offset), with_others(d, layer.dw_sums, offset, gradients),
-                      by.rate, by.of_weights);
+    update_parameters(d, all.from(offset), with_others(d, layer.dw_sums, offset, gradients), by,
+                      by.of_weights);
   });
 }
 
@@ -333,8 +340,8 @@ inline void update_bias(const Layer& layer, const Batch& batch, const Update& by
                         std::int64_t begin, std::int64_t end) {
   const Parameters all{layer.bias, layer.dbias, layer.bias_m, layer.bias_v};
   for_each_bias(layer, batch, begin, end, [&](auto d, std::int64_t offset, auto gradients) {
-    update_parameters(d, all.from(offset), with_others(d, layer.dbias_sums, offset, gradients),
-                      by.rate, by.of_biases);
+    update_parameters(d, all.from(offset), with_others(d, layer.dbias_sums, offset, gradients), by,
+                      by.of_biases);
   });
 }
 

@@ -15,6 +15,7 @@
 
 #include "crossover/activation.h"
 #include "crossover/elementwise.h"
+#include "crossover/loss_function.h"
 
 namespace crossover::cpu::fused {
 
@@ -65,7 +66,8 @@ struct Layer {
   float* dbias = nullptr;  ///< likewise
   PartialSums dw_sums;     ///< each as the weights
   PartialSums dbias_sums;  ///< each as the bias
-  /// AdamW's states, as the weights and as the bias; null with plain gradient descent.
+  /// AdamW's states, as the weights and as the bias; m alone: velocities; null with plain gradient
+  /// descent.
   float *m = nullptr, *v = nullptr, *bias_m = nullptr, *bias_v = nullptr;
 };
 
@@ -76,19 +78,23 @@ struct Batch {
 
 /// What an optimizer makes of a gradient.
 struct Update {
-  /// w -= rate * g.
-  float rate = 0;
+  /// w -= rate * g, or times the velocity, which is momentum * velocity + factor * g.
+  float rate = 0, momentum = 0, gradient_factor = 1;
   /// Where the layers have states: AdamW's factors now, of weights and of biases, which may decay
   /// differently.
   AdamWFactors<float> of_weights{}, of_biases{};
 };
 
+/// Labels or targets are from the batch's first sample on, readable up to `stride`.
 struct Loss {
-  std::int64_t classes = 0;
+  LossFunction function = LossFunction::cross_entropy;
+  std::int64_t classes = 0;              ///< or outputs
   const float* logits = nullptr;         ///< [classes][stride]
-  const std::int32_t* labels = nullptr;  ///< of the batch's first sample; readable up to `stride`
-  float* dlogits = nullptr;              ///< [classes][stride]
-  float factor = 0;                      ///< of the gradients: scale / rows
+  const std::int32_t* labels = nullptr;  ///< null with another loss than cross-entropy
+  const float* targets = nullptr;        ///< [classes][targets_ld]; null with cross-entropy
+  std::int64_t targets_ld = 0;
+  float* dlogits = nullptr;  ///< [classes][stride]
+  float factor = 0;          ///< of the gradients: scale / rows, or over all elements
 };
 
 /// Each computes a part, [begin, end) of what it says; parts may be computed at the same time.
@@ -98,7 +104,8 @@ struct Kernels {
                  std::int64_t begin, std::int64_t end);
   /// y = activation(x wT + bias) of these outputs; begin is a multiple of `tile`.
   void (*forward)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);
-  /// dlogits of the samples, and the sum of their losses; begin is a multiple of a line.
+  /// dlogits of the samples, and the sum of their losses, or of their elements'; begin is a
+  /// multiple of a line.
   double (*loss)(const Loss& loss, const Batch& batch, std::int64_t begin, std::int64_t end);
   /// dx of these inputs; begin is a multiple of `tile`.
   void (*gradient)(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and cross entropy, a vector of samples at once.
+// The loss and its gradient, a vector of samples at once.
 // Compiled once for each target (Highway), so the guard opens again for each.
 #if defined(CROSSOVER_CPU_FUSED_LOSS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CROSSOVER_CPU_FUSED_LOSS_INL_H
@@ -21,7 +21,56 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-inline double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
+/// of_one(logit, target, slope): the losses of a vector, and their derivatives.
+template <class OfOne>
+double loss_of_elements(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end,
+                        const OfOne& of_one) {
+  const Lanes d;
+  const Vector factor = hn::Set(d, of.factor);
+  constexpr std::int64_t summed = 32 * lanes;  // a long sum of floats would lose digits
+  double sum = 0;
+  for (std::int64_t c = 0; c < of.classes; ++c) {
+    const float* logits = of.logits + c * batch.stride;
+    const float* targets = of.targets + c * of.targets_ld;
+    float* gradients = of.dlogits + c * batch.stride;
+    for (std::int64_t first = begin; first < end; first += summed) {
+      Vector losses = hn::Zero(d);
+      for (std::int64_t row = first; row < std::min(end, first + summed); row += lanes) {
+        const auto rows = std::clamp<std::int64_t>(batch.rows - row, 0, lanes);
+        const auto inside = hn::FirstN(d, static_cast<std::size_t>(rows));
+        Vector slope;
+        const Vector loss = of_one(hn::Load(d, logits + row), hn::LoadU(d, targets + row), slope);
+        losses = hn::Add(losses, hn::IfThenElseZero(inside, loss));
+        hn::Store(hn::IfThenElseZero(inside, hn::Mul(slope, factor)), d, gradients + row);
+      }
+      sum += hn::GetLane(hn::SumOfLanes(d, losses));
+    }
+  }
+  return sum;
+}
+
+inline double squared_error(const Loss& of, const Batch& batch, std::int64_t begin,
+                            std::int64_t end) {
+  return loss_of_elements(of, batch, begin, end, [](Vector x, Vector target, Vector& slope) {
+    const Vector difference = hn::Sub(x, target);
+    slope = hn::Add(difference, difference);
+    return hn::Mul(difference, difference);
+  });
+}
+
+inline double binary_cross_entropy(const Loss& of, const Batch& batch, std::int64_t begin,
+                                   std::int64_t end) {
+  const Lanes d;
+  const Vector one = hn::Set(d, 1.0F);
+  return loss_of_elements(of, batch, begin, end, [&](Vector x, Vector target, Vector& slope) {
+    slope = hn::Sub(hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))), target);
+    const Vector larger = hn::NegMulAdd(x, target, hn::Max(x, hn::Zero(d)));
+    return hn::Add(larger, hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
+  });
+}
+
+inline double softmax_cross_entropy(const Loss& of, const Batch& batch, std::int64_t begin,
+                                    std::int64_t end) {
   const Lanes d;
   const hn::RebindToSigned<Lanes> whole;
   const Vector factor = hn::Set(d, of.factor);
@@ -58,6 +107,18 @@ inline double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::
     }
   }
   return hn::GetLane(hn::SumOfLanes(d, sum_of_losses));
+}
+
+inline double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  switch (of.function) {
+    case LossFunction::mse:
+      return squared_error(of, batch, begin, end);
+    case LossFunction::bce:
+      return binary_cross_entropy(of, batch, begin, end);
+    case LossFunction::cross_entropy:
+      break;
+  }
+  return softmax_cross_entropy(of, batch, begin, end);
 }
 
 }  // namespace

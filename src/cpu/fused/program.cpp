@@ -73,7 +73,9 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
     }
     case Phase::Kind::loss: {
       Loss loss = samples.loss;
-      loss.labels = step.labels + row;
+      loss.labels = step.labels == nullptr ? nullptr : step.labels + row;
+      loss.targets = step.targets == nullptr ? nullptr : step.targets + row;
+      loss.targets_ld = step.data_ld;
       const Part rows = some(batch.stride, floats_of_line);
       loss_parts_[static_cast<std::size_t>(part)].sum =
           kernels_.loss(loss, batch, rows.begin, rows.end);
@@ -128,7 +130,7 @@ void FusedProgram::run(std::int64_t index, int thread, int threads, const After&
     for (int i = 0; i < parts_of_loss; ++i) {
       sum += loss_parts_[static_cast<std::size_t>(i)].sum;
     }
-    step.losses[index] = static_cast<float>(sum / static_cast<double>(step.batch));
+    step.losses[index] = static_cast<float>(sum / static_cast<double>(step.summed_losses));
   }
 }
 

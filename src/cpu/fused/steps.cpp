@@ -65,8 +65,18 @@ Layer bind_parameters(const DenseLayer& from, const DenseStep& step, bool keep, 
     layer.v = bind.matrix(step.adamw->v[w], layer.ld);
     layer.bias_m = bind.plain(step.adamw->m[bias]);
     layer.bias_v = bind.plain(step.adamw->v[bias]);
+  } else if (step.momentum) {
+    const Momentum& momentum = *step.momentum;
+    layer.m = bind.matrix(momentum.velocities[index_of(momentum.parameters, from.w)], layer.ld);
+    layer.bias_m = bind.plain(momentum.velocities[index_of(momentum.parameters, from.bias)]);
   }
   return layer;
+}
+
+/// Of how many numbers a step's loss is the mean.
+std::int64_t summed_losses(const DenseStep& step) {
+  return step.loss.function == LossFunction::cross_entropy ? step.batch
+                                                           : step.batch * step.classes();
 }
 
 /// The matrices of some samples, [features][stride] by matrix(id, features, stride).
@@ -97,10 +107,12 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     layer.dy_rows = dx_rows;
     x = layer.y;
   }
-  samples.loss = {.classes = from.classes(),
-                  .logits = x,
-                  .dlogits = dx,
-                  .factor = static_cast<float>(from.loss.scale / static_cast<double>(from.batch))};
+  samples.loss = {
+      .function = from.loss.function,
+      .classes = from.classes(),
+      .logits = x,
+      .dlogits = dx,
+      .factor = static_cast<float>(from.loss.scale / static_cast<double>(summed_losses(from)))};
   return samples;
 }
 
@@ -133,6 +145,11 @@ std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> param
 Optimizer bind_optimizer(const DenseStep& step, Binder& bind) {
   if (step.sgd) {
     return {.rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor)};
+  }
+  if (step.momentum) {
+    return {.rate = static_cast<float>(step.momentum->learning_rate),
+            .momentum = static_cast<float>(step.momentum->momentum),
+            .gradient_factor = static_cast<float>(step.momentum->gradient_factor)};
   }
   if (!step.adamw) {
     return {.rate = -1};  // the gradients are the updates
@@ -239,7 +256,7 @@ bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int th
 
 Update Optimizer::next() const {
   if (time == nullptr) {
-    return {.rate = rate};
+    return {.rate = rate, .momentum = momentum, .gradient_factor = gradient_factor};
   }
   ++*time;
   return {.of_weights = adamw_factors<float>(constants, weight_decay, *time),
@@ -259,10 +276,15 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
   for (const DenseStep& from : training) {
     const Id data = workload[from.inputs()].source;
     FusedStep step;
-    step.batch = from.batch;
     step.data_ld = whole_lines(workload[data].shape[0]);
     step.data = bind.matrix(data, step.data_ld);
-    step.labels = bind.plain<std::int32_t>(workload[from.loss.labels].source);
+    const Id wanted = workload[from.loss.wanted].source;
+    if (from.loss.function == LossFunction::cross_entropy) {
+      step.labels = bind.plain<std::int32_t>(wanted);
+    } else {
+      step.targets = bind.matrix(wanted, step.data_ld);
+    }
+    step.summed_losses = summed_losses(from);
     step.losses = bind.plain(from.loss.loss);
     std::vector<Layer> parameters;
     for (const DenseLayer& layer : from.layers) {

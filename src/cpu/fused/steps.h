@@ -32,7 +32,8 @@ struct Phase {
 
 /// The optimizer of a step.
 struct Optimizer {
-  float rate = 0;                ///< of plain gradient descent
+  float rate = 0;  ///< of gradient descent
+  float momentum = 0, gradient_factor = 1;
   std::int32_t* time = nullptr;  ///< AdamW's; null without
   AdamWConstants constants;
   double weight_decay = 0, bias_decay = 0;
@@ -51,11 +52,12 @@ struct Samples {
 };
 
 struct FusedStep {
-  std::int64_t batch = 0;
   const float* data = nullptr;  ///< [features][data_ld]
   std::int64_t data_ld = 0;
-  const std::int32_t* labels = nullptr;
-  float* losses = nullptr;  ///< of all runs
+  const std::int32_t* labels = nullptr;  ///< null where there are targets
+  const float* targets = nullptr;        ///< [outputs][data_ld]
+  std::int64_t summed_losses = 0;        ///< of which the step's loss is the mean
+  float* losses = nullptr;               ///< of all runs
   /// The whole batch, of which parts are features, or one for each part.
   std::vector<Samples> samples;
   Optimizer optimizer;

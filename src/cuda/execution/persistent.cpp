@@ -44,7 +44,7 @@ class Arguments {
     }
     of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
     of.inputs = at<float>(source(first.inputs()));
-    of.labels = at<std::int32_t>(source(first.loss.labels));
+    of.labels = at<std::int32_t>(source(first.loss.wanted));
     of.loss = at<float>(first.loss.loss);
     set_optimizer(of, first);
     return of;

@@ -29,6 +29,6 @@ using Launch = std::variant<
     EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
-    LstmGatesGradLaunch>;
+    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch>;
 
 }  // namespace crossover::cuda

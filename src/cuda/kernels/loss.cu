@@ -138,8 +138,9 @@ __device__ void count_run(const RunCounter& counter) {
 
 /// By one thread.
 template <class Arguments>
-__device__ void store_loss(const Arguments& of, const RunCounter& counter, double sum) {
-  of.loss[*counter.run] = static_cast<float>(sum / static_cast<double>(of.rows));
+__device__ void store_loss(const Arguments& of, const RunCounter& counter, double sum,
+                           std::int64_t count) {
+  of.loss[*counter.run] = static_cast<float>(sum / static_cast<double>(count));
   if (of.advance) {
     count_run(counter);
   }
@@ -156,7 +157,7 @@ __global__ void loss_in_one_block_kernel(LossArguments<Called> of, RunCounter co
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, counter, sum);
+    store_loss(of, counter, sum, of.rows);
   }
 }
 
@@ -192,7 +193,28 @@ __global__ void mean_loss_kernel(MeanLossArguments<Called> of, const float* row_
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, counter, sum);
+    store_loss(of, counter, sum, of.count);
+  }
+}
+
+/// `parts` blocks.
+template <LossFunction function, class T>
+__global__ void elementwise_loss_kernel(ElementwiseLossArguments<Called> of, float* sums,
+                                        RunCounter counter) {
+  T* gradient = static_cast<T*>(of.dlogits.at);
+  float own = 0;
+  for (std::int64_t i = thread_index(); i < of.count; i += thread_count()) {
+    const LossOfOne<float> one = elementwise_loss(function, of.logits[i], of.targets[i]);
+    own += one.value;
+    gradient[i] = narrow<T>(one.slope * of.factor);
+  }
+  const double sum = block_sum(own);
+  if (threadIdx.x == 0) {
+    if (of.parts == 1) {
+      store_loss(of, counter, sum, of.count);
+    } else {
+      sums[blockIdx.x] = static_cast<float>(sum);
+    }
   }
 }
 
@@ -232,6 +254,16 @@ void call(const LossArguments<Called>& of, const Site& site) {
     } else {
       launch_loss_by_blocks<T>(of, site);
     }
+  });
+}
+
+void call(const ElementwiseLossArguments<Called>& of, const Site& site) {
+  with_float(of.dlogits.type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(of.function == LossFunction::mse ? elementwise_loss_kernel<LossFunction::mse, T>
+                                            : elementwise_loss_kernel<LossFunction::bce, T>,
+           {static_cast<unsigned>(of.parts), block_threads}, site.stream, of, site.row_losses,
+           site.counter);
   });
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and cross-entropy with its gradient, and the counter of runs that says where a loss is
+// Losses with their gradients, and the counter of runs that says where a loss is
 // written.
 #pragma once
 
 #include <cstdint>
 
+#include "crossover/loss_function.h"
 #include "crossover/operation.h"
 #include "operand.h"
 
@@ -30,11 +31,38 @@ struct LossArguments {
 using LossLaunch = LossArguments<Planned>;
 void call(const LossArguments<Called>& of, const Site& site);
 
-/// loss = the mean of the losses of rows, which the launch before it has left.
+/// In so many sums ElementwiseLossArguments leaves the losses of `count` elements: one, the mean
+/// itself, where one block does it.
+constexpr std::int64_t loss_parts(std::int64_t count) {
+  constexpr std::int64_t elements_of_a_block = 1024;
+  constexpr std::int64_t most = 1024;
+  const std::int64_t parts = (count + elements_of_a_block - 1) / elements_of_a_block;
+  return parts < most ? parts : most;
+}
+
+/// See ElementwiseLoss.
+template <template <class> class At>
+struct ElementwiseLossArguments {
+  At<const float> logits, targets;
+  At<float> loss;  // [runs]; written at the counter of runs
+  At<void> dlogits;
+  LossFunction function = LossFunction::mse;
+  std::int64_t count = 0;
+  std::int64_t parts = 1;  ///< blocks: loss_parts()
+  float factor = 0;        ///< scale / count
+  bool advance = false;    ///< the last loss of its step also counts the run
+  static constexpr OpCategory category = OpCategory::loss;
+};
+using ElementwiseLossLaunch = ElementwiseLossArguments<Planned>;
+void call(const ElementwiseLossArguments<Called>& of, const Site& site);
+
+/// loss = the sum of what the launch before it has left, over `count`: the losses of rows, or sums
+/// of them.
 template <template <class> class At>
 struct MeanLossArguments {
   At<float> loss;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;   ///< how many it has left
+  std::int64_t count = 0;  ///< rows or elements
   bool advance = false;
   static constexpr OpCategory category = OpCategory::loss;
 };

@@ -51,6 +51,27 @@ __global__ void sgd_kernel(CalledUpdates spans, float learning_rate) {
   }
 }
 
+template <class Short>
+__global__ void momentum_kernel(CalledUpdates spans, float learning_rate, float momentum,
+                                float gradient_factor) {
+  for (int s = 0; s < spans.count; ++s) {
+    const Span span = spans.span[s];
+    for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
+      constexpr int n = decltype(some)::value;
+      auto w = load<n>(span.w + i);
+      const auto g = load_gradient<Short, n>(span, i);
+      auto velocity = load<n>(span.m + i);
+      for (int k = 0; k < n; ++k) {
+        crossover::momentum(w.at[k], gradient_factor * g.at[k], velocity.at[k], learning_rate,
+                            momentum);
+      }
+      store(w, span.w + i);
+      store(velocity, span.m + i);
+      store_copy<Short>(w, span, i);
+    });
+  }
+}
+
 __global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock,
                                   std::int32_t* time, AdamWFactors<float>* factors) {
   *time += 1;
@@ -101,6 +122,13 @@ void call(const SgdArguments<Called>& of, const Site& site) {
   with_float(shortest_type(of.spans), [&](auto zero) {
     launch(sgd_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
            of.learning_rate);
+  });
+}
+
+void call(const MomentumArguments<Called>& of, const Site& site) {
+  with_float(shortest_type(of.spans), [&](auto zero) {
+    launch(momentum_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream,
+           of.spans, of.learning_rate, of.momentum, of.gradient_factor);
   });
 }
 

@@ -17,7 +17,7 @@ template <template <class> class At>
 struct UpdateSpan {
   At<float> w{};
   At<const void> g{};  // f32, or of 16 bits at a multiple of 8 bytes
-  At<float> m{}, v{};  // AdamW's
+  At<float> m{}, v{};  // AdamW's; m: Momentum's velocity
   At<void> copy{};     // of w in 16 bits, at a multiple of 8 bytes; or there is none
   std::int64_t count = 0;
   float keep = 1;  // AdamW's 1 - learning rate * weight decay
@@ -31,6 +31,15 @@ struct SgdArguments {
 };
 using SgdLaunch = SgdArguments<Planned>;
 void call(const SgdArguments<Called>& of, const Site& site);
+
+template <template <class> class At>
+struct MomentumArguments {
+  Spans<At, UpdateSpan<At>> spans;
+  float learning_rate = 0, momentum = 0, gradient_factor = 1;
+  static constexpr OpCategory category = OpCategory::update;
+};
+using MomentumLaunch = MomentumArguments<Planned>;
+void call(const MomentumArguments<Called>& of, const Site& site);
 
 /// ++time, and the site's factors for that time.
 template <template <class> class At>

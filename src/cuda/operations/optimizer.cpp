@@ -76,6 +76,17 @@ void plan_operation(const Sgd& sgd, StepPlanner& step) {
   }
 }
 
+void plan_operation(const Momentum& momentum, StepPlanner& step) {
+  const auto complete = [&](Span& span, std::size_t p) {
+    span.m = step.operand(momentum.velocities[p]);
+  };
+  for (auto& spans : spans_of(momentum, step, complete)) {
+    step.emit(MomentumLaunch{std::move(spans), static_cast<float>(momentum.learning_rate),
+                             static_cast<float>(momentum.momentum),
+                             static_cast<float>(momentum.gradient_factor)});
+  }
+}
+
 void plan_operation(const AdamW& adamw, StepPlanner& step) {
   step.emit(AdamWTimeLaunch{step.operand(adamw.step),
                             {.learning_rate = adamw.learning_rate,

@@ -55,7 +55,7 @@ void plan_operation(const SoftmaxCrossEntropy& loss, StepPlanner& step) {
                        .threads = threads,
                        .in_one_block = in_one_block});
   if (!in_one_block) {
-    step.emit(MeanLossLaunch{step.operand(loss.loss), rows, advance});
+    step.emit(MeanLossLaunch{step.operand(loss.loss), rows, rows, advance});
   }
 }
 

@@ -96,11 +96,11 @@ class Choice {
   void spread(const T& op) {
     if constexpr (is_elementwise<T>) {
       tie(all_operands(op));
-    } else if constexpr (std::is_same_v<T, Sgd> || std::is_same_v<T, AdamW>) {
+    } else if constexpr (UpdatesParameters<T>) {
       for (std::size_t p = 0; p < op.parameters.size(); ++p) {
         std::vector<Id> ids{op.parameters[p], op.gradients[p]};
-        if constexpr (std::is_same_v<T, AdamW>) {
-          ids.insert(ids.end(), {op.m[p], op.v[p]});
+        for (const std::vector<Id>* states : op.states()) {
+          ids.push_back((*states)[p]);
         }
         tie(ids);
       }
@@ -110,7 +110,7 @@ class Choice {
   template <class T>
   void refuse(const T& op) {
     if constexpr (!works_on_images<T> && !is_elementwise<T> && !takes_any_layout<T> &&
-                  !std::is_same_v<T, Sgd> && !std::is_same_v<T, AdamW>) {
+                  !UpdatesParameters<T>) {
       for (const Id id : all_operands(op)) {
         if (at(id) == Layout::channels_last) {
           throw Unsupported(std::string("the GPU backend has no ") + T::name + " on images: '" +

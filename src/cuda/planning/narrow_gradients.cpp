@@ -10,9 +10,7 @@
 namespace crossover::cuda {
 namespace {
 
-bool is_optimizer(const Op& op) {
-  return std::holds_alternative<Sgd>(op) || std::holds_alternative<AdamW>(op);
-}
+bool is_optimizer(const Op& op) { return category(op) == OpCategory::update; }
 
 /// Tensors that must stay f32: those that anything but an optimizer reads, or anything but a
 /// gradient of a convolution writes.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <variant>
 
 namespace crossover::cuda {
@@ -11,11 +12,15 @@ namespace {
 
 /// Whether the operation is an optimizer that trains it.
 bool trains(const Op& op, Id parameter) {
-  const auto has = [&](const auto* optimizer) {
-    return optimizer != nullptr &&
-           std::count(optimizer->parameters.begin(), optimizer->parameters.end(), parameter) == 1;
-  };
-  return has(std::get_if<Sgd>(&op)) || has(std::get_if<AdamW>(&op));
+  return std::visit(
+      [&](const auto& of_its_kind) {
+        if constexpr (UpdatesParameters<std::remove_cvref_t<decltype(of_its_kind)>>) {
+          const std::vector<Id>& all = of_its_kind.parameters;
+          return std::count(all.begin(), all.end(), parameter) == 1;
+        }
+        return false;
+      },
+      op);
 }
 
 class Candidates {

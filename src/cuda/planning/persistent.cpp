@@ -168,6 +168,12 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
   std::vector<DenseStep> dense = dense_training(workload);
   require(dense.front().layers.size(), most_on_chip_layers, "layers");
   require(dense.size(), most_on_chip_steps, "sizes of a batch");
+  if (dense.front().momentum) {
+    refuse("has SGD and AdamW alone, not momentum");
+  }
+  if (const LossFunction loss = dense.front().loss.function; loss != LossFunction::cross_entropy) {
+    refuse(std::string("computes the cross-entropy alone, not the loss ") + name_of(loss));
+  }
   const auto largest =
       std::max_element(dense.begin(), dense.end(),
                        [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });

@@ -13,17 +13,19 @@
 namespace crossover::cuda {
 namespace {
 
-bool is_loss(const Op& op) { return std::holds_alternative<SoftmaxCrossEntropy>(op); }
+bool is_loss(const Op& op) { return category(op) == OpCategory::loss; }
 
 bool has_loss(const Step& step) { return std::any_of(step.ops.begin(), step.ops.end(), is_loss); }
 
-/// Of the largest batch of a loss.
+/// What the kernels of a loss leave for the one that sums it, at most: a number for each row.
 std::int64_t loss_rows(const Workload& workload) {
   std::int64_t rows = 0;
   for (const Step& step : workload.steps) {
     for (const Op& op : step.ops) {
       if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
         rows = std::max(rows, leading(workload[loss->logits].shape));
+      } else if (const auto* loss_of_each = std::get_if<ElementwiseLoss>(&op)) {
+        rows = std::max(rows, loss_parts(elements(workload[loss_of_each->logits].shape)));
       }
     }
   }

@@ -32,7 +32,7 @@ StepPlan StepPlanner::plan() {
 
 bool StepPlanner::is_last_of_its_kind() const {
   return std::none_of(std::next(ops_.begin(), static_cast<std::ptrdiff_t>(at_) + 1), ops_.end(),
-                      [this](const Op& op) { return op.index() == ops_[at_].index(); });
+                      [this](const Op& op) { return category(op) == category(ops_[at_]); });
 }
 
 ChannelView StepPlanner::by_channel(Id image) const {

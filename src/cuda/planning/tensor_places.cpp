@@ -41,20 +41,21 @@ std::vector<std::int64_t> padded_bytes(const Workload& workload,
 /// Parameters whose gradients are of 16 bits, and what goes with them.
 std::set<Id> updated_by_16_bits(const Workload& workload) {
   std::set<Id> all;
-  const auto add = [&](const auto& optimizer, const auto&... arrays) {
-    for (std::size_t p = 0; p < optimizer.parameters.size(); ++p) {
-      if (workload[optimizer.gradients[p]].type != Type::f32) {
-        all.insert({optimizer.parameters[p], optimizer.gradients[p], arrays[p]...});
+  const auto add = [&]<class Operation>(const Operation& op) {
+    if constexpr (UpdatesParameters<Operation>) {
+      for (std::size_t p = 0; p < op.parameters.size(); ++p) {
+        if (workload[op.gradients[p]].type != Type::f32) {
+          all.insert({op.parameters[p], op.gradients[p]});
+          for (const std::vector<Id>* states : op.states()) {
+            all.insert((*states)[p]);
+          }
+        }
       }
     }
   };
   for (const Step& step : workload.steps) {
     for (const Op& op : step.ops) {
-      if (const auto* sgd = std::get_if<Sgd>(&op)) {
-        add(*sgd);
-      } else if (const auto* adamw = std::get_if<AdamW>(&op)) {
-        add(*adamw, adamw->m, adamw->v);
-      }
+      std::visit(add, op);
     }
   }
   return all;
