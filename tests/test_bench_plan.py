@@ -307,8 +307,8 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
 @pytest.mark.parametrize(
     ("program", "sweep", "flags", "most_kilobytes"),
     [
-        (BENCH, "default", ("--cuda=off",), 550),
-        (EMULATED, "default", (), 1700),
+        (BENCH, "default", ("--cuda=off",), 600),
+        (EMULATED, "default", (), 1900),
         (EMULATED, "gpu", ("--threads=1,16",), 1500),
     ],
 )

@@ -85,9 +85,14 @@ void add_products(const Task& task, std::int64_t batch, Products& to) {
   }
 }
 
+/// Of a sweep's networks the fully connected ones: another ladder would add as many sizes again,
+/// which are like the squares.
 std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
+    if (!task.model.reads_plain_rows() && !arguments.choices.has("model")) {
+      continue;
+    }
     for (const std::int64_t batch : batches_of(arguments, task.batch)) {
       add_products(task, std::min(batch, task.rows), products);
     }
