@@ -85,12 +85,13 @@ void add_products(const Task& task, std::int64_t batch, Products& to) {
   }
 }
 
-/// Of a sweep's networks the fully connected ones: another ladder would add as many sizes again,
-/// which are like the squares.
+/// Of a sweep's networks those of the fully connected ladder: each other would add as many sizes
+/// again, which are like the squares.
 std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
-    if (!task.model.reads_plain_rows() && !arguments.choices.has("model")) {
+    const bool is_of_ladder = task.model.reads_plain_rows() && !ladder_of(task.model.name).empty();
+    if (!is_of_ladder && arguments.tasks.size() > 1 && !arguments.choices.has("model")) {
       continue;
     }
     for (const std::int64_t batch : batches_of(arguments, task.batch)) {
