@@ -20,7 +20,7 @@ from torch import nn
 from networks.builder import MOST_PARAMETERS
 from networks.values import BATCH, Refused
 
-_TORCH, _OURS = str(Path(torch.__file__).parent), Path(__file__).parent
+_TORCH, _OURS = f"{Path(torch.__file__).parent}/", Path(__file__).parent
 
 
 @dataclass(frozen=True)

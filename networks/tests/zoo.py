@@ -185,6 +185,17 @@ class Gpt(nn.Module):
         return self.head(self.block(x))
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.fc = nn.Embedding(31, 6), nn.Linear(6, 6)
+        self.head = nn.Linear(6, 31, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, words):
+        return self.head(self.fc(self.embedding(words)))
+
+
 class Vit(nn.Module):
     def __init__(self, width=12, heads=3, image=8, patch=4):
         super().__init__()
