@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -115,6 +116,8 @@ class Builder:
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
             )
+        if own.get("padding", 0) >= own.get("kernel_size", math.inf):
+            raise at.refused(f"padding is {own['padding']}, and can only be below kernel_size")
         return self.layer(at, kind, [value], parameters, **own)
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:

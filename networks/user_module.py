@@ -79,7 +79,7 @@ def exported(network: nn.Module, wanted: Input) -> torch.export.ExportedProgram:
     except Exception as error:
         raise Refused(
             f"the network can't be run on a batch {list(x.shape)}: {failure(error)}; --input and "
-            "--input-type say what it reads"
+            "--input-type say what it reads, and its numbers are float64 here"
         ) from error
     if not isinstance(given, torch.Tensor):
         has = f"{len(given)} outputs" if isinstance(given, (tuple, list, dict)) else "no tensor"

@@ -311,6 +311,7 @@ IMAGES = ("--input=2x6x6",)
         ("grouped", IMAGES, "groups is 2, and can only be 1"),
         ("dilated", IMAGES, "dilation is [2, 2], and can only be [1, 1]"),
         ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
+        ("padded", IMAGES, "padding is 1, and can only be below kernel_size"),
         ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
         ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
         ("plain_norm", IMAGES, "affine is False, and can only be True"),

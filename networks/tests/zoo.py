@@ -268,6 +268,10 @@ def uncounted():
     return Image(nn.AvgPool2d(3, padding=1, count_include_pad=False), 2)
 
 
+def padded():
+    return Image(nn.Conv2d(2, 4, 1, padding=1))
+
+
 def shuffled():
     return Image(nn.PixelShuffle(2), 1)
 
