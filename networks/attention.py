@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from networks.builder import said
 from networks.values import Value
 
 if TYPE_CHECKING:
@@ -91,9 +92,8 @@ def _attention(call: Call, scores: Scores, value: Value) -> Value:
         own = query.own.reshape(time, batch, 3, heads, -1) if wide % (3 * heads) == 0 else None
         thirds = [] if own is None else own.transpose(2, 1, 3, 0, 4)
         if len(thirds) and all(map(Value.is_seen_as, parts, thirds)):
-            given = call.build.layer(
-                call, "attention", [query], num_heads=heads, causal=scores.causal
-            )
+            sizes = {"num_heads": heads, **said(causal=(scores.causal, False))}
+            given = call.build.layer(call, "attention", [query], **sizes)
             return given.seen_as(
                 given.own.reshape(time, batch, heads, -1).transpose(1, 2, 0, 3),
             )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -69,9 +70,11 @@ class Builder:
             )
             for one in reads
         ]
-        numbered = {"number": 0} if kind == "dropout" else {}
+        bare = layer | ({"number": 0} if kind == "dropout" else {})
+        if bare.pop("tied", None):  # a product that has no weight of its own
+            bare["bias"] = False
         try:
-            module = module_of(layer | numbered, given, batch_axis)
+            module = module_of(bare, given, batch_axis)
             result = module(*given)
         except (Unsupported, RuntimeError, ValueError) as error:
             what = " ".join(str(error).split())
@@ -79,7 +82,8 @@ class Builder:
         shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
         time_first = _TIME_FIRST.get(kind, reads[0].time_first)
         value = Value(layer["name"], shape, time_first)
-        count = sum(parameter.numel() for parameter in module.parameters())
+        own_parameters = [] if "tied" in layer else module.parameters()
+        count = sum(parameter.numel() for parameter in own_parameters)
         step = Step(layer, [one.layer for one in reads], value, count, list(parameters))
         self.steps[layer["name"]] = step
         if sum(one.count for one in self.steps.values()) > MOST_PARAMETERS:
@@ -112,6 +116,8 @@ class Builder:
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
             )
+        if own.get("padding", 0) >= own.get("kernel_size", math.inf):
+            raise at.refused(f"padding is {own['padding']}, and can only be below kernel_size")
         return self.layer(at, kind, [value], parameters, **own)
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:

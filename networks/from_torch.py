@@ -183,7 +183,10 @@ class Graph:
         if node.target is getitem:
             return getitem(*fx.map_arg(node.args, self.found))
         if not isinstance(node.target, torch._ops.OpOverload):
-            raise Refused(f"{node.name}: it can't be imported")
+            raise Refused(
+                f"{node.name}: a part without gradients or with a control flow of its own can't "
+                "be imported"
+            )
         call = Call(self, node)
         first = next(iter(call.arguments.values()), None)
         if isinstance(first, Buffer) and call.operation == "add":

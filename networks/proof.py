@@ -16,6 +16,7 @@ from networks.from_torch import Graph
 from networks.user_module import Input
 from networks.values import Refused, Value
 from peers.pytorch.networks import network_of
+from peers.tasks import Unsupported
 
 BATCHES = 2
 TOLERANCE = 1e-9  # relative to the largest number of a tensor
@@ -39,7 +40,10 @@ class WithoutDropout(TorchFunctionMode):
 
 def rebuilt(described: dict[str, Any], parameters: Sequence[torch.Tensor]) -> nn.Module:
     """In float64, with these parameters in the order of its layers."""
-    network = network_of(described).double()
+    try:
+        network = network_of(described).double()
+    except Unsupported as error:
+        raise Refused(str(error)) from error
     own = list(network.parameters())
     if len(own) != len(parameters):
         raise Refused(f"built again, the network has {len(own)} parameters, not {len(parameters)}")

@@ -11,16 +11,24 @@ from typing import Any
 from networks.builder import Builder, Step
 from networks.values import BATCH, Refused, Value, shown
 
-# FLOP of the forward pass as include/crossover/cost.h counts them, of what a layer reads and gives:
-# per number that it gives ...
+# FLOP of the forward pass as include/crossover/cost.h and src/operations/counting.h count them, of
+# what a layer reads and gives: per number that it gives ...
 _PER_NUMBER = {
     "relu": 1,
     "sigmoid": 4,
     "tanh": 4,
+    "gelu": 4,
+    "hardsigmoid": 4,
+    "gelu_tanh": 9,
+    "silu": 5,
+    "hardswish": 5,
+    "relu6": 2,
+    "leaky_relu": 2,
     "identity": 0,
     "dropout": 1,
     "add": 1,
     "batch_norm": 7,
+    "layer_norm": 8,
     "flatten": 0,
     "embedding": 0,
     "to_sequence": 0,
@@ -29,15 +37,19 @@ _PER_NUMBER = {
 _Count = Callable[[dict[str, Any], tuple[int, ...], tuple[int, ...]], int]
 # ... or by its own rule, of its JSON and both shapes.
 _RULES: dict[str, _Count] = {
-    "linear": lambda layer, x, y: (2 * x[-1] + layer.get("bias", True)) * math.prod(y),
+    "linear": lambda layer, x, y: (
+        (2 * x[-1] + layer.get("bias", "tied" not in layer)) * math.prod(y)
+    ),
     "conv2d": lambda layer, x, y: (
         (2 * x[1] * layer["kernel_size"] ** 2 + layer.get("bias", True)) * math.prod(y)
     ),
     "max_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
     "avg_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
     "global_avg_pool2d": lambda layer, x, y: math.prod(x),
+    "attention": lambda layer, x, y: _attention(layer, y),
     "lstm": lambda layer, x, y: _lstm(x, y),
 }
+_OTHERS = ("name", "type", "inputs")  # of a layer's JSON; all else are its parameters
 _HEAD = ("layer", "type", "gives", "parameters", "FLOP")
 
 
@@ -112,4 +124,7 @@ def _lstm(x: tuple[int, ...], y: tuple[int, ...]) -> int:
     return batch * hidden * (4 * (inputs + states + 7 * time) + 8 * time)
 
 
-_OTHERS = ("name", "type", "inputs")
+def _attention(layer: dict[str, Any], y: tuple[int, ...]) -> int:
+    time, batch, width = y
+    scores = time * (time + 1) // 2 if layer.get("causal", False) else time * time
+    return batch * scores * (4 * width + 6 * layer["num_heads"])

@@ -38,10 +38,12 @@ def _dropout(call: Call) -> Value:
 
 def _linear(call: Call) -> Value:
     weight, bias = call.parameter("weight"), call.parameter("bias")
-    own = {"out_features": call.shape("weight")[0], **said(bias=(bool(bias), True))}
-    tied = call.layer_of(weight)
+    out_features, tied = call.shape("weight")[0], call.layer_of(weight)
     if tied and not bias and tied["type"] == "embedding":
-        return call.build.rowwise(call, "linear", call.value(), [], **own, tied=tied["name"])
+        tied["scaled_start"] = True  # that of a product
+        own = {"out_features": out_features, "tied": tied["name"]}
+        return call.build.rowwise(call, "linear", call.value(), [], **own)
+    own = {"out_features": out_features, **said(bias=(bool(bias), True))}
     return call.build.rowwise(call, "linear", call.value(), weight + bias, **own)
 
 

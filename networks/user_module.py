@@ -20,7 +20,7 @@ from torch import nn
 from networks.builder import MOST_PARAMETERS
 from networks.values import BATCH, Refused
 
-_TORCH, _OURS = str(Path(torch.__file__).parent), Path(__file__).parent
+_TORCH, _OURS = f"{Path(torch.__file__).parent}/", Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def exported(network: nn.Module, wanted: Input) -> torch.export.ExportedProgram:
     except Exception as error:
         raise Refused(
             f"the network can't be run on a batch {list(x.shape)}: {failure(error)}; --input and "
-            "--input-type say what it reads"
+            "--input-type say what it reads, and its numbers are float64 here"
         ) from error
     if not isinstance(given, torch.Tensor):
         has = f"{len(given)} outputs" if isinstance(given, (tuple, list, dict)) else "no tensor"

@@ -151,7 +151,8 @@ def unnamed(described: dict[str, Any]) -> dict[str, Any]:
     for number, layer in enumerate(described["layers"]):
         numbers[layer["name"]] = str(number)
         reads = {"inputs": [numbers[one] for one in layer["inputs"]]} if "inputs" in layer else {}
-        layers.append({**layer, **reads, "name": str(number)})
+        tied = {"tied": numbers[layer["tied"]]} if "tied" in layer else {}
+        layers.append({**layer, **reads, **tied, "name": str(number)})
     return {**described, "layers": layers}
 
 
@@ -159,9 +160,9 @@ def unnamed(described: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Attention(nn.Module):
-    def __init__(self, heads: int, causal: bool) -> None:
+    def __init__(self, num_heads: int, causal: bool = False) -> None:
         super().__init__()
-        self.heads, self.causal = heads, causal
+        self.heads, self.causal = num_heads, causal
 
     def forward(self, x):
         time, batch, wide = x.shape
@@ -206,9 +207,7 @@ def more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(modules._MODULES, "position_embedding", _Position)
     monkeypatch.setitem(modules._MODULES, "to_sequence", lambda x: _ToSequence())
     monkeypatch.setitem(modules._MODULES, "mean_over_time", lambda x: _MeanOverTime())
-    monkeypatch.setitem(
-        modules._MODULES, "attention", lambda x, num_heads, causal: _Attention(num_heads, causal)
-    )
+    monkeypatch.setitem(modules._MODULES, "attention", lambda x, **own: _Attention(**own))
 
 
 ACTIVATIONS = {
@@ -252,6 +251,7 @@ BLOCK += ["layer_norm", "linear", "gelu", "linear", "add"]
 def test_a_transformer_of_words(by_hand):
     described = proved(zoo.Gpt(by_hand=by_hand), Input((10,), 31))
     assert kinds(described) == ["embedding", "position_embedding", *BLOCK, "linear"]
+    assert described["layers"][-1]["bias"] is False
     attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
     assert attention | {"name": ""} == {
         "name": "",
@@ -261,10 +261,30 @@ def test_a_transformer_of_words(by_hand):
     }
 
 
+def test_a_tied_product_names_the_embedding():
+    """Where network_of() has no such thing yet, it says so."""
+    network, wanted = zoo.Tied().double(), Input((5,), 31)
+    graph = Graph(exported(network, wanted), wanted)
+    described = graph.build.described("x", graph.output, "cross-entropy")
+    assert described["layers"][-1] == {
+        "name": "head",
+        "type": "linear",
+        "out_features": 31,
+        "tied": "embedding",
+    }
+    assert described["layers"][0]["scaled_start"]
+    assert sum(step.count for step in graph.build.steps.values()) == 31 * 6 + 6 * 6 + 6
+    try:
+        proof.prove(network, graph, described, wanted)
+    except Refused as refused:
+        assert "unexpected keyword argument" in str(refused)
+
+
 @pytest.mark.usefixtures("more")
 def test_a_transformer_of_images():
     described = proved(zoo.Vit(), Input((3, 8, 8)))
     begin = ["conv2d", "to_sequence", "position_embedding"]
+    assert all("causal" not in layer for layer in described["layers"])
     assert kinds(described) == [*begin, *BLOCK, "mean_over_time", "linear"]
 
 
@@ -291,6 +311,7 @@ IMAGES = ("--input=2x6x6",)
         ("grouped", IMAGES, "groups is 2, and can only be 1"),
         ("dilated", IMAGES, "dilation is [2, 2], and can only be [1, 1]"),
         ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
+        ("padded", IMAGES, "padding is 1, and can only be below kernel_size"),
         ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
         ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
         ("plain_norm", IMAGES, "affine is False, and can only be True"),

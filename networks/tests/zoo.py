@@ -185,6 +185,17 @@ class Gpt(nn.Module):
         return self.head(self.block(x))
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.fc = nn.Embedding(31, 6), nn.Linear(6, 6)
+        self.head = nn.Linear(6, 31, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, words):
+        return self.head(self.fc(self.embedding(words)))
+
+
 class Vit(nn.Module):
     def __init__(self, width=12, heads=3, image=8, patch=4):
         super().__init__()
@@ -255,6 +266,10 @@ def plain_norm():
 
 def uncounted():
     return Image(nn.AvgPool2d(3, padding=1, count_include_pad=False), 2)
+
+
+def padded():
+    return Image(nn.Conv2d(2, 4, 1, padding=1))
 
 
 def shuffled():
