@@ -48,7 +48,9 @@ def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
     name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
     name = OWN_WIDTHS.get(name, name)
-    if name == "gpt-short" or not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm"):
+    if name == "gpt-short" or (
+        not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")
+    ):
         return None
     decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
     optimizer = Optimizer(case["optimizer"], case["lr"], decay)
