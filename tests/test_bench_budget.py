@@ -43,8 +43,9 @@ def test_the_question_comes_first() -> None:
     models = list(dict.fromkeys(name.split("/")[1].removeprefix("model:") for name in ladder))
     # On each ladder, each step halves the widest gap.
     assert models[:5] == ["disc-2", "disc-12", "disc-7", "disc-4", "disc-9"]
-    assert models[11:15] == ["heart", "gpt-16", "gpt-256", "gpt-64"]
-    assert len(models) == 17
+    transformers = [model for model in models if model.startswith("gpt-")]
+    assert transformers[:3] == ["gpt-16", "gpt-256", "gpt-64"]
+    assert len(transformers) == 5 and models[11] == "heart" and len(models) == 26
     # The fastest on the CPU is one of these, mostly.
     assert {name.rpartition(":")[2] for name in ladder} == {"1", "4"}
     assert {name.rpartition(":")[2] for each, name in rows if each == "Epoch"} == {"2"}

@@ -307,8 +307,8 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
 @pytest.mark.parametrize(
     ("program", "sweep", "flags", "most_kilobytes"),
     [
-        (BENCH, "default", ("--cuda=off",), 600),
-        (EMULATED, "default", (), 1900),
+        (BENCH, "default", ("--cuda=off",), 700),
+        (EMULATED, "default", (), 2400),
         (EMULATED, "gpu", ("--threads=1,16",), 1500),
     ],
 )

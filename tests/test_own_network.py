@@ -57,7 +57,7 @@ def test_it_is_advised_on_from_what_was_measured_of_it(
     assert done.returncode == 0, done.stderr
     words = ["advise", "--network", str(network), "--gpu=rtx-4090", f"--bench={BENCH}", str(out)]
     assert main(words) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "here (1 thread)" in said and "on an RTX 4090" in said
     assert "batches measured (20, 100)" in said
     assert main([*words, "--format=json"]) == 0

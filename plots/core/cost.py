@@ -187,6 +187,7 @@ def parse_cost(source: str, text: str) -> Cost:
         numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
         launches = epoch["device_launches"]
         # Either device may lack an operation of the network.
+        numbers += [fields["logits"]] if "logits" in fields else []  # older outputs lack it
         numbers += [launches["cpu"]] if "cpu" in launches else []
         on_gpu = launches.get("cuda", {})
         numbers += [count for modes in on_gpu.values() for count in modes.values()]

@@ -9,7 +9,7 @@ from plots.file.rows import MOST_DISTURBED, File
 from plots.file.shortcomings import FEWEST_REPETITIONS, own_words
 from plots.text import printable
 
-MOST_BYTES = 2_000_000
+MOST_BYTES = 2_500_000
 FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
 
 # The table of 2016 may be a file of its own: its seven networks with the ceilings.

@@ -79,7 +79,7 @@ def few_epochs(document: dict[str, Any]) -> None:
         (few_epochs, "1 Epoch rows have fewer than 9"),
         (of_crossover("machine", id="../up"), "cannot name a folder"),
         (of_crossover("machine", id="another"), "move it to results/another/"),
-        (lambda document: document.update(padding="x" * 2_000_000), "a file at most 2,000 kB"),
+        (lambda document: document.update(padding="x" * 2_500_000), "a file at most 2,500 kB"),
     ],
 )
 def test_each_reason_is_named_with_a_remedy(strict, change, said):
