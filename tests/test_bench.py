@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from bench_runs import (
+    ANCHORS,
     DISC,
     HEART,
     NAMES,
@@ -19,6 +20,7 @@ from bench_runs import (
 )
 
 from plots import __version__
+from plots.features.answer.glance import ODD
 
 pytestmark = needs_bench
 
@@ -143,6 +145,7 @@ def test_the_console_of_the_library_says_nothing_untrue() -> None:
 def test_information() -> None:
     assert strict(bench("--machine").stdout)["id"]
     assert bench("--models").stdout.split() == NAMES
+    assert set(ANCHORS) == ODD
     assert bench("--commit").stdout.strip()
     done = bench("--help")
     assert done.returncode == 0

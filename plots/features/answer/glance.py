@@ -24,6 +24,14 @@ MOST_WORDS = 25
 _QUESTION = "From which network size does a GPU win?"
 _MOST_STRIPS = 5
 _MOST_MARKS = 6
+# The sweep's networks that nobody trains (src/models/anchor.cpp): no marks to find oneself by.
+ODD = frozenset(
+    f"mlp-{widths}"
+    for widths in (
+        *("10-4096-10", "2400-4-150", "400-2"),
+        *("44-54", "3-300-7", "60-5-18-13-30"),
+    )
+)
 _NAME = 24  # characters of a name from the file
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
@@ -345,7 +353,8 @@ def _kind(one: Comparison) -> str:
 
 def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """At most _MOST_MARKS: a reader's own before the others, then in their order."""
-    ordered = sorted(marks, key=lambda mark: not mark.name.startswith("mlp-"))
+    familiar = [mark for mark in marks if mark.name not in ODD]
+    ordered = sorted(familiar, key=lambda mark: not mark.name.startswith("mlp-"))
     return tuple(ordered[:_MOST_MARKS])
 
 
