@@ -100,7 +100,8 @@ void require_networks(const std::vector<Task>& tasks) {
     require(!task.model.layers.empty() && !task.model.name.empty(), "an empty network");
     require_within(task.rows, 1, largest_size, "rows");
     require_within(task.batch, 1, largest_size, "batch");
-    require_within(task.model.classes, 2, most_classes, "classes");
+    const bool has_classes = task.model.loss == LossFunction::cross_entropy;
+    require_within(task.model.classes, has_classes ? 2 : 1, most_classes, "classes");
     std::visit(
         [](const auto& o) { require(o.learning_rate >= 0 && o.learning_rate <= 1e30, "rate"); },
         task.optimizer);
