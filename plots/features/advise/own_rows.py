@@ -20,7 +20,7 @@ def from_own_rows(file: File, cost: Cost) -> list[Prediction]:
     found = []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]
-        row = min(own, key=lambda one: _times_apart(one.counters["batch"], cost.batch))
+        row = min(own, key=lambda one: times_apart(one.counters["batch"], cost.batch))
         found.append(_scaled(row, label, cost))
     return found
 
@@ -38,7 +38,8 @@ def _is_of(row: Row, cost: Cost) -> bool:
     )
 
 
-def _times_apart(one: float, other: float) -> float:
+def times_apart(one: float, other: float) -> float:
+    """How many times the larger is the smaller; both above 0."""
     return max(one, other) / min(one, other)
 
 

@@ -2,7 +2,6 @@
 """A network of one's own in every size and batch in which a file measured it: from which a GPU
 wins."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +10,11 @@ from plots.core.tables.cells import bytes_cell, count_cell, seconds_cell, text_c
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.advise.advice import CPU, Adviser, Network, winner
 from plots.features.advise.analysis import Prediction
+from plots.features.advise.own_rows import times_apart
 from plots.features.advise.words import AGAINST, span
 from plots.features.why.analysis import PARTS, splits
 from plots.file.families import TRAINING
-from plots.file.rows import File, Row
+from plots.file.rows import File
 
 _LEAST_SHARE = 0.01  # of the time, to be worth a word
 
@@ -49,27 +49,28 @@ def sizes_in(
 def nearest_batch(file: File, own: Cost) -> int | None:
     """Of those in which the network itself was measured; None where it was not."""
     batches = [batch for scale, batch in _measured(file, own) if not scale]
-    return min(batches, key=lambda one: abs(math.log(one / own.batch)), default=None)
+    return min(batches, key=lambda one: times_apart(one, own.batch), default=None)
 
 
 def _measured(file: File, own: Cost) -> Iterator[tuple[str, int]]:
     """Scales, empty for 1, and batches."""
     for row in file.rows:
         if row.family in TRAINING and row.failure is None:
-            _, is_scaled, scale = row.model.partition(f"{own.model}x")
-            if row.model == own.model or (is_scaled and row.model == f"{own.model}x{scale}"):
-                yield scale, int(row.counters["batch"])
-
-
-def _apart(row: Row, own: Cost) -> float:
-    return abs(math.log(row.counters["batch"] / own.batch))
+            batch = int(row.counters["batch"])
+            if row.model == own.model:
+                yield "", batch
+            elif row.model.startswith(f"{own.model}x"):
+                yield row.model.removeprefix(f"{own.model}x"), batch
 
 
 def parts_words(file: File, own: Cost) -> str:
     """Where the time goes that the CPU takes for it, a sentence; empty where that is not known."""
     rows = [row for row in file.rows if row.model == own.model and row.device == CPU]
-    nearest = sorted(splits(rows), key=lambda one: (_apart(one.row, own), one.row.median))
-    best = next(iter(nearest), None)
+    best = min(
+        splits(rows),
+        key=lambda one: (times_apart(one.row.counters["batch"], own.batch), one.row.median),
+        default=None,
+    )
     if best is None:
         return ""
     shares = {PARTS[part]: seconds / best.total for part, seconds in best.parts.items()}
