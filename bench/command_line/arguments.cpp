@@ -298,9 +298,10 @@ Arguments parse(const std::vector<std::string>& arguments) {
       result.action == Action::cost || result.action == Action::worker ||
       (result.action == Action::models && networks.bring_one())) {
     const std::vector<std::string> named = result.choices.of("model");
-    result.tasks = tasks_for(networks, named, result.sweep.models);
-    result.minibatch_tasks = tasks_for(networks, named, result.sweep.minibatch_models);
-    result.ladders = ladders_for(networks);
+    const OwnNetworks own = own_networks(networks);
+    result.tasks = tasks_for(networks, own.tasks, named, result.sweep.models);
+    result.minibatch_tasks = tasks_for(networks, own.tasks, named, result.sweep.minibatch_models);
+    result.ladders = own.ladders;
   }
   return result;
 }

@@ -198,7 +198,8 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
   };
 }
 
-std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::string>& named,
+std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<Task>& own,
+                            const std::vector<std::string>& named,
                             const std::vector<std::string>& otherwise) {
   std::vector<Task> tasks;
   if (flags.mlp) {
@@ -207,14 +208,7 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
     throw UsageError(std::string(flags.activation ? "--activation" : "--loss-function") +
                      " describes your own network; give its widths with --mlp=");
   }
-  if (flags.files.empty() && flags.scales != std::vector<double>{1}) {
-    throw UsageError("--scale is of networks in files; name one with --network=FILE.json");
-  }
-  for (const std::string& path : flags.files) {
-    for (const double scale : flags.scales) {
-      tasks.push_back(of_file(path, scale));
-    }
-  }
+  tasks.insert(tasks.end(), own.begin(), own.end());
   if (flags.data && flags.rows) {
     throw UsageError("--rows is for generated data; --data brings its own rows");
   }
@@ -236,20 +230,28 @@ std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::st
   return tasks;
 }
 
-std::vector<OwnLadder> ladders_for(const NetworkFlags& flags) {
-  std::vector<OwnLadder> ladders;
-  for (const std::string& path :
-       flags.scales.size() > 1 ? flags.files : std::vector<std::string>{}) {
-    const Task own = of_file(path, 1);
-    OwnLadder ladder{.name = own.model.name, .networks = {}, .batch = own.batch};
-    std::vector<double> scales = flags.scales;
-    std::sort(scales.begin(), scales.end());
-    for (const double scale : scales) {
-      ladder.networks.push_back(of_file(path, scale).model.name);
-    }
-    ladders.push_back(std::move(ladder));
+OwnNetworks own_networks(const NetworkFlags& flags) {
+  if (flags.files.empty() && flags.scales != std::vector<double>{1}) {
+    throw UsageError("--scale is of networks in files; name one with --network=FILE.json");
   }
-  return ladders;
+  OwnNetworks own;
+  for (const std::string& path : flags.files) {
+    std::vector<std::pair<double, std::string>> sizes;
+    for (const double scale : flags.scales) {
+      own.tasks.push_back(of_file(path, scale));
+      sizes.emplace_back(scale, own.tasks.back().model.name);
+    }
+    if (sizes.size() > 1) {
+      std::sort(sizes.begin(), sizes.end());
+      const Task plain = of_file(path, 1);
+      OwnLadder& ladder = own.ladders.emplace_back(
+          OwnLadder{.name = plain.model.name, .networks = {}, .batch = plain.batch});
+      for (const auto& [scale, name] : sizes) {
+        ladder.networks.push_back(name);
+      }
+    }
+  }
+  return own;
 }
 
 std::string optimizer_label(const Optimizer& optimizer) {

@@ -28,10 +28,6 @@ struct NetworkFlags {
 
 std::vector<Flag> network_flags(NetworkFlags& to);
 
-/// `named`: those of --model, `otherwise`: those of the sweep. Throws UsageError.
-std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<std::string>& named,
-                            const std::vector<std::string>& otherwise);
-
 /// A network in several sizes: a scale on which a crossover is found.
 struct OwnLadder {
   std::string name;
@@ -39,8 +35,19 @@ struct OwnLadder {
   std::int64_t batch = 0;
 };
 
-/// Of each file that is measured in several sizes. Throws UsageError.
-std::vector<OwnLadder> ladders_for(const NetworkFlags& flags);
+/// What --network and --scale bring.
+struct OwnNetworks {
+  std::vector<Task> tasks;         ///< each file in each of the sizes
+  std::vector<OwnLadder> ladders;  ///< of each file that is measured in several
+};
+
+/// Reads the files. Throws UsageError.
+OwnNetworks own_networks(const NetworkFlags& flags);
+
+/// `own`: those of files, `named`: of --model, `otherwise`: of the sweep. Throws UsageError.
+std::vector<Task> tasks_for(const NetworkFlags& flags, const std::vector<Task>& own,
+                            const std::vector<std::string>& named,
+                            const std::vector<std::string>& otherwise);
 
 /// "sgd lr=0.1": what a row's name does not say.
 std::string optimizer_label(const Optimizer& optimizer);
