@@ -94,6 +94,11 @@ class Formula {
 
   double seconds(const std::string& name) {
     const Row& row = rows[name];
+    if (row.worker == &other_) {
+      Configuration own = row.configuration;
+      std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
+      return other_takes * seconds(row_name(own));
+    }
     const double size = parameters(row);
     if (key(row, "device") == "cpu") {
       const double threads = std::stod(key(row, "cpu_threads"));
@@ -105,7 +110,7 @@ class Formula {
     return own * (is_fast ? 1 : 1.5) * (key(row, "data") == "resident" ? 1 : 2);
   }
 
-  /// A row of another program, which is as fast.
+  /// A row of another program, which takes `other_takes` as long.
   void add_other(const std::string& name) {
     Row row = rows[name];
     row.configuration = in_order(joined(row.configuration, {{"program", "other"}}));
@@ -140,6 +145,7 @@ class Formula {
     return last;
   }
 
+  double other_takes = 1;
   Configuration chosen;  ///< what rows that are repeated come to
   std::vector<std::string> order, finished;
   std::map<std::string, std::vector<double>> taken;
@@ -271,6 +277,19 @@ TEST(RefineRun, ComparesProgramsOnTheMostThreads) {
   for (const Json& size : json["sizes"]) {
     EXPECT_TRUE(size["winner"].is_null());
     EXPECT_GT(size["ties"], 3) << "what both chose does not make two programs the same";
+  }
+}
+
+TEST(RefineRun, AsksOfTwoProgramsWhoIsFasterAtEverySize) {
+  Formula formula({"--family=Epoch", "--threads=1"});
+  formula.other_takes = 1.05;
+  for (const std::string& name : std::vector<std::string>(formula.rows.names())) {
+    formula.add_other(name);
+  }
+  const Json json = formula.refined(Refine::program);
+  EXPECT_EQ(json["sizes"].size(), json["ladder"].size());
+  for (const Json& size : json["sizes"]) {
+    EXPECT_EQ(size["winner"], "first");
   }
 }
 

@@ -5,6 +5,7 @@ Their rows are those of `program` bench-NAME (peers/bench.py).
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 from plots.file.rows import File, Row
 
@@ -16,6 +17,11 @@ def is_build(program: str) -> bool:
     return program.startswith(_PREFIX)
 
 
+def path_of_build(file: File, program: str) -> Path:
+    """What the part of `file` is called that this program measured."""
+    return file.path.with_name(f"{program.removeprefix(_PREFIX)} in {file.path.name}")
+
+
 def other_builds(file: File) -> dict[str, File]:
     """The name of each other build → what it measured, as a file of its own of the same machine."""
     found: dict[str, list[Row]] = {}
@@ -24,7 +30,7 @@ def other_builds(file: File) -> dict[str, File]:
     return {
         name: replace(
             file,
-            path=file.path.with_name(f"{name} in {file.path.name}"),
+            path=path_of_build(file, name),
             software=replace(file.software, commit=file.software.commit if name == SAME else name),
             rows=tuple(map(_as_own, rows)),
             refinements=(),

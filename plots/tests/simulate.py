@@ -3,7 +3,7 @@
 
 plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 
-    python -m plots.tests.simulate [thread-counts | noise | equal | rows | slow-row | peers]
+    python -m plots.tests.simulate [thread-counts | noise | equal | rows | slow-row | pairs | peers]
 """
 
 import sys
@@ -23,7 +23,14 @@ from plots.tests.simulate_curves import (
     drift,
     outlier,
 )
-from plots.tests.simulate_rows import NOISES, Runs, a_file, called, ratios_covered
+from plots.tests.simulate_rows import (
+    NOISES,
+    Runs,
+    a_file,
+    called,
+    decided_by_pairs,
+    ratios_covered,
+)
 
 _DESIGNS = (Design(9, 1), Design(5, 1), Design(3, 3), Design(1, 9))
 _DEVIATIONS = (0.02, 0.03, 0.05)
@@ -131,6 +138,15 @@ def _slow_row() -> Iterator[str]:
             yield _line([words, design, f"{100 * equal.any:.0f} %", f"{equal.rows:.2f}", *named])
 
 
+def _pairs() -> Iterator[str]:
+    effects = (1.0, 1.02, 1.03, 1.05, 1.1)
+    yield _header(["between instances", *(f"× {one}" for one in effects)])
+    for between in (0.02, 0.03, 0.05, 0.078):
+        found = [decided_by_pairs(effect, between, 4000) for effect in effects]
+        cells = [f"{100 * share:.0f} %, {pairs:.0f} pairs" for share, pairs in found]
+        yield _line([f"{100 * between:.1f} %", *cells])
+
+
 def _peers() -> Iterator[str]:
     designs = Design(9, 1), Design(6, 1), Design(3, 3), Design(1, 9)
     yield _header(["instances", *designs, "1 × 9, spread unknown"])
@@ -146,6 +162,7 @@ TABLES = {
     "equal": _equal,
     "rows": _rows,
     "slow-row": _slow_row,
+    "pairs": _pairs,
     "peers": _peers,
 }
 

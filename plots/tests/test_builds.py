@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two builds of bench that were measured in turn, in one file."""
 
+import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.refinements import refinement_of
 from plots.tests import synthetic
-from plots.tests.synthetic_pairs import pairs
+from plots.tests.synthetic_pairs import FIRST, pairs
 
 MODELS = tuple(f"disc-{depth}" for depth in range(2, 13))
 EQUAL = (1.0,) * len(MODELS)
@@ -57,6 +59,25 @@ def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
     said = shell("compare", path, "--fail-on-slower=20%", code=1)
     assert "abc1234 in" in said.out
     assert "1 row is slower by more than 20 %" in said.err
+
+
+def test_pairs_say_which_networks_are_slower(two_builds, shell):
+    path = two_builds("abc1234", factors=[0.9] * len(MODELS), noise=0.05)
+    document = json.loads(path.read_text("utf-8"))
+    paired = pairs(kind="program", second={**FIRST, "program": "bench-abc1234"})
+    size = paired["sizes"][0]
+    sizes = [
+        {**size, "model": "disc-7", "won_by_first": 1, "pairs": 20, "winner": "second"},
+        {**size, "model": "disc-8", "params": 44710, "won_by_first": 12, "winner": None},
+    ]
+    document["context"]["crossover"]["refinements"] = [{**paired, "sizes": sizes}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    said = shell("compare", path, "--fail-on-slower=3%", code=1)
+    title, table, *_ = said.out.split("\n\n")
+    assert title.startswith("Networks measured in pairs")
+    assert re.search(r"disc-8 +44,710 +open +12 +14", table)
+    assert re.search(r"disc-7 +25,504 +\*slower +1 +20 +1\.[01]", table)
+    assert "1 row is slower by more than 3 %, most of all Epoch/model:disc-7/" in said.err
 
 
 def test_a_file_of_one_build_has_nothing_to_compare(small, write, shell):

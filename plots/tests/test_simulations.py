@@ -19,7 +19,7 @@ from plots.tests.simulate_curves import (
     decided,
     standard_error,
 )
-from plots.tests.simulate_rows import Runs, a_file, called, ratios_covered
+from plots.tests.simulate_rows import Runs, a_file, called, decided_by_pairs, ratios_covered
 
 WANTED, MOST = 0.93, 0.99  # of the intervals
 POWER = 0.95
@@ -138,6 +138,12 @@ def test_equal_files_are_seldom_called_different(file, runs):
 def test_one_slow_row_of_many_is_found(file):
     found = called(file, Runs(independent(9), slow_row=1.3), 25)
     assert found.failed >= found.named >= at_least(POWER, 25)
+
+
+def test_pairs_find_a_slowdown_of_5_percent():
+    (found, _), (none, _) = (decided_by_pairs(effect, 0.03, 400) for effect in (1.05, 1.0))
+    assert found >= at_least(POWER, 400)
+    assert none <= at_most(0.05 / 32, 400)
 
 
 def test_the_interval_decides_at_the_border(file):

@@ -91,12 +91,11 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
   return all;
 }
 
-/// `may_be_same`: the sides are ways of one program, which two of them may come to.
-std::vector<Rung> rungs_of(const Curve& first, const Curve& second, bool may_be_same = true) {
+std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
   std::vector<Rung> rungs;
   for (const auto& [place, times] : first) {
     if (const auto at = second.find(place); at != second.end()) {
-      const bool is_same = may_be_same && chose_the_same(times.chosen, at->second.chosen);
+      const bool is_same = chose_the_same(times.chosen, at->second.chosen);
       rungs.push_back(
           {.place = place,
            .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds)});
@@ -121,7 +120,7 @@ Contest between(Refine kind, const Work& work, const MeasuredWay& first,
           .work = work.configuration,
           .first = first.configuration,
           .second = second.configuration,
-          .ladder = rungs_of(first.curve, second.curve, kind != Refine::program)};
+          .ladder = rungs_of(first.curve, second.curve)};
 }
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
@@ -257,6 +256,9 @@ std::optional<Contest> of_programs(const Work& work, int cores) {
     });
     if (at != work.ways.end() && threads <= cores && threads > most) {
       found = between(Refine::program, work, *at, *other);
+      for (Rung& rung : found->ladder) {  // asked is whether one wins, not where that changes
+        rung.winner = Winner::neither;
+      }
       most = threads;
     }
   }

@@ -213,7 +213,8 @@ def _run_comparison(
     `tables`."""
     # Imported here because scipy takes longer to load than a refusal takes.
     from plots.features.compare.analysis import Comparison, compare  # noqa: PLC0415
-    from plots.features.compare.table import compare_tables  # noqa: PLC0415
+    from plots.features.compare.in_turn import in_turn  # noqa: PLC0415
+    from plots.features.compare.table import compare_tables, in_turn_table  # noqa: PLC0415
 
     place = next(place for place, file in enumerate(files) if file is baseline)
     of_machines = bool(tables)
@@ -225,6 +226,8 @@ def _run_comparison(
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
+        pairs = in_turn(other, comparison)
+        tables += [in_turn_table(pairs)] if pairs else []
         tables += compare_tables(comparison, options.all, means=not of_machines)
         if not comparison.pairs:
             problems.append(
@@ -271,9 +274,17 @@ def _untold(done: list, families: Sequence[str]) -> list[str]:
 
 def _slower(done: list, fraction: float, families: Sequence[str]) -> list[str]:
     """What --fail-on-slower found, a sentence for each file."""
+    # Imported here, as above.
+    from plots.features.compare.in_turn import in_turn  # noqa: PLC0415
+
     found = []
     for comparison in done:
         slower = comparison.slower_than(fraction, families)
+        slower += [
+            one.pair
+            for one in in_turn(comparison.other, comparison)
+            if one.said == "slower" and one.pair.ratio > 1 + fraction and one.pair not in slower
+        ]
         lost = [
             unmatched
             for unmatched in comparison.unmatched
