@@ -62,7 +62,7 @@ def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
 
 
 def test_pairs_say_which_networks_are_slower(two_builds, shell):
-    path = two_builds("abc1234", factors=[0.9] * len(MODELS), noise=0.05)
+    path = two_builds("abc1234", factors=[0.95] * len(MODELS), noise=0.05)
     document = json.loads(path.read_text("utf-8"))
     paired = pairs(kind="program", second={**FIRST, "program": "bench-abc1234"})
     size = paired["sizes"][0]
