@@ -37,9 +37,9 @@ struct TrainingProgram {
   /// Throws std::runtime_error where a loss or a parameter is not finite.
   void require_finite() const;
   /// Trains so many steps from the deterministic start, at most those of an iteration.
-  [[nodiscard]] FirstSteps first_steps(std::int64_t count);
+  [[nodiscard]] FirstSteps first_steps(std::int64_t count) const;
   /// Whether it comes to what a verified instance came to, within the tolerances of verification.
-  [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision);
+  [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision) const;
 };
 
 class Training {

@@ -109,7 +109,7 @@ void TrainingProgram::require_finite() const {
   }
 }
 
-FirstSteps TrainingProgram::first_steps(std::int64_t count) {
+FirstSteps TrainingProgram::first_steps(std::int64_t count) const {
   count = std::clamp<std::int64_t>(count, 1, steps());
   restart(*program, workload);
   program->enqueue(0, count);
@@ -124,7 +124,7 @@ FirstSteps TrainingProgram::first_steps(std::int64_t count) {
   return found;
 }
 
-bool TrainingProgram::reproduces(const FirstSteps& verified, Precision precision) {
+bool TrainingProgram::reproduces(const FirstSteps& verified, Precision precision) const {
   const Tolerance tolerance = tolerance_for(workload, precision, program->facts().arithmetic);
   const FirstSteps own = first_steps(std::ssize(verified.losses));
   const auto are_close = [](const std::vector<double>& ones, const std::vector<double>& others,

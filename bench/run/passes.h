@@ -37,8 +37,8 @@ struct PassOptions {
 
 class Passes {
  public:
-  Passes(const PassOptions& options, const Spent& spent, Rows& rows, Sampler& sampler)
-      : options_(options), spent_(spent), rows_(rows), sampler_(sampler) {}
+  Passes(PassOptions options, const Spent& spent, Rows& rows, Sampler& sampler)
+      : options_(std::move(options)), spent_(spent), rows_(rows), sampler_(sampler) {}
 
   /// `look_closer` is called with the most seconds that it may take, once what it needs is
   /// measured: the networks where they have a pass of their own, which an earlier run may have

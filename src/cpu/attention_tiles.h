@@ -38,7 +38,7 @@ inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k
     Floats of_b[vectors];  // NOLINT(*-avoid-c-arrays)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
-      of_b[v] = load(WholeVector{}, b.at + i * b.stride + v * lanes);
+      of_b[v] = load(WholeVector{}, b.at + i * b.stride + std::int64_t{v} * lanes);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < tile_rows; ++r) {
@@ -53,7 +53,7 @@ inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k
   for (int r = 0; r < tile_rows; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
-      store(WholeVector{}, sums[r][v], c.at + r * c.stride + v * lanes);
+      store(WholeVector{}, sums[r][v], c.at + r * c.stride + std::int64_t{v} * lanes);
     }
   }
 }
@@ -61,7 +61,7 @@ inline void multiply_tile(const Factor& a, RowsAt<const float> b, std::int64_t k
 /// c [tile_rows, columns] = a [tile_rows, k] b [k, columns], of whole vectors.
 inline void multiply_rows(const Factor& a, RowsAt<const float> b, std::int64_t k,
                           std::int64_t columns, RowsAt<float> c) {
-  constexpr std::int64_t wide = 2 * lanes;
+  constexpr std::int64_t wide = std::int64_t{2} * lanes;
   std::int64_t at = 0;
   for (; at + wide <= columns; at += wide) {
     multiply_tile<2>(a, {b.at + at, b.stride}, k, {c.at + at, c.stride});

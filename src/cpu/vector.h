@@ -8,6 +8,10 @@
 #include <cstring>
 #include <type_traits>
 
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#include <immintrin.h>
+#endif
+
 #include "crossover/float16.h"
 
 namespace crossover::cpu {
@@ -56,6 +60,32 @@ struct PartOfVector {
 
   [[nodiscard]] std::size_t size() const { return count; }
 
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  // A memcpy() of so many bytes is a call, and what it wrote can't be forwarded to a vector's load.
+  template <class Result, class T>
+  Result copied(const T* from) const {
+    if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      return std::bit_cast<Result>(_mm512_maskz_loadu_epi32(mask(), from));
+    } else if constexpr (sizeof(T) == sizeof(std::uint16_t)) {
+      return std::bit_cast<Result>(_mm256_maskz_loadu_epi16(mask(), from));
+    } else {
+      return std::bit_cast<Result>(_mm_maskz_loadu_epi8(mask(), from));
+    }
+  }
+  template <class Value, class T>
+  void copy(const Value& value, T* to) const {
+    if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      _mm512_mask_storeu_epi32(to, mask(), std::bit_cast<__m512i>(value));
+    } else if constexpr (sizeof(T) == sizeof(std::uint16_t)) {
+      _mm256_mask_storeu_epi16(to, mask(), std::bit_cast<__m256i>(value));
+    } else {
+      _mm_mask_storeu_epi8(to, mask(), std::bit_cast<__m128i>(value));
+    }
+  }
+
+ private:
+  [[nodiscard]] __mmask16 mask() const { return static_cast<__mmask16>((1U << count) - 1U); }
+#else
   template <class Result, class T>
   Result copied(const T* from) const {
     Result result{};
@@ -66,6 +96,7 @@ struct PartOfVector {
   void copy(const Value& value, T* to) const {
     std::memcpy(static_cast<void*>(to), &value, count * sizeof(T));
   }
+#endif
 };
 
 /// As float32, as widened() gives it.

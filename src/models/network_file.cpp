@@ -96,7 +96,8 @@ std::set<std::string> last_of(const Json& layers) {
     by_name[name] = &layer;
     before[name] = std::exchange(last, name);
   }
-  std::set<std::string> found, seen;
+  std::set<std::string> found;
+  std::set<std::string> seen;
   std::vector<std::string> open{last};
   while (!open.empty()) {
     const std::string name = open.back();
@@ -193,7 +194,9 @@ Json describe(const Task& task) {
 }
 
 Task task_from(const Json& json) {
-  constexpr std::int64_t batch_of_rows = 100, batch_of_others = 32, batches = 10;
+  constexpr std::int64_t batch_of_rows = 100;
+  constexpr std::int64_t batch_of_others = 32;
+  constexpr std::int64_t batches = 10;
   Task task{.model = model_from(json)};
   const std::string where = "network '" + task.model.name + "'";
   if (!is_name(task.model.name)) {

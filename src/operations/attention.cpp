@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "../reference/run.h"
@@ -37,8 +38,8 @@ double pairs(const Workload& workload, Id qkv, std::int64_t heads, bool causal) 
 
 /// Of so many products between queries and keys, or probabilities and values.
 double product_flops(const Workload& workload, Id qkv, std::int64_t heads, bool causal) {
-  const auto d = static_cast<double>(workload[qkv].shape[2] / (3 * heads));
-  return 2 * pairs(workload, qkv, heads, causal) * d;
+  const std::int64_t d = workload[qkv].shape[2] / (3 * heads);
+  return 2 * pairs(workload, qkv, heads, causal) * static_cast<double>(d);
 }
 
 /// One head of one sequence: numbers of q, k, v and of what goes with them, by place in the
@@ -111,7 +112,7 @@ void Attention::execute(ReferenceRun& run) const {
     std::vector<double> scores(static_cast<std::size_t>(head.time));
     for (std::int64_t i = 0; i < head.time; ++i) {
       const std::int64_t keys = causal ? i + 1 : head.time;
-      double largest = -INFINITY;
+      double largest = -std::numeric_limits<double>::infinity();
       for (std::int64_t j = 0; j < keys; ++j) {
         double& score = scores[static_cast<std::size_t>(j)];
         score = head.scale * dot(from + head.q(i), from + head.k(j), head.d);

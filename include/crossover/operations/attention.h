@@ -33,7 +33,7 @@ struct Attention {
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   /// None that could be measured by itself: a head's are small, and made tile by tile.
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& /*workload*/) const { return {}; }
+  [[nodiscard]] static std::vector<OpProduct> products(const Workload& /*workload*/) { return {}; }
   void execute(ReferenceRun& run) const;
 };
 
@@ -60,7 +60,7 @@ struct AttentionGrad {
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   /// None that could be measured by itself: a head's are small, and made tile by tile.
-  [[nodiscard]] std::vector<OpProduct> products(const Workload& /*workload*/) const { return {}; }
+  [[nodiscard]] static std::vector<OpProduct> products(const Workload& /*workload*/) { return {}; }
   void execute(ReferenceRun& run) const;
 };
 

@@ -27,7 +27,7 @@ struct Sgd {
     see.value("learning_rate", learning_rate);
     see.value("gradient_factor", gradient_factor);
   }
-  [[nodiscard]] std::vector<const std::vector<Id>*> states() const { return {}; }
+  [[nodiscard]] static std::vector<const std::vector<Id>*> states() { return {}; }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;

@@ -166,8 +166,9 @@ void attend(const AttentionSizes& of, RowsAt<const T> qkv, RowsAt<T> y, float* l
       inverse[t - first] = 1 / sum;
     }
     multiply_rows({scores, of.keys, 1}, {v, of.columns}, seen, of.columns, {result, of.columns});
+    const float* factors = inverse;
     store_tile(
-        of, result, first, [&](std::int64_t t) { return inverse[t - first]; }, y);
+        of, result, first, [=](std::int64_t t) { return factors[t - first]; }, y);
   }
 }
 

@@ -150,11 +150,12 @@ void add_strip(const NormBackward<T>& op, std::int64_t begin, std::int64_t rows,
 /// `sums` [threads, 2, width] is scratch memory.
 template <class T>
 void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op, double* sums) {
-  std::fill_n(sums, 2 * threads * of.width, 0.0);
+  const std::int64_t sums_of_thread = 2 * of.width;
+  std::fill_n(sums, threads * sums_of_thread, 0.0);
   split(
       threads, (of.rows + rows_of_strip - 1) / rows_of_strip,
       [&](std::int64_t first, std::int64_t last) {
-        double* own = sums + 2 * (threads > 1 ? omp_get_thread_num() : 0) * of.width;
+        double* own = sums + (threads > 1 ? omp_get_thread_num() : 0) * sums_of_thread;
         for (std::int64_t part = first; part < last; ++part) {
           const std::int64_t begin = part * rows_of_strip;
           const std::int64_t end = std::min(of.rows, begin + rows_of_strip);
@@ -169,8 +170,8 @@ void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op,
     double products = 0;
     double plain = 0;
     for (int thread = 0; thread < threads; ++thread) {
-      products += sums[2 * thread * of.width + i];
-      plain += sums[(2 * thread + 1) * of.width + i];
+      products += sums[thread * sums_of_thread + i];
+      plain += sums[thread * sums_of_thread + of.width + i];
     }
     op.dweight[i] = static_cast<float>(products);
     op.dbias[i] = static_cast<float>(plain);
@@ -215,7 +216,7 @@ void lower(const LayerNormGrad& op, Lowering& to) {
         OpCategory::normalization, threads,
         {reads(op.x), reads(op.weight), reads(op.mean), reads(op.inverse_deviation), reads(op.dy),
          op.dx == none ? Argument{} : writes(op.dx), writes(op.dweight), writes(op.dbias),
-         to.reserve(2 * threads * of.width * static_cast<std::int64_t>(sizeof(double)))},
+         to.reserve(of.width * 2 * threads * static_cast<std::int64_t>(sizeof(double)))},
         [of](const Invocation& call) {
           layer_norm_grad<T>(call.threads, of,
                              {.x = call.operand<const T>(0),

@@ -46,7 +46,7 @@ void lower(const PositionEmbeddingGrad& op, Lowering& to) {
     to.add(OpCategory::elementwise, to.threads_for(op.dy), {reads(op.dy), writes(op.dtable)},
            [of = SequenceSizes(to[op.dy].shape)](const Invocation& call) {
              const T* dy = call.operand<const T>(0);
-             float* dtable = call.operand<float>(1);
+             auto* dtable = call.operand<float>(1);
              split(
                  call.threads, of.time,
                  [=](std::int64_t begin, std::int64_t end) {
