@@ -42,18 +42,18 @@ class Walk {
     for (std::size_t l = 0; l < plan.layers.size(); ++l) {
       const cuda::OnChipLayer& layer = plan.layers[l];
       const int w = (layer.out + 3) / 4 * 4 * cuda::leading_dimension(layer.in);
-      for (int copy = 0; copy < (plan.places.states > 0 ? 3 : 1); ++copy) {
+      for (int copy = 0; copy <= plan.places.states; ++copy) {
         const std::string name = std::to_string(copy) + " of " + std::to_string(l);
-        define(layer.w + copy * plan.places.states, w, "w" + name);
-        define(layer.bias + copy * plan.places.states, layer.out, "bias" + name);
+        define(layer.w + copy * plan.places.parameters, w, "w" + name);
+        define(layer.bias + copy * plan.places.parameters, layer.out, "bias" + name);
       }
     }
     define(plan.layers[0].x, 2 * plan.places.inputs, "x");
-    define(plan.places.labels, 2 * plan.places.labels_next, "labels");
+    define(plan.places.wanted, 2 * plan.places.wanted_next, "wanted");
     if (plan.places.gradients > 0) {
       define(plan.places.gradients, plan.places.parameters, "gradients");
     }
-    if (plan.places.states > 0) {
+    if (plan.places.states == cuda::states_of_adamw) {
       define(plan.places.factors, 2, "factors");
     }
   }
@@ -173,7 +173,7 @@ class Walk {
       ASSERT_FALSE(holds.starts_with("gradients") != what.starts_with("gradients"))
           << what << " over " << holds;
       ASSERT_FALSE(holds.starts_with("w") != what.starts_with("w") || holds == "x" ||
-                   holds == "labels" || holds.starts_with("bias"))
+                   holds == "wanted" || holds.starts_with("bias"))
           << what << " over " << holds;
       ASSERT_TRUE(!writers_.contains(i)) << what << " and another are written between two barriers";
       ASSERT_TRUE(readers_[i].empty() || readers_[i] == std::set{number_})

@@ -16,14 +16,15 @@ inline constexpr CompileOptions persistent{.execution = Execution::persistent};
 
 /// A full and a short batch, extents that are no multiples of four, and more of a batch than a warp
 /// has lanes.
-inline Training odd_training(const Optimizer& optimizer, bool update_fused = false) {
-  const Model model = mlp("odd", {5, 18, 7, 3}, Activation::sigmoid);
+inline Training odd_training(const Optimizer& optimizer, bool update_fused = false,
+                             LossFunction loss = LossFunction::cross_entropy) {
+  const Model model = mlp("odd", {5, 18, 7, 3}, Activation::sigmoid, loss);
   Workload workload =
       fuse(training_epoch(model, {.rows = 90, .batch = 37, .optimizer = optimizer}));
   if (update_fused) {
     workload = fuse_update(std::move(workload));
   }
-  return {std::move(workload), uniform_rows({5}, 90, 3)};
+  return {std::move(workload), uniform_data(model, 90)};
 }
 
 /// Who trains, by at most so many threads of a block.

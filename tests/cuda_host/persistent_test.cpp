@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel that trains a whole order, on the emulation: golden runs by blocks and clusters of
 // several sizes, each operation against the reference.
+#include <array>
+
 #include "crossover/catalogue.h"
 #include "crossover/dense_training.h"
 #include "crossover/start.h"
@@ -92,9 +94,16 @@ TEST(EmulatedPersistentTraining, OfDisc8OnAllMultiprocessorsIsVerified) {
 class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
  protected:
   static Training training() {
-    return GetParam() == 0   ? odd_training(SgdOptions{})
-           : GetParam() == 1 ? odd_training(SgdOptions{}, true)
-                             : odd_training(AdamWOptions{.learning_rate = 0.01});
+    switch (GetParam()) {
+      case 0:
+        return odd_training(SgdOptions{});
+      case 1:
+        return odd_training(SgdOptions{}, true, LossFunction::bce);
+      case 2:
+        return odd_training(AdamWOptions{.learning_rate = 0.01});
+      default:
+        return odd_training(MomentumOptions{}, false, LossFunction::mse);
+    }
   }
 };
 
@@ -169,12 +178,12 @@ TEST(EmulatedPersistentCluster, TrainsBatchesOfFewerRowsThanBlocks) {
                                reference_trajectory(training.workload, training.data, 2)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Values(0, 1, 2),
-                         [](const auto& parameters) {
-                           return parameters.param == 0   ? "sgd"
-                                  : parameters.param == 1 ? "update_in_place"
-                                                          : "adamw";
-                         });
+std::string name_of_optimizer(const testing::TestParamInfo<int>& info) {
+  constexpr std::array names{"sgd", "update_in_place_bce", "adamw", "momentum_mse"};
+  return names.at(static_cast<std::size_t>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Range(0, 4), name_of_optimizer);
 
 // ---- what a Program tells
 // -----------------------------------------------------------------------------------

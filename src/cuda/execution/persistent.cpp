@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../planning/persistent.h"
 #include "executor.h"
 
 namespace crossover::cuda {
@@ -34,17 +35,21 @@ class Arguments {
                      .w = {.values = at<float>(first.layers[l].w)},
                      .bias = {.values = at<float>(first.layers[l].bias)}};
     }
+    const std::int64_t wanted = wanted_of_row(first);
     for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
       const DenseStep& step = persistent_.dense[s];
       of.step[s] = persistent_.steps[s];
-      of.loss_factor[s] = static_cast<float>(step.loss.scale / static_cast<double>(step.batch));
+      of.loss_factor[s] =
+          static_cast<float>(step.loss.scale / static_cast<double>(step.batch * wanted));
       for (std::size_t l = 0; l < step.layers.size() && is_kept(); ++l) {
         of.kept[s][l] = kept(step, step.layers[l]);
       }
     }
     of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
     of.inputs = at<float>(source(first.inputs()));
-    of.labels = at<std::int32_t>(source(first.loss.wanted));
+    of.wanted = at<std::int32_t>(source(first.loss.wanted));
+    of.wanted_of_row = static_cast<int>(wanted);
+    of.loss_function = first.loss.function;
     of.loss = at<float>(first.loss.loss);
     set_optimizer(of, first);
     return of;
@@ -70,11 +75,37 @@ class Arguments {
   void set_optimizer(PersistentArguments& of, const DenseStep& step) const {
     if (step.updates_in_place()) {
       of.learning_rate = -1;  // gradients are the updates
+    } else if (step.momentum) {
+      set_momentum(of, *step.momentum);
     } else if (step.sgd) {
       of.learning_rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor);
     } else {
       set_adamw(of, step);
     }
+  }
+
+  /// Calls set(the parameter's tensor, its place among the optimizer's parameters) for each.
+  template <class Set>
+  void for_each_parameter(PersistentArguments& of, const std::vector<Id>& parameters,
+                          const Set& set) const {
+    const auto place = [&](Id id) {
+      return static_cast<std::size_t>(std::find(parameters.begin(), parameters.end(), id) -
+                                      parameters.begin());
+    };
+    const std::vector<DenseLayer>& layers = persistent_.dense.front().layers;
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      set(of.layer[l].w, place(layers[l].w));
+      set(of.layer[l].bias, place(layers[l].bias));
+    }
+  }
+
+  void set_momentum(PersistentArguments& of, const Momentum& momentum) const {
+    of.learning_rate = static_cast<float>(momentum.learning_rate);
+    of.momentum = static_cast<float>(momentum.momentum);
+    of.gradient_factor = static_cast<float>(momentum.gradient_factor);
+    for_each_parameter(of, momentum.parameters, [&](TrainedTensor& tensor, std::size_t p) {
+      tensor.m = at<float>(momentum.velocities[p]);
+    });
   }
 
   void set_adamw(PersistentArguments& of, const DenseStep& step) const {
@@ -84,18 +115,11 @@ class Arguments {
     of.clock = {.learning_rate = static_cast<float>(adamw.learning_rate),
                 .log_beta1 = static_cast<float>(std::log(adamw.beta1)),
                 .log_beta2 = static_cast<float>(std::log(adamw.beta2))};
-    const auto set_states = [&](TrainedTensor& tensor, Id parameter) {
-      const auto p = static_cast<std::size_t>(
-          std::find(adamw.parameters.begin(), adamw.parameters.end(), parameter) -
-          adamw.parameters.begin());
+    for_each_parameter(of, adamw.parameters, [&](TrainedTensor& tensor, std::size_t p) {
       tensor.m = at<float>(adamw.m[p]);
       tensor.v = at<float>(adamw.v[p]);
       tensor.keep = static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[p]);
-    };
-    for (std::size_t l = 0; l < step.layers.size(); ++l) {
-      set_states(of.layer[l].w, step.layers[l].w);
-      set_states(of.layer[l].bias, step.layers[l].bias);
-    }
+    });
   }
 
   const Running& running_;

@@ -29,8 +29,8 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
   const OnChipLayer& first = of.layer[0].on_chip;
   const int next = leading_dimension(first.in);
   float* x = shared + first.x + buffer * of.places.inputs;
-  auto* labels =
-      reinterpret_cast<std::int32_t*>(shared + of.places.labels + buffer * of.places.labels_next);
+  auto* wanted =
+      reinterpret_cast<std::int32_t*>(shared + of.places.wanted + buffer * of.places.wanted_next);
   const int rank = Team::rank();
   const int log2 = Team::memories_log2(of);
   const int rows = Block<Team>::rows_of(of.step[run.step].batch, rank, log2);
@@ -40,8 +40,10 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
     const int column = i % first.in;
     Team::copy(x + row * next + column, inputs + ((row << log2) + rank) * first.in + column);
   }
-  for (int b = Team::thread(); b < rows; b += Team::threads()) {
-    Team::copy(labels + b, of.labels + run.first_row + (b << log2) + rank);
+  const int each = of.wanted_of_row;
+  for (int i = Team::thread(); i < rows * each; i += Team::threads()) {
+    const std::int64_t row = run.first_row + ((i / each << log2) + rank);
+    Team::copy(wanted + i, of.wanted + row * each + i % each);
   }
   Team::commit_copies();
 }
@@ -74,12 +76,15 @@ __device__ void take(const PersistentArguments& of, float* to, const float* on_c
 template <class Part>
 __device__ void for_each_parameter(const PersistentArguments& of, float* shared, const Part& part) {
   const int states = of.places.states;
+  const int next = of.places.parameters;
   const auto with_states = [&](const TrainedTensor& tensor, float* on_chip, int rows, int room,
                                int columns) {
     part(tensor.values, on_chip, rows, room, columns);
     if (states > 0) {
-      part(tensor.m, on_chip + states, rows, room, columns);
-      part(tensor.v, on_chip + 2 * states, rows, room, columns);
+      part(tensor.m, on_chip + next, rows, room, columns);
+    }
+    if (states == states_of_adamw) {
+      part(tensor.v, on_chip + 2 * next, rows, room, columns);
     }
   };
   for (int l = 0; l < of.layers; ++l) {
@@ -218,7 +223,7 @@ __device__ void train(const PersistentArguments& of) {
                      [&](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
                        take<Team>(of, to, on_chip, rows, columns);
                      });
-  if (of.places.states > 0 && Team::thread() == 0 && Team::rank() == 0) {
+  if (of.time != nullptr && Team::thread() == 0 && Team::rank() == 0) {
     *of.time += static_cast<std::int32_t>(of.end - of.first);
   }
 }

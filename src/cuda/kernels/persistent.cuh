@@ -16,7 +16,7 @@
 namespace crossover::cuda {
 
 /// A tensor of parameters in the device's memory, with AdamW's states and its 1 - learning rate *
-/// weight decay.
+/// weight decay; m is momentum's velocity, too.
 struct TrainedTensor {
   float* values = nullptr;
   float* m = nullptr;
@@ -43,7 +43,7 @@ struct PersistentArguments {
   PersistentLayer layer[most_on_chip_layers];
   KeptLayer kept[most_on_chip_steps][most_on_chip_layers];
   OnChipStep step[most_on_chip_steps];
-  float loss_factor[most_on_chip_steps] = {};  // scale / batch
+  float loss_factor[most_on_chip_steps] = {};  // scale / what the loss is the mean of
   OnChipPlaces places;
   float* workspace = nullptr;  // of a grid
   int memories_log2 = 0;       // of a cluster: two to which power blocks it has
@@ -51,10 +51,13 @@ struct PersistentArguments {
   const OrderedRun* order = nullptr;
   std::int64_t first = 0, end = 0;       // positions of the order
   const float* inputs = nullptr;         // [rows, in]
-  const std::int32_t* labels = nullptr;  // [rows]
-  float* loss = nullptr;                 // [runs]
-  float learning_rate = 0;               // of SGD, times the gradient factor
-  std::int32_t* time = nullptr;          // AdamW's; null: SGD
+  const std::int32_t* wanted = nullptr;  // labels [rows], or targets [rows, outputs], which are f32
+  int wanted_of_row = 1;
+  LossFunction loss_function = LossFunction::cross_entropy;
+  float* loss = nullptr;    // [runs]
+  float learning_rate = 0;  // of SGD, times the gradient factor; of momentum
+  float momentum = 0, gradient_factor = 1;
+  std::int32_t* time = nullptr;  // AdamW's; null: another optimizer
   AdamWFactors<float> adamw{};
   AdamWClock<float> clock{};
 };

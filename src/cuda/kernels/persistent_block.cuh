@@ -56,9 +56,9 @@ struct Block {
   __device__ int x(const OnChipLayer& layer, int number) const {
     return layer.x + (number == 0 ? buffer * of.places.inputs : 0);
   }
-  __device__ const std::int32_t* labels() const {
-    return reinterpret_cast<const std::int32_t*>(shared + of.places.labels +
-                                                 buffer * of.places.labels_next);
+  /// Labels, or targets in whose place they lie.
+  __device__ const float* wanted() const {
+    return shared + of.places.wanted + buffer * of.places.wanted_next;
   }
 
   static __device__ int rows_of(int batch, int rank, int memories_log2) {

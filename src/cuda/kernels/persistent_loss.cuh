@@ -8,6 +8,42 @@
 
 namespace crossover::cuda::persistent {
 
+/// The cross-entropy of a row, and `factor` times its gradient.
+inline __device__ float cross_entropy(const float* logits, int label, float* gradient, int classes,
+                                      float factor) {
+  const float at_label = logits[label];
+  float largest = logits[0];
+  for (int c = 1; c < classes; ++c) {
+    largest = std::fmax(largest, logits[c]);
+  }
+  float others = 0;
+  for (int c = 0; c < classes; ++c) {
+    const float e = std::exp(logits[c] - largest);
+    gradient[c] = e;
+    others += c == label ? 0.0F : e;
+  }
+  const float normalized = factor / (others + std::exp(at_label - largest));
+  for (int c = 0; c < classes; ++c) {
+    gradient[c] = gradient[c] * normalized - (c == label ? factor : 0.0F);
+  }
+  return at_label == largest
+             ? std::log1p(others)
+             : (largest - at_label) + std::log(others + std::exp(at_label - largest));
+}
+
+/// The sum over a row of an ElementwiseLoss, and `factor` times its gradient.
+inline __device__ float elementwise_losses(LossFunction function, const float* logits,
+                                           const float* targets, float* gradient, int outputs,
+                                           float factor) {
+  float sum = 0;
+  for (int c = 0; c < outputs; ++c) {
+    const LossOfOne<float> one = elementwise_loss(function, logits[c], targets[c]);
+    sum += one.value;
+    gradient[c] = factor * one.slope;
+  }
+  return sum;
+}
+
 /// Each row's loss, and the gradient of its logits, by one thread.
 template <bool keep, class Team>
 __device__ int loss(const Block<Team>& block, int taken) {
@@ -26,22 +62,12 @@ __device__ int loss(const Block<Team>& block, int taken) {
     }
     const float* logits = block.shared + last.y + row * next;
     float* gradient = block.shared + last.dy + row * next;
-    const std::int32_t label = block.labels()[row];
-    const float at_label = logits[label];
-    float largest = logits[0];
-    for (int c = 1; c < classes; ++c) {
-      largest = std::fmax(largest, logits[c]);
-    }
-    float others = 0;
-    for (int c = 0; c < classes; ++c) {
-      const float e = std::exp(logits[c] - largest);
-      gradient[c] = e;
-      others += c == label ? 0.0F : e;
-    }
-    const float normalized = factor / (others + std::exp(at_label - largest));
-    for (int c = 0; c < classes; ++c) {
-      gradient[c] = gradient[c] * normalized - (c == label ? factor : 0.0F);
-    }
+    const float* wanted = block.wanted() + row * of.wanted_of_row;
+    block.shared[of.places.row_losses + row] =
+        of.loss_function == LossFunction::cross_entropy
+            ? cross_entropy(logits, *reinterpret_cast<const std::int32_t*>(wanted), gradient,
+                            classes, factor)
+            : elementwise_losses(of.loss_function, logits, wanted, gradient, classes, factor);
     for (int c = classes; c < ceil_div(classes, tile_columns) * tile_columns; ++c) {
       gradient[c] = 0;  // products run over it
     }
@@ -52,10 +78,6 @@ __device__ int loss(const Block<Team>& block, int taken) {
         kept[c] = gradient[c];
       }
     }
-    block.shared[of.places.row_losses + row] =
-        at_label == largest
-            ? std::log1p(others)
-            : (largest - at_label) + std::log(others + std::exp(at_label - largest));
   }
   return tasks;
 }
@@ -73,7 +95,8 @@ __device__ int mean_loss(const Block<Team>& block, int taken) {
       sum += __shfl_down_sync(all_lanes, sum, apart);
     }
     if (block.lane == 0) {
-      block.of.loss[block.run] = static_cast<float>(sum / static_cast<double>(block.batch));
+      block.of.loss[block.run] = static_cast<float>(
+          sum / (static_cast<double>(block.batch) * static_cast<double>(block.of.wanted_of_row)));
     }
   }
   return 1;

@@ -33,6 +33,8 @@ constexpr std::size_t most_on_chip_layers = 12;
 constexpr std::size_t most_on_chip_steps = 2;
 constexpr std::size_t most_jobs = 96;
 
+constexpr int states_of_adamw = 2;  ///< of a parameter; momentum has one, SGD none
+
 /// What the warps of a block do until the next barrier, each job in warp tasks that they take in
 /// turn. Of a product, a thread, or `lanes` of them, computes a tile of `rows` times 4 results.
 struct Job {
@@ -65,8 +67,8 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
 /// Of a layer, in floats from the start of shared memory, in each block of a cluster the same, or
 /// of the workspace. Matrices have leading_dimension() and rows up to a multiple of four; what w
 /// and bias have beyond the layer is zero, so that products may run over it. The optimizer's states
-/// lie as the parameters do, one and two `states` after them. x, y, dy and dx are of the rows of
-/// the batch that lie there.
+/// lie as the parameters do, one and two times `parameters` after them. x, y, dy and dx are of the
+/// rows of the batch that lie there.
 struct OnChipLayer {
   int in = 0, out = 0;
   Activation activation = Activation::identity, x_activation = Activation::identity;
@@ -81,12 +83,12 @@ struct OnChipStep {
 };
 
 struct OnChipPlaces {
-  int parameters = 0;  ///< floats of all
-  int states = 0;      ///< the same; 0: there are none
+  int parameters = 0;  ///< floats of all, and of each of the optimizer's states
+  int states = 0;      ///< that a parameter has: AdamW's two, momentum's one, SGD's none
   int gradients = 0;   ///< from a parameter to its gradient; 0: that is not stored
   int inputs = 0;      ///< from one batch's buffer to the other's; the first is the first layer's x
-  int labels = 0;      ///< i32 [rows]
-  int labels_next = 0;  ///< from one batch's labels to the other's
+  int wanted = 0;      ///< labels, i32 [rows], or targets [rows, outputs]
+  int wanted_next = 0;  ///< from one batch's labels or targets to the other's
   int row_losses = 0;   ///< [rows]
   int factors = 0;      ///< the two of AdamW's factors that depend on time
 };

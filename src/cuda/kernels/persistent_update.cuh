@@ -13,11 +13,10 @@ class Updater {
  public:
   __device__ Updater(const Block<Team>& block, float keep)
       : shared_(block.shared),
-        states_(block.of.places.states),
+        of_(block.of),
         gradients_(block.of.places.gradients),
-        learning_rate_(block.of.learning_rate),
         factors_(block.of.adamw) {
-    if (states_ > 0) {
+    if (block.of.places.states == states_of_adamw) {
       factors_.keep = keep;
       factors_.step_size = shared_[block.of.places.factors];
       factors_.inverse_root_correction = shared_[block.of.places.factors + 1];
@@ -40,17 +39,26 @@ class Updater {
     const float g[tile_columns] = {gradient.x, gradient.y, gradient.z, gradient.w};
     const float4 before = load4(shared_ + at);
     float w[tile_columns] = {before.x, before.y, before.z, before.w};
-    if (states_ > 0) {
+    float* states = shared_ + at + of_.places.parameters;
+    if (of_.places.states == states_of_adamw) {
       CROSSOVER_UNROLL
       for (int c = 0; c < tile_columns; ++c) {
         if (c < count) {
-          adamw(w[c], g[c], shared_[at + states_ + c], shared_[at + 2 * states_ + c], factors_);
+          adamw(w[c], g[c], states[c], states[of_.places.parameters + c], factors_);
+        }
+      }
+    } else if (of_.places.states > 0) {
+      CROSSOVER_UNROLL
+      for (int c = 0; c < tile_columns; ++c) {
+        if (c < count) {
+          crossover::momentum(w[c], of_.gradient_factor * g[c], states[c], of_.learning_rate,
+                              of_.momentum);
         }
       }
     } else {
       CROSSOVER_UNROLL
       for (int c = 0; c < tile_columns; ++c) {
-        w[c] = c < count ? crossover::sgd(w[c], g[c], learning_rate_) : w[c];
+        w[c] = c < count ? crossover::sgd(w[c], g[c], of_.learning_rate) : w[c];
       }
     }
     store4(shared_ + at, {w[0], w[1], w[2], w[3]});
@@ -58,8 +66,8 @@ class Updater {
 
  private:
   float* shared_;
-  int states_, gradients_;
-  float learning_rate_;
+  const PersistentArguments& of_;
+  int gradients_;
   AdamWFactors<float> factors_;
 };
 
@@ -117,8 +125,8 @@ __device__ int add_up(const Block<Team>& block, int taken) {
     const PersistentLayer& its = of.layer[layer];
     Updater<Team>(block, (at >= its.on_chip.bias ? its.bias : its.w).keep)
         .update(at, sum, tile_columns);
-    for (int state = 0; state < (of.places.states > 0 ? 3 : 1); ++state) {
-      const int place = at + state * of.places.states;
+    for (int state = 0; state <= of.places.states; ++state) {
+      const int place = at + state * of.places.parameters;
       const float4 v = load4(block.shared + place);
       for (int i = 1; i < memories; ++i) {
         store4(there(i) + place, v);

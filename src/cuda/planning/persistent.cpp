@@ -57,7 +57,7 @@ struct Candidate {
 struct TrainedSteps {
   const std::vector<DenseStep>& dense;
   std::int64_t batch = 0;  ///< the largest
-  bool adamw = false;
+  Kept kept;
   int most_threads = 0;
 
   [[nodiscard]] const std::vector<DenseLayer>& layers() const { return dense.front().layers; }
@@ -67,10 +67,9 @@ struct TrainedSteps {
 Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Phasing phasing) {
   constexpr int warp = 32;
   Team team{.kind = kind, .blocks = blocks};
-  const Phases phases = phases_of(of_all.layers().size(), of_all.adamw, phasing);
-  PersistentLayout layout =
-      lay_out(of_all.layers(), (of_all.batch + team.memories() - 1) / team.memories(), of_all.adamw,
-              phases);
+  const Phases phases = phases_of(of_all.layers().size(), of_all.kept.states, phasing);
+  PersistentLayout layout = lay_out(
+      of_all.layers(), (of_all.batch + team.memories() - 1) / team.memories(), of_all.kept, phases);
   Candidate best;
   best.plan.layers = std::move(layout.layers);
   best.plan.places = layout.places;
@@ -92,6 +91,13 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
     }
   }
   return best;
+}
+
+Kept kept_of(const DenseStep& step) {
+  return {.states = step.adamw      ? states_of_adamw
+                    : step.momentum ? 1
+                                    : 0,
+          .wanted = wanted_of_row(step)};
 }
 
 /// Warps take tasks in turn by the bits of their number.
@@ -117,7 +123,11 @@ int power_of_two_within(int count) {
 
 }  // namespace
 
-Phases phases_of(std::size_t layers, bool adamw, Phasing phasing) {
+std::int64_t wanted_of_row(const DenseStep& step) {
+  return step.loss.function == LossFunction::cross_entropy ? 1 : step.classes();
+}
+
+Phases phases_of(std::size_t layers, int states, Phasing phasing) {
   const auto of = [](Kind kind, std::size_t layer) {
     return Job{.kind = kind, .layer = static_cast<std::uint8_t>(layer)};
   };
@@ -127,7 +137,7 @@ Phases phases_of(std::size_t layers, bool adamw, Phasing phasing) {
     phases.push_back({of(Kind::forward, l)});
   }
   phases.front().insert(phases.front().begin(), of(Kind::load, 0));  // it takes the longest
-  if (adamw) {
+  if (states == states_of_adamw) {
     phases.front().push_back(of(Kind::factors, 0));
   }
   phases.push_back({of(Kind::loss, last)});
@@ -168,18 +178,12 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
   std::vector<DenseStep> dense = dense_training(workload);
   require(dense.front().layers.size(), most_on_chip_layers, "layers");
   require(dense.size(), most_on_chip_steps, "sizes of a batch");
-  if (dense.front().momentum) {
-    refuse("has SGD and AdamW alone, not momentum");
-  }
-  if (const LossFunction loss = dense.front().loss.function; loss != LossFunction::cross_entropy) {
-    refuse(std::string("computes the cross-entropy alone, not the loss ") + name_of(loss));
-  }
   const auto largest =
       std::max_element(dense.begin(), dense.end(),
                        [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });
   const TrainedSteps of_all{.dense = dense,
                             .batch = largest->batch,
-                            .adamw = dense.front().adamw.has_value(),
+                            .kept = kept_of(dense.front()),
                             .most_threads = chip.threads};
   Candidate best;
   Candidate least;  // of memory

@@ -24,7 +24,8 @@ enum class Phasing {
 
 /// The phases of a step, each with the barrier at its end, before anybody says how their products
 /// are split.
-std::vector<std::vector<Job>> phases_of(std::size_t layers, bool adamw, Phasing phasing);
+/// `states`: that the optimizer has of a parameter; two: AdamW's.
+std::vector<std::vector<Job>> phases_of(std::size_t layers, int states, Phasing phasing);
 
 /// The threads that work off a phase.
 struct Team {
@@ -48,8 +49,17 @@ struct PersistentLayout {
   std::int64_t bytes = 0;
 };
 
+/// What the kernel keeps of a row and of a parameter besides.
+struct Kept {
+  int states = 0;           ///< of the optimizer: AdamW's two, momentum's one, SGD's none
+  std::int64_t wanted = 1;  ///< numbers of a row: its label, or a target for each output
+};
+
+/// See Kept::wanted.
+std::int64_t wanted_of_row(const DenseStep& step);
+
 /// Activations and their gradients share memory where no phase needs both.
-PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
-                         const std::vector<std::vector<Job>>& phases);
+PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch,
+                         const Kept& kept, const std::vector<std::vector<Job>>& phases);
 
 }  // namespace crossover::cuda

@@ -59,7 +59,7 @@ std::int64_t place(std::vector<Lifetime*> all, std::int64_t start) {
 /// Puts everything into shared memory, which the phases must let go of for others.
 class SharedLayout {
  public:
-  SharedLayout(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
+  SharedLayout(const std::vector<DenseLayer>& layers, std::int64_t batch, const Kept& kept,
                const Phases& phases)
       : y_(layers.size()), dy_(layers.size()) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -76,7 +76,7 @@ class SharedLayout {
         stores_gradients_ |= job.kind == Kind::update;
       }
     }
-    place_all(batch, adamw);
+    place_all(batch, kept);
   }
 
   [[nodiscard]] PersistentLayout made() && {
@@ -133,28 +133,26 @@ class SharedLayout {
     return static_cast<int>(at);
   }
 
-  void place_all(std::int64_t batch, bool adamw) {
+  void place_all(std::int64_t batch, const Kept& kept) {
     for (OnChipLayer& layer : places_) {
       layer.w = take(matrix_floats(layer.out, layer.in));
       layer.bias = take(leading_dimension(layer.out));
     }
     const std::int64_t parameters = end_;
     common_.parameters = static_cast<int>(parameters);
-    if (adamw) {
-      common_.states = static_cast<int>(parameters);
-      end_ += 2 * parameters;
-    }
+    common_.states = kept.states;
+    end_ += kept.states * parameters;
     if (stores_gradients_) {
       common_.gradients = take(parameters);
     }
-    if (adamw) {
+    if (kept.states == states_of_adamw) {
       common_.factors = take(2);
     }
     // Twice: the next batch comes in while one is computed.
     common_.inputs = static_cast<int>(matrix_floats(batch, places_.front().in));
-    common_.labels_next = static_cast<int>(round_up(batch, vector_floats));
+    common_.wanted_next = static_cast<int>(round_up(batch * kept.wanted, vector_floats));
     places_.front().x = take(2 * std::int64_t{common_.inputs});
-    common_.labels = take(2 * std::int64_t{common_.labels_next});
+    common_.wanted = take(2 * std::int64_t{common_.wanted_next});
     std::vector<Lifetime*> all{&row_losses_};
     for (std::size_t l = 0; l < places_.size(); ++l) {
       all.insert(all.end(), {&y_[l], &dy_[l]});
@@ -181,9 +179,9 @@ class SharedLayout {
 
 }  // namespace
 
-PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch, bool adamw,
-                         const Phases& phases) {
-  return SharedLayout(layers, batch, adamw, phases).made();
+PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t batch,
+                         const Kept& kept, const Phases& phases) {
+  return SharedLayout(layers, batch, kept, phases).made();
 }
 
 }  // namespace crossover::cuda
