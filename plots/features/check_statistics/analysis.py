@@ -65,7 +65,12 @@ def _sizes(ours: File, theirs: File) -> Iterator[Asked]:
 
 def _refined(file: File) -> Iterator[Asked]:
     """Sizes that were measured in pairs, one program against the other."""
-    sizes = [size for one in file.refinements if one.kind == "program" for size in one.sizes]
+    sizes = [
+        size
+        for one in file.refinements
+        if one.kind == "program"
+        for size in (one.sizes if one.complete else one.sizes[:-1])  # the last may be half done
+    ]
     sure = sum(size.winner is not None for size in sizes)
     yield Asked("refine: sizes with a sure winner", len(sizes), sure, 0.05 / 32)
 
