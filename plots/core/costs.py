@@ -76,6 +76,7 @@ def packed(costs: Iterable[dict[str, Any]]) -> str:
         step = {**fields["step"], "operations": _merged(operations)}
         epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
         kept = {**fields, "epoch": epoch, "step": step}
+        kept.pop("device_bytes", None)  # which no prediction needs
         lines.append(json.dumps(kept, separators=(",", ":")))
     return "\n".join(lines) + "\n"
 

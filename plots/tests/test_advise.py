@@ -373,7 +373,7 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
         for row in file.rows
         if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
     ]
-    found = fastest(from_own_rows(file, other), "cpu")
+    found = fastest(from_own_rows(file.rows, other), "cpu")
     assert found.seconds == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
 

@@ -114,7 +114,7 @@ class Adviser:
         cards: Sequence[Card] = (),
         fit: Fit | None = None,
     ) -> None:
-        self._file, self._fit = file, fit
+        self._file, self.fit = file, fit
         self.cards = tuple(cards) if fit else ()
         self.series, self.reasons = fit_series(file, precision, accumulate)
         self.precision = self.cpu_precision = precision
@@ -137,11 +137,11 @@ class Adviser:
         worth."""
         other = self.cpu_precision != self.precision
         notes = [f"The CPU trains in {self.cpu_precision}."] if other else []
-        return notes + (list(band_notes(self._fit, self.precision)) if self.cards else [])
+        return notes + (list(band_notes(self.fit, self.precision)) if self.cards else [])
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it; on the first so many of the cards."""
-        own = from_own_rows(self._file, network.cost) if network.mlp is None else []
+        own = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
         found, reasons = own, {}
         if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
@@ -175,7 +175,7 @@ class Adviser:
         return predict(series, network.on_cpu(self.cpu_precision) if on_cpu else network.cost)
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
-        times = predict_times(self._fit, cost, card, way, float(cost.fields["steps"]))
+        times = predict_times(self.fit, cost, card, way, float(cost.fields["steps"]))
         if not isinstance(times, Times):
             return times
         name = short_gpu(card.name)

@@ -138,32 +138,47 @@ def _answer(
 ) -> tuple[list[Table], str]:
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
-    from plots.features.advise.sizes import (  # noqa: PLC0415
-        nearest_batch,
-        parts_words,
-        sizes_in,
-        sizes_table,
-        sizes_words,
+    from plots.features.advise.own import own_network  # noqa: PLC0415
+    from plots.features.advise.own_table import sizes_table  # noqa: PLC0415
+    from plots.features.advise.own_words import screen  # noqa: PLC0415
+    from plots.features.advise.table import advice_table  # noqa: PLC0415
+    from plots.features.advise.words import (  # noqa: PLC0415
+        meeting_words,
+        reasons_said,
+        sentence,
     )
-    from plots.features.advise.table import advice_table, reasons_said  # noqa: PLC0415
-    from plots.features.advise.words import meeting_words, sentence  # noqa: PLC0415
     from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
 
-    if options.network is not None and options.batch is None:
-        batch = nearest_batch(file, network.cost)
-        if batch not in (None, network.cost.batch):
-            network = replace(network, cost=_cost_of(options, "", batch))
+    if options.network is not None:
+        network = _at_nearest_batch(file, network, options)
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
     every = options.all or options.format != "text"
     tables = [advice_table(advice, adviser, epochs, every=every)]
-    lines = [why_it_cannot_tell(file), sentence(advice, epochs), meeting_words(adviser, network)]
-    if options.network is not None:
-        sizes = sizes_in(file, adviser, network.cost, lambda *size: _cost_of(options, *size))
-        lines += [sizes_words(sizes, network.cost), parts_words(file, network.cost)]
-        tables += [sizes_table(sizes, network.cost)] if len(sizes) > 1 else []
-    return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+    cannot = why_it_cannot_tell(file)
+    if options.network is None:
+        lines = [cannot, sentence(advice, epochs), meeting_words(adviser, network)]
+        return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+    name = network.cost.model
+    own = own_network(
+        file,
+        adviser,
+        network.cost,
+        lambda model, batch: _cost_of(options, model.removeprefix(name).removeprefix("x"), batch),
+    )
+    tables += [sizes_table(own)] if len(own.sizes) > 1 else []
+    return tables if every else [], screen(own, adviser, cannot, epochs)
+
+
+def _at_nearest_batch(file: rows.File, network: Network, options: argparse.Namespace) -> Network:
+    """In the batch measured that is nearest to its own, unless one is asked for."""
+    from plots.features.advise.own import nearest_batch  # noqa: PLC0415
+
+    batch = nearest_batch(file, network.cost) if options.batch is None else None
+    if batch in (None, network.cost.batch):
+        return network
+    return replace(network, cost=_cost_of(options, "", batch))
 
 
 def _cost_of(options: argparse.Namespace, scale: str, batch: int) -> Cost:
