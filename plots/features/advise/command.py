@@ -139,8 +139,7 @@ def _answer(
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
     from plots.features.advise.own import own_network  # noqa: PLC0415
-    from plots.features.advise.own_table import sizes_table  # noqa: PLC0415
-    from plots.features.advise.own_words import screen  # noqa: PLC0415
+    from plots.features.advise.own_table import screen, sizes_table  # noqa: PLC0415
     from plots.features.advise.table import advice_table  # noqa: PLC0415
     from plots.features.advise.words import (  # noqa: PLC0415
         meeting_words,

@@ -17,8 +17,10 @@ from plots.features.advise.words import reasons_said
 from plots.features.predict.analysis import Limits, predict_limits
 from plots.features.predict.ways import WAYS
 from plots.features.why.analysis import PARTS, splits
+from plots.file.axes import OWN
 from plots.file.families import TRAINING
 from plots.file.rows import Bound, File, Row
+from plots.text import counted
 
 # What a size of it costs: by its name in the file and its batch; None where that is not known.
 Count = Callable[[str, int], Cost | None]
@@ -178,3 +180,29 @@ def first_win(line: Sequence[Size], device: str) -> float:
     at the last."""
     won = [size.winner(device) == "gpu" for size in line]
     return next((place for place in range(len(won)) if all(won[place:])), inf)
+
+
+def name_of(one: Prediction) -> str:
+    """Where and how it computes, in few words: "CPU, 2 threads", "RTX 4060, predicted"."""
+    row = one.row
+    if row is None:
+        return one.label if one.series else f"{one.name}, predicted"
+    words = [row.axes["program"].word(row.program)] if row.program != OWN else []
+    words += (
+        ["CPU" if row.device == CPU else "GPU"] if row.program == OWN or not row.threads else []
+    )
+    chosen = row.chosen or row.configuration
+    if row.threads:
+        used, most = int(chosen.get("cpu_threads", row.threads)), row.threads
+        words.append(counted(most, "thread") if used == most else f"{used} of {most} threads")
+    if chosen.get("execution", "eager") != "eager":
+        words.append(chosen["execution"])
+    if row.device == GPU and (data := row.configuration.get("data", "resident")) != "resident":
+        words.append(data)
+    return ", ".join(words)
+
+
+def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
+    """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
+    not count it."""
+    return cost.fields.get("device_bytes", {}).get(device, {}).get(key)

@@ -5,13 +5,17 @@ size and batch that was measured."""
 from collections.abc import Sequence
 
 from plots.core.tables.cells import bytes_cell, count_cell, seconds_cell, text_cell
+from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.advise.advice import CPU, GPU, winner
+from plots.features.advise.advice import CPU, Adviser, winner
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Own, Size
+from plots.features.advise.own import Own, Size, memory_of, name_of
+from plots.features.advise.own_words import own_sentences
 from plots.features.advise.words import AGAINST, span
 from plots.file.axes import OWN
 from plots.text import counted
+
+_WIDTH = 80  # of the screen
 
 
 def own_table(own: Own, epochs: int = 1) -> Table:
@@ -33,6 +37,15 @@ def own_table(own: Own, epochs: int = 1) -> Table:
     return Table(title, columns, tuple(_line(one, own, epochs) for one in shown))
 
 
+def screen(own: Own, adviser: Adviser, doubt: str, epochs: int) -> str:
+    """All that is known of it on one screen of 80 columns; `doubt` is why the file cannot tell."""
+    said = own_sentences(own, adviser)
+    shown = [wrapped(f"{doubt} Measure again on an idle machine.", most=_WIDTH)] if doubt else []
+    shown += [as_text(own_table(own, epochs)).rstrip(), ""]
+    shown += [wrapped(one, "  ", "- ", most=_WIDTH) for one in said]
+    return "\n".join(shown) + "\n\n"
+
+
 def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:
     against: Cell = NOTHING
     if own.cpu is not None and one is not own.cpu:
@@ -45,26 +58,6 @@ def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:
         text_cell(span(one, epochs)),
         against,
     )
-
-
-def name_of(one: Prediction) -> str:
-    """Where and how it computes, in few words: "CPU, 2 threads", "RTX 4060, predicted"."""
-    row = one.row
-    if row is None:
-        return one.label if one.series else f"{one.name}, predicted"
-    words = [row.axes["program"].word(row.program)] if row.program != OWN else []
-    words += (
-        ["CPU" if row.device == CPU else "GPU"] if row.program == OWN or not row.threads else []
-    )
-    chosen = row.chosen or row.configuration
-    if row.threads:
-        used, most = int(chosen.get("cpu_threads", row.threads)), row.threads
-        words.append(counted(most, "thread") if used == most else f"{used} of {most} threads")
-    if chosen.get("execution", "eager") != "eager":
-        words.append(chosen["execution"])
-    if row.device == GPU and (data := row.configuration.get("data", "resident")) != "resident":
-        words.append(data)
-    return ", ".join(words)
 
 
 def sizes_table(own: Own) -> Table:
@@ -136,10 +129,3 @@ def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tup
             Cell(AGAINST[side], side),
         ]
     return tuple(cells)
-
-
-def memory_of(cost: object, device: str, key: str = "bytes") -> float | None:
-    """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
-    not count it."""
-    fields = getattr(cost, "fields", {})
-    return fields.get("device_bytes", {}).get(device, {}).get(key)

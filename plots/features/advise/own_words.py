@@ -6,16 +6,13 @@ from math import inf
 
 from plots import units
 from plots.core.cost import Cost
-from plots.core.tables.plain import as_text, wrapped
 from plots.features.advise.advice import CPU, GPU, Adviser
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Limit, Own, Size, first_win
-from plots.features.advise.own_table import memory_of, name_of, own_table
+from plots.features.advise.own import Limit, Own, Size, first_win, memory_of, name_of
 from plots.text import listed, sentence
 
 _LEAST_SHARE = 0.01  # of the time, to be worth a word
 _MOST_PARTS = 3
-_WIDTH = 80
 _BOUNDS = {
     "compute": "arithmetic",
     "memory": "memory traffic",
@@ -40,15 +37,6 @@ def own_sentences(own: Own, adviser: Adviser) -> list[str]:
         *_worth(own, adviser),
     ]
     return [one for one in said if one]
-
-
-def screen(own: Own, adviser: Adviser, doubt: str, epochs: int) -> str:
-    """All that is known of it on one screen of 80 columns; `doubt` is why the file cannot tell."""
-    said = own_sentences(own, adviser)
-    shown = [wrapped(f"{doubt} Measure again on an idle machine.", most=_WIDTH)] if doubt else []
-    shown += [as_text(own_table(own, epochs)).rstrip(), ""]
-    shown += [wrapped(one, "  ", "- ", most=_WIDTH) for one in said]
-    return "\n".join(shown) + "\n\n"
 
 
 def _wins(own: Own) -> list[str]:
