@@ -6,6 +6,7 @@ tests/test_costs.py counts again, and writes the file.
 """
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -64,6 +65,19 @@ def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | Non
             bench, [f"--model={model}", f"--batch={batch:.0f}", f"--precision={precision}"]
         )
     except CostError:
+        return None
+
+
+@cache
+def described_cost(network: str, flags: tuple[str, ...], bench: Path) -> Cost | None:
+    """The cost of a network by its JSON, trained as `flags` say, as `bench` counts it; None where
+    it does not."""
+    try:
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            file.write(network)
+            file.flush()
+            return run_bench(bench, [f"--network={file.name}", *flags])
+    except (CostError, OSError):
         return None
 
 

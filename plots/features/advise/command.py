@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -138,7 +139,7 @@ def _answer(
 ) -> tuple[list[Table], str]:
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
-    from plots.features.advise.own import own_network  # noqa: PLC0415
+    from plots.features.advise.own import nearest_batch, own_network  # noqa: PLC0415
     from plots.features.advise.own_table import screen, sizes_table  # noqa: PLC0415
     from plots.features.advise.table import advice_table  # noqa: PLC0415
     from plots.features.advise.words import (  # noqa: PLC0415
@@ -148,43 +149,48 @@ def _answer(
     )
     from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
 
+    flags = _flags(file, network, options)
     if options.network is not None:
-        network = _at_nearest_batch(file, network, options)
+        batch = int(flags.get("--batch") or nearest_batch(file, network.cost) or network.cost.batch)
+        network = replace(network, cost=_cost_of(options, flags, "", batch))
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
     every = options.all or options.format != "text"
     tables = [advice_table(advice, adviser, epochs, every=every)]
-    cannot = why_it_cannot_tell(file)
     if options.network is None:
-        lines = [cannot, sentence(advice, epochs), meeting_words(adviser, network)]
+        lines = [
+            why_it_cannot_tell(file),
+            sentence(advice, epochs),
+            meeting_words(adviser, network),
+        ]
         return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
     name = network.cost.model
     own = own_network(
         file,
         adviser,
         network.cost,
-        lambda model, batch: _cost_of(options, model.removeprefix(name).removeprefix("x"), batch),
+        lambda model, batch: _cost_of(
+            options, flags, model.removeprefix(name).removeprefix("x"), batch
+        ),
     )
     tables += [sizes_table(own)] if len(own.sizes) > 1 else []
-    return tables if every else [], screen(own, adviser, cannot, epochs)
+    return tables if every else [], screen(own, adviser, epochs)
 
 
-def _at_nearest_batch(file: rows.File, network: Network, options: argparse.Namespace) -> Network:
-    """In the batch measured that is nearest to its own, unless one is asked for."""
-    from plots.features.advise.own import nearest_batch  # noqa: PLC0415
+def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> dict[str, str]:
+    """How the network of --network is trained: as asked, or else as `file` trained it."""
+    training = json.loads(file.networks.get(network.cost.model, "{}")).get("training", {})
+    measured = {f"--{key}": training[key] for key in ("rows", "optimizer") if key in training}
+    asked = {flag: getattr(options, flag[2:]) for flag in ("--network", *_TRAINING)}
+    flags = {**measured, **{flag: value for flag, value in asked.items() if value is not None}}
+    return {flag: str(value) for flag, value in flags.items()}
 
-    batch = nearest_batch(file, network.cost) if options.batch is None else None
-    if batch in (None, network.cost.batch):
-        return network
-    return replace(network, cost=_cost_of(options, "", batch))
 
-
-def _cost_of(options: argparse.Namespace, scale: str, batch: int) -> Cost:
-    """Of the network of --network. Raises CostError."""
-    flags = {flag: getattr(options, flag[2:]) for flag in ("--network", *_TRAINING)}
-    flags |= {"--batch": str(batch), "--scale": scale or None}
-    given = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
+def _cost_of(options: argparse.Namespace, flags: dict[str, str], scale: str, batch: int) -> Cost:
+    """Of one size of the network of --network. Raises CostError."""
+    sizes = {"--batch": str(batch), **({"--scale": scale} if scale else {})}
+    given = [f"{flag}={value}" for flag, value in {**flags, **sizes}.items()]
     return run_bench(options.bench, given)
 
 

@@ -63,6 +63,8 @@ class Own:
     cpu_limit: Limit | None
     gpu_limit: Limit | None
     reasons: tuple[str, ...] = ()  # why something is not predicted, sentences
+    rows: int = 0  # of it, of all sizes
+    disturbed: int = 0  # of these by other programs
 
     @property
     def batches(self) -> list[tuple[float, Size]]:
@@ -78,6 +80,8 @@ class Own:
 def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
     """What is known of the network of `cost`, whose name is that of its rows or their ladder."""
     advice = adviser.advice(Network(cost))
+    models = models_of(file, cost.model)
+    rows = [row for row in _trained(file.rows) if row.model in models]
     cpu, gpus = advice.cpu, _best(advice.predictions)
     return Own(
         cost=cost,
@@ -88,7 +92,20 @@ def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
         cpu_limit=_measured_limit(file, cpu),
         gpu_limit=_gpu_limit(file, adviser, cost, gpus),
         reasons=tuple(reasons_said(advice)),
+        rows=len(rows),
+        disturbed=sum(row.is_disturbed for row in rows),
     )
+
+
+def own_networks(file: File) -> list[str]:
+    """The names of the networks in files that were measured, each once whatever its sizes."""
+    words = [word.partition("=") for word in file.run.command]
+    if not any(flag == "--network" for flag, _, _ in words):
+        return []
+    named = {name for flag, _, names in words if flag == "--model" for name in names.split(",")}
+    ladders = {rung: ladder.name for ladder in file.ladders for rung in ladder.rungs}
+    found = (ladders.get(name, name) for name in file.networks if name not in named)
+    return [name for name in dict.fromkeys(found) if models_of(file, name)]
 
 
 def models_of(file: File, name: str) -> list[str]:
@@ -99,8 +116,13 @@ def models_of(file: File, name: str) -> list[str]:
 
 def nearest_batch(file: File, own: Cost) -> int | None:
     """Of those in which the network itself was measured; None where it was not."""
-    batches = [int(row.counters["batch"]) for row in _trained(file.rows) if row.model == own.model]
-    return min(batches, key=lambda one: times_apart(one, own.batch), default=None)
+    rows = [row for row in _trained(file.rows) if row.model == own.model]
+    return int(nearest(rows, own.batch).counters["batch"]) if rows else None
+
+
+def nearest(rows: Sequence[Row], batch: float) -> Row:
+    """That in the batch nearest to it."""
+    return min(rows, key=lambda row: times_apart(row.counters["batch"], batch))
 
 
 def _trained(rows: Iterable[Row]) -> Iterator[Row]:
@@ -206,3 +228,17 @@ def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
     """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
     not count it."""
     return cost.fields.get("device_bytes", {}).get(device, {}).get(key)
+
+
+def key_of(one: Prediction) -> str:
+    """What the same card, or program and device, has in every size."""
+    return one.device if one.row is None else f"{one.row.program}-{one.device}"
+
+
+def title_of(one: Prediction) -> str:
+    """The card, or program and device: "PyTorch, CPU"."""
+    if one.row is None:
+        return one.name
+    where = "CPU" if one.device == CPU else "GPU"
+    program = one.row.axes["program"].word(one.row.program)
+    return where if one.row.program == OWN else f"{program}, {where}"

@@ -9,10 +9,9 @@ from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Adviser, winner
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Own, Size, memory_of, name_of
+from plots.features.advise.own import Own, Size, key_of, memory_of, name_of, title_of
 from plots.features.advise.own_words import own_sentences
 from plots.features.advise.words import AGAINST, span
-from plots.file.axes import OWN
 from plots.text import counted
 
 _WIDTH = 80  # of the screen
@@ -37,12 +36,10 @@ def own_table(own: Own, epochs: int = 1) -> Table:
     return Table(title, columns, tuple(_line(one, own, epochs) for one in shown))
 
 
-def screen(own: Own, adviser: Adviser, doubt: str, epochs: int) -> str:
-    """All that is known of it on one screen of 80 columns; `doubt` is why the file cannot tell."""
-    said = own_sentences(own, adviser)
-    shown = [wrapped(f"{doubt} Measure again on an idle machine.", most=_WIDTH)] if doubt else []
-    shown += [as_text(own_table(own, epochs)).rstrip(), ""]
-    shown += [wrapped(one, "  ", "- ", most=_WIDTH) for one in said]
+def screen(own: Own, adviser: Adviser, epochs: int) -> str:
+    """All that is known of it on one screen of 80 columns."""
+    shown = [as_text(own_table(own, epochs)).rstrip(), ""]
+    shown += [wrapped(one, "  ", "- ", most=_WIDTH) for one in own_sentences(own, adviser)]
     return "\n".join(shown) + "\n\n"
 
 
@@ -84,26 +81,17 @@ def sizes_table(own: Own) -> Table:
     return Table(f"{own.cost.model} in the sizes and batches measured", tuple(columns), lines)
 
 
-def _key(one: Prediction) -> str:
-    return one.device if one.row is None else f"{one.row.program}-{one.device}"
-
-
 def _all(each: Sequence[Sequence[Prediction]]) -> dict[str, str]:
     """The names of all there are, by a key of each."""
     found: dict[str, str] = {}
     for one in (one for own in each for one in own):
-        name = one.name
-        if one.row is not None:
-            program = one.row.axes["program"].word(one.row.program)
-            where = "CPU" if one.device == CPU else "GPU"
-            name = where if one.row.program == OWN else f"{program}, {where}"
-        found.setdefault(_key(one), name)
+        found.setdefault(key_of(one), title_of(one))
     return found
 
 
 def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tuple[Cell, ...]:
     steps = float(size.cost.fields["steps"])
-    theirs = {_key(one): one for one in (*size.peers, *size.gpus)}
+    theirs = {key_of(one): one for one in (*size.peers, *size.gpus)}
     cells = [
         text_cell(size.cost.model),
         count_cell(size.cost.params),

@@ -6,9 +6,11 @@ from math import inf
 
 from plots import units
 from plots.core.cost import Cost
-from plots.features.advise.advice import CPU, GPU, Adviser
+from plots.features.advise.advice import CPU, GPU, Advice, Adviser, Network
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Limit, Own, Size, first_win, memory_of, name_of
+from plots.features.advise.words import sentence as answer
+from plots.file.rows import MOST_DISTURBED
 from plots.text import listed, sentence
 
 _LEAST_SHARE = 0.01  # of the time, to be worth a word
@@ -25,10 +27,17 @@ _MEASURE_MORE = (
 )
 
 
+def own_lead(own: Own) -> str:
+    """How long an epoch takes here and on the first GPU, and which is faster, a sentence."""
+    found = (*([own.cpu] if own.cpu else []), *own.gpus)
+    return answer(Advice(Network(own.cost), found, {}), 1)
+
+
 def own_sentences(own: Own, adviser: Adviser) -> list[str]:
     """Where a GPU wins, what limits each side, what memory it takes, and what the times are worth;
     a sentence or two each."""
     said = [
+        _doubt(own),
         *_wins(own),
         _cpu_limit(own),
         _gpu_limit(own),
@@ -37,6 +46,15 @@ def own_sentences(own: Own, adviser: Adviser) -> list[str]:
         *_worth(own, adviser),
     ]
     return [one for one in said if one]
+
+
+def _doubt(own: Own) -> str:
+    if own.disturbed <= MOST_DISTURBED * own.rows:
+        return ""
+    return (
+        f"Other programs used the processors during {own.disturbed} of its {own.rows} rows, so "
+        "times here are too long: measure again on an idle machine."
+    )
 
 
 def _wins(own: Own) -> list[str]:
