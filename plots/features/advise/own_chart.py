@@ -44,9 +44,11 @@ def draw_own(file: File, own: Own) -> Chart | None:
         return None
     pictures = render(partial(_draw, file, own, lines))
     over = " and over ".join(what for what, _ in lines)
+    who = ["measured here", *(["with other programs"] if own.peers else [])]
+    who += [f"on cards, {NOT_MEASURED}"] if any(one.row is None for one in own.gpus) else []
     alt = (
-        f"Time of one epoch of {printable(own.cost.model, 60)} over {over}: here, with other "
-        f"programs, and on GPUs, of which cards are {NOT_MEASURED}. The table has the figures."
+        f"Time of one epoch of {printable(own.cost.model, 60)} over {over}: {', '.join(who)}. The "
+        "table has the figures."
     )
     return Chart(slug(f"own-{own.cost.model}", 80), pictures, alt)
 

@@ -35,6 +35,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     fit = predicted.fit if isinstance(predicted, Predictions) else None
     asked = [(file, name) for file in files[: context.detailed] for name in own_networks(file)]
     found = context.map(partial(_answer, fit=fit), asked)
+    is_predicted = any(gpu.row is None for one in found if one for gpu in one[0].gpus)
     blocks = tuple(
         _block(file, one, context)
         for (file, _), one in zip(asked, found, strict=True)
@@ -46,7 +47,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         title="Your network" if len(blocks) == 1 else "Your networks",
         anchor="own",
         blocks=blocks,
-        notes=band_notes(fit)[:1] if fit else (),
+        notes=band_notes(fit)[:1] if fit and is_predicted else (),
     )
 
 

@@ -6,6 +6,7 @@ from math import inf
 
 from plots import units
 from plots.core.cost import Cost
+from plots.core.machines import short_gpu
 from plots.features.advise.advice import CPU, GPU, Advice, Adviser, Network
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Limit, Own, Size, first_win, memory_of, name_of
@@ -146,14 +147,20 @@ def _memory(cost: Cost, adviser: Adviser) -> list[str]:
     if not said:
         return []
     small = [
-        card.name for card in adviser.cards if gpu and gpu > (card.figure("memory_bytes") or inf)
+        f"the {short_gpu(card.name)}"
+        for card in adviser.cards
+        if gpu and gpu > (card.figure("memory_bytes") or inf)
     ]
     found = [
         f"Memory: {', '.join(said)}. Counted are all {cost.fields['rows']:,} rows, parameters, "
         "gradients, activations and scratch space of this program, not what driver and libraries "
         "take for themselves."
     ]
-    return found + ([f"That is more than {listed(small)} has."] if small else [])
+    return found + (
+        [f"That is more than {listed(small)} {'has' if len(small) == 1 else 'have'}."]
+        if small
+        else []
+    )
 
 
 def _worth(own: Own, adviser: Adviser) -> list[str]:
