@@ -53,6 +53,7 @@ _TRAINING = {
     "--rows": ("N", "samples per epoch (default: the network's own, or 1000)"),
     "--activation": ("NAME", ", ".join(ACTIVATIONS)),
     "--optimizer": ("NAME", ", ".join(OPTIMIZERS)),
+    "--loss-function": ("NAME", "cross-entropy, mse or bce, of --mlp and --params"),
     "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }
@@ -182,7 +183,7 @@ def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> di
     """How the network of --network is trained: as asked, or else as `file` trained it."""
     training = json.loads(file.networks.get(network.cost.model, "{}")).get("training", {})
     measured = {f"--{key}": training[key] for key in ("rows", "optimizer") if key in training}
-    asked = {flag: getattr(options, flag[2:]) for flag in ("--network", *_TRAINING)}
+    asked = {flag: _given(options, flag) for flag in ("--network", *_TRAINING)}
     flags = {**measured, **{flag: value for flag, value in asked.items() if value is not None}}
     return {flag: str(value) for flag, value in flags.items()}
 
@@ -214,7 +215,7 @@ def _network(options: argparse.Namespace) -> Network:
     """What --mlp, --params, --model or --cost describe. Raises CostError."""
     from plots.features.advise.advice import Network  # noqa: PLC0415
 
-    values = {flag: getattr(options, flag[2:]) for flag in (*_NETWORK, *_TRAINING)}
+    values = {flag: _given(options, flag) for flag in (*_NETWORK, *_TRAINING)}
     flags = {flag: value for flag, value in values.items() if value is not None}
     if options.cost is not None:
         if flags:
@@ -229,6 +230,10 @@ def _network(options: argparse.Namespace) -> Network:
         raise CostError(
             f"{both}; give one of --mlp=784,512,10, --params=50000, --model=NAME or "
             "--network=FILE.json"
+        )
+    if "--loss-function" in flags and not {"--mlp", "--params"} & flags.keys():
+        raise CostError(
+            f"--loss-function is of --mlp and --params; the network of {named[0]} has its own"
         )
     mlp = _mlp(flags)
     if mlp is not None and "--accumulate" not in flags:
@@ -246,12 +251,17 @@ def _network(options: argparse.Namespace) -> Network:
     return Network(run_bench(options.bench, arguments), mlp=None)
 
 
+def _given(options: argparse.Namespace, flag: str) -> str | None:
+    return getattr(options, flag[2:].replace("-", "_"))
+
+
 def _mlp(flags: dict[str, str]) -> Mlp | None:
     """The fully connected network; None where it is of another kind."""
+    loss = flags.get("--loss-function", "cross-entropy").replace("-", "_")
     if "--mlp" in flags:
-        plain = Mlp(widths_in(flags["--mlp"]))
+        plain = Mlp(widths_in(flags["--mlp"]), loss=loss)
     elif "--params" in flags:
-        plain = Mlp(of_size(_number("--params", flags["--params"])))
+        plain = Mlp(of_size(_number("--params", flags["--params"])), loss=loss)
     elif "--network" in flags:
         return None
     else:

@@ -40,7 +40,11 @@ def advice_table(
         title,
         columns,
         tuple(_line(one, advice, epochs) for one in shown),
-        tuple(dict.fromkeys([*_notes(advice), *adviser.notes])),
+        tuple(
+            dict.fromkeys(
+                [*_notes(advice), *filter(None, [adviser.unlike(advice.network)]), *adviser.notes]
+            )
+        ),
     )
 
 
