@@ -120,3 +120,18 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.M
         own_network.imported(["--network=bad.py:make"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
     assert own_network.imported(plain, lambda: python) is plain
+
+
+def test_a_run_goes_on_with_its_network_where_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "imported")
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run.json"
+    with pytest.raises(Failure, match=r"measured net\.json, .* --network=FOLDER/net\.json"):
+        own_network.found("--network=net.json", run)
+    (tmp_path / "imported").mkdir()
+    for path in (tmp_path / "imported" / "net.json", tmp_path / "b.json"):
+        path.write_text("{}", encoding="utf-8")
+    places = f"{tmp_path}/imported/net.json,{tmp_path}/b.json"
+    assert own_network.found("--network=net.json,b.json", run) == f"--network={places}"

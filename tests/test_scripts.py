@@ -53,6 +53,7 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
         (RUN.parse, ["--compare-with=HEAD", "--check-statistics"]),
         (RUN.parse, ["--with-peers", "--check-statistics"]),
         (RUN.parse, ["--check-statistics", "--resume"]),
+        (RUN.parse, ["--gpu=4090", "--model=disc-2"]),
         (RUN.parse, ["--compare-with=nonsense"]),
     ],
 )
