@@ -59,8 +59,8 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
 )
 def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: list[str]) -> None:
     with refused(
-        r"name that, too|use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
-        r"measure them again|no such commit"
+        r"use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
+        r"measure them again|no such commit|name that, too"
     ):
         parse(words)
 

@@ -127,14 +127,13 @@ def _gpu_limit(own: Own) -> str:
 
 
 def _shares(limit: Limit, of: str) -> str:
-    """What takes how much of it: "Convolution takes 89 % of the CPU's time, normalization 9 %."."""
+    """Where it goes: "Of the CPU's time, 89 % is convolution, 9 % normalization."."""
     shown = [(name, share) for name, share in limit.shares if share >= _LEAST_SHARE][:_MOST_PARTS]
     if not shown:
         return ""
     (name, share), *rest = shown
-    verb = "take" if name.endswith("s") else "takes"
-    said = [f"{name} {verb} {100 * share:.0f} % of {of}"]
-    return sentence(", ".join([*said, *(f"{other} {100 * one:.0f} %" for other, one in rest)]))
+    first = f"{100 * share:.0f} % {'are' if name.endswith('s') else 'is'} {name}"
+    return f"Of {of}, {', '.join([first, *(f'{100 * one:.0f} % {other}' for other, one in rest)])}."
 
 
 def _memory(cost: Cost, adviser: Adviser) -> list[str]:
@@ -173,7 +172,7 @@ def _worth(own: Own, adviser: Adviser) -> list[str]:
         said.append(f"The CPU trains in {adviser.cpu_precision}.")
     if any(one.row is None and one.series is None for one in own.gpus):
         said.append(
-            "Predicted: nobody measured it. The band holds 90 % of simulated cards "
-            "(docs/method/prediction.md); PyTorch takes longer there on small networks."
+            "Predicted times were measured by nobody: 90 % of simulated cards lie in the range "
+            "(docs/method/prediction.md). PyTorch takes longer there on small networks."
         )
     return said
