@@ -92,8 +92,8 @@ Json device_launches(const Workload& epoch, const Arguments& arguments) {
   return json;
 }
 
-/// What training takes of each device's memory with all rows there, eagerly; a backend that lacks an
-/// operation or the precision says nothing.
+/// What training takes of each device's memory with all rows there, eagerly; a backend that lacks
+/// an operation or the precision says nothing.
 Json device_bytes(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
   const CompileOptions options{.precision = arguments.precisions.front()};

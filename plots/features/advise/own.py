@@ -4,6 +4,7 @@ device, of each other program and of each card, at the batch that counts and in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -111,7 +112,7 @@ def own_networks(file: File) -> list[str]:
 def models_of(file: File, name: str) -> list[str]:
     """The names of the sizes of a network that `file` measured."""
     found = dict.fromkeys(row.model for row in _trained(file.rows))
-    return [model for model in found if model == name or model.startswith(f"{name}x")]
+    return [model for model in found if re.fullmatch(rf"{re.escape(name)}(x[0-9.]+)?", model)]
 
 
 def nearest_batch(file: File, own: Cost) -> int | None:

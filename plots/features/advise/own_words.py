@@ -59,7 +59,7 @@ def _doubt(own: Own) -> str:
 
 
 def _wins(own: Own) -> list[str]:
-    if own.cpu is None or not own.gpus:
+    if not own.gpus:
         return []
     batches = [f"batch {size:,.0f}" for size, _ in own.batches]
     sizes = [
