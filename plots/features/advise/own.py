@@ -209,7 +209,7 @@ def name_of(one: Prediction) -> str:
     """Where and how it computes, in few words: "CPU, 2 threads", "RTX 4060, predicted"."""
     row = one.row
     if row is None:
-        return one.label if one.series else f"{one.name}, predicted"
+        return f"{one.label if one.series else one.name}, predicted"
     words = [row.axes["program"].word(row.program)] if row.program != OWN else []
     words += (
         ["CPU" if row.device == CPU else "GPU"] if row.program == OWN or not row.threads else []

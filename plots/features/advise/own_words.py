@@ -170,6 +170,12 @@ def _worth(own: Own, adviser: Adviser) -> list[str]:
             said.append(f"{name_of(own.cpu)}: {own.cpu.measured}.")
     if adviser.cpu_precision != adviser.precision:
         said.append(f"The CPU trains in {adviser.cpu_precision}.")
+    if own.cpu is not None and own.cpu.series is not None:
+        others = len(own.cpu.series.residuals)
+        said.append(
+            f"The CPU's time is predicted from {others} other groups of networks in the file "
+            "(docs/method/advice.md); ./run --network measures this one."
+        )
     if any(one.row is None and one.series is None for one in own.gpus):
         said.append(
             "Predicted times were measured by nobody: 90 % of simulated cards lie in the range "
