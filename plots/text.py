@@ -2,6 +2,7 @@
 """Makes text from a file, which may hold anything, safe to show: messages, Markdown, file names."""
 
 import re
+from collections.abc import Sequence
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 _AUTOLINK = re.compile(r"(?i)\b(https?|ftp)(:)(?=//)|\b(www)(\.)")
@@ -41,6 +42,11 @@ def sentence(phrase: str) -> str:
 def counted(number: int, thing: str) -> str:
     """So many of a `thing`: "1 core", "2 cores"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def slug(text: str, limit: int = 60) -> str:

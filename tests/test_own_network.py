@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bench_runs import BENCH, SHORT, bench, needs_bench
 
+from plots import units
 from plots.cli import main
 from plots.file import loading
 from tools import own_network
@@ -57,9 +58,17 @@ def test_it_is_advised_on_from_what_was_measured_of_it(
     assert done.returncode == 0, done.stderr
     words = ["advise", "--network", str(network), "--gpu=rtx-4090", f"--bench={BENCH}", str(out)]
     assert main(words) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "here (1 thread)" in said and "on an RTX 4090" in said
-    assert "batches measured (20, 100)" in said
+    screen = capsys.readouterr().out
+    assert max(map(len, screen.splitlines())) <= 80 and screen.count("\n") <= 25
+    said = " ".join(screen.split())
+    assert "CPU, 1 thread" in said and "RTX 4090, predicted" in said
+    assert "(measured: batch 20, 100)" in said and "(measured: scale 1, 64)" in said
+    assert "a step on the RTX 4090" in said and "The CPU is bound by" in said
+    cost = json.loads(bench("--cost", f"--network={network}", "--batch=20").stdout)
+    planned = cost["device_bytes"]
+    assert planned["cpu"]["bytes"] > 4 * (cost["params"] + cost["rows"] * 9)
+    assert planned["cuda"]["bytes"] > planned["cuda"]["workspace_bytes"] > 0
+    assert f"{units.binary_bytes(planned['cuda']['bytes'])} on a GPU" in said
     assert main([*words, "--format=json"]) == 0
     _, sizes = json.loads(capsys.readouterr().out)
     assert [(row["network"], row["batch"]) for row in sizes["rows"]] == [
@@ -111,3 +120,18 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.M
         own_network.imported(["--network=bad.py:make"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
     assert own_network.imported(plain, lambda: python) is plain
+
+
+def test_a_run_goes_on_with_its_network_where_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "imported")
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run.json"
+    with pytest.raises(Failure, match=r"measured net\.json, .* --network=FOLDER/net\.json"):
+        own_network.found("--network=net.json", run)
+    (tmp_path / "imported").mkdir()
+    for path in (tmp_path / "imported" / "net.json", tmp_path / "b.json"):
+        path.write_text("{}", encoding="utf-8")
+    places = f"{tmp_path}/imported/net.json,{tmp_path}/b.json"
+    assert own_network.found("--network=net.json,b.json", run) == f"--network={places}"

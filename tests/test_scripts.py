@@ -53,13 +53,14 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
         (RUN.parse, ["--compare-with=HEAD", "--check-statistics"]),
         (RUN.parse, ["--with-peers", "--check-statistics"]),
         (RUN.parse, ["--check-statistics", "--resume"]),
+        (RUN.parse, ["--gpu=4090", "--model=disc-2"]),
         (RUN.parse, ["--compare-with=nonsense"]),
     ],
 )
 def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: list[str]) -> None:
     with refused(
         r"use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
-        r"measure them again|no such commit"
+        r"measure them again|no such commit|name that, too"
     ):
         parse(words)
 

@@ -19,6 +19,22 @@ def paths(words: list[str]) -> list[Path]:
     return [Path(one).absolute() for text in named for one in text.split(",")]
 
 
+def found(word: str, run: Path) -> str:
+    """The --network of the run in the file `run`, whose folders it does not name, with each file
+    where it is: in the current folder, or among those imported. Failure where one is in neither."""
+    places = []
+    for name in word.removeprefix(FLAG).split(","):
+        there = [path for path in (Path(name), FOLDER / name) if path.is_file()]
+        if not there:
+            raise Failure(
+                f"the run in {friendly(run)} measured {name}, which is neither here nor in "
+                f"{friendly(FOLDER)}; say where it is: ./run --resume --network=FOLDER/{name}",
+                2,
+            )
+        places.append(str(there[0].absolute()))
+    return FLAG + ",".join(places)
+
+
 def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
     """The words for bench, with each network in JSON; `python()` has PyTorch and onnx. Failure,
     after the importer's own sentence, where one is refused."""

@@ -92,6 +92,27 @@ Json device_launches(const Workload& epoch, const Arguments& arguments) {
   return json;
 }
 
+/// What training takes of each device's memory with all rows there, eagerly; a backend that lacks
+/// an operation or the precision says nothing.
+Json device_bytes(const Workload& epoch, const Arguments& arguments) {
+  Json json = Json::object();
+  const CompileOptions options{.precision = arguments.precisions.front()};
+  try {
+    const auto cpu = make_cpu_backend();
+    json["cpu"] = {{"bytes", cpu->plan(cpu->optimize(epoch, options), options)->bytes()}};
+  } catch (const Unsupported&) {
+    // nothing is left to say
+  }
+  try {
+    const auto gpu = make_planned_gpu();
+    const Estimate asked = gpu->estimate(gpu->optimize(epoch, options), options);
+    json["cuda"] = {{"bytes", asked.bytes}, {"workspace_bytes", asked.workspace_bytes}};
+  } catch (const Unsupported&) {
+    // nothing is left to say
+  }
+  return json;
+}
+
 Json epoch_json(const Workload& epoch, const Arguments& arguments) {
   const Cost counted = cost(epoch);
   double to_device = 0;
@@ -147,6 +168,7 @@ Json cost_json(const Arguments& arguments) {
                  {"accumulate", training.accumulate}};
     json["epoch"] = epoch_json(epoch, arguments);
     json["step"] = step_json(epoch);
+    json["device_bytes"] = device_bytes(epoch, arguments);
     return json;
   } catch (const std::overflow_error& error) {
     throw UsageError("--cost: " + task.model.name + ": " + error.what());

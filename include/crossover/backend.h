@@ -206,6 +206,8 @@ struct Estimate {
   std::int64_t launches = 0;  ///< what the Program's facts say
   int multiprocessors = 0;  ///< of a GPU with clusters that Execution::persistent keeps busy; else,
                             ///< and where it is all of them, 0
+  std::int64_t bytes = 0;   ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
+  std::int64_t workspace_bytes = 0;  ///< of these the most that the libraries may use
 };
 
 class Backend {

@@ -6,6 +6,7 @@ tests/test_costs.py counts again, and writes the file.
 """
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -67,6 +68,19 @@ def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | Non
         return None
 
 
+@cache
+def described_cost(network: str, flags: tuple[str, ...], bench: Path) -> Cost | None:
+    """The cost of a network by its JSON, trained as `flags` say, as `bench` counts it; None where
+    it does not."""
+    try:
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            file.write(network)
+            file.flush()
+            return run_bench(bench, [f"--network={file.name}", *flags])
+    except (CostError, OSError):
+        return None
+
+
 def packed(costs: Iterable[dict[str, Any]]) -> str:
     """The outputs of bench --cost, read as JSON, as the file keeps them: one a line, with
     predicted_launches() alone, of operations and products that are alike one with their `count`."""
@@ -76,6 +90,7 @@ def packed(costs: Iterable[dict[str, Any]]) -> str:
         step = {**fields["step"], "operations": _merged(operations)}
         epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
         kept = {**fields, "epoch": epoch, "step": step}
+        kept.pop("device_bytes", None)  # which no prediction needs
         lines.append(json.dumps(kept, separators=(",", ":")))
     return "\n".join(lines) + "\n"
 

@@ -39,7 +39,7 @@ PLACEMENTS = ("pageable", "pinned", "pinned-async")
 LARGEST = 2**24  # width, rows or batch size: what is larger is a slip
 _IN_PLACE = 2**20  # weights from which a GPU's product updates them itself: planned.cpp
 _NAME = rf"mlp((?:-\d{{1,8}}){{2,}})(?:-({'|'.join(ACTIVATIONS)}))?(?:-({'|'.join(LOSSES)}))?"
-_TIMED = ("adam", "adamw")  # which count their steps
+TIMED = ("adam", "adamw")  # which count their steps
 _SPANS = 32  # parts of the parameters that one launch of an optimizer takes: operand.h
 
 
@@ -243,7 +243,7 @@ def _operations(mlp: Mlp, batch: int) -> tuple[Operation, ...]:
     flops = of_one * logits if of_one else 5 * logits + 2 * batch
     add("loss", flops, (4 + small) * logits + 4 * mlp.wanted * batch + 4, 2)
     flops, arrays = OPTIMIZERS[mlp.optimizer]
-    clock = 8 if mlp.optimizer in _TIMED else 0
+    clock = 8 if mlp.optimizer in TIMED else 0
     params = mlp.params
     add("update", flops * params, 4 * arrays * params + clock, 2 * (last + 1))
     return tuple(
@@ -304,7 +304,7 @@ def _updates(mlp: Mlp, in_place: Sequence[bool], half: bool) -> int:
             copied = half and not (is_bias and layer == len(in_place) - 1)
             alike.append(None if done else (decays and is_bias, copied))
     spans = sum(key is not None for key, _ in groupby(alike))
-    return (mlp.optimizer in _TIMED) + -(-spans // _SPANS)
+    return (mlp.optimizer in TIMED) + -(-spans // _SPANS)
 
 
 def _by_way(eager: int, steps: int, repeats: bool) -> dict[str, dict[str, int]]:

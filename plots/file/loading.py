@@ -101,6 +101,7 @@ def _read(path: Path) -> File:
         peers=tuple(row for row in rows if row.program != OWN and not is_build(row.program)),
         builds=tuple(row for row in rows if is_build(row.program)),
         ladders=ladders,
+        networks={one["name"]: json.dumps(one) for one in crossover.get("networks", ())},
     )
 
 

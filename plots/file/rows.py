@@ -311,7 +311,7 @@ class Refinement:
 class File:
     """One valid result file; `complete` is False where the run ended before its last row. `rows`
     are bench's, `peers` those that other frameworks measured of the same work. `spreads` are by
-    family and device."""
+    family and device, `networks` are the JSON of those that the file holds, by name."""
 
     path: Path
     date: datetime
@@ -325,6 +325,7 @@ class File:
     builds: tuple[Row, ...] = ()  # of other builds of bench, measured in turn with this one
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> str:

@@ -338,6 +338,15 @@ def test_a_file_without_gpu_is_answered_with_cards(load, capsys):
     assert capsys.readouterr().out.count("\nRTX 4090, ") == 4
 
 
+def test_what_the_fit_has_not_seen_is_said(load, capsys):
+    flags = ("--mlp", "784,512,1", "--loss-function", "mse", "--optimizer", "adam")
+    assert run(load(**CPU_ONLY).path, *flags, "--gpu", "4090") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "mlp-784-512-1-mse" in said and "was trained with adam or mse, so its band" in said
+    assert run(load(**CPU_ONLY).path, "--model", "heart", "--loss-function", "mse") == 2
+    assert "the network of --model has its own" in capsys.readouterr().err
+
+
 def test_a_network_by_its_number_of_parameters(load, capsys):
     assert Mlp(of_size(44_710)).params == 44_710  # which is disc-8
     for params in (100, 5_000, 50_000, 3_000_000):
@@ -373,7 +382,7 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
         for row in file.rows
         if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
     ]
-    found = fastest(from_own_rows(file, other), "cpu")
+    found = fastest(from_own_rows(file.rows, other), "cpu")
     assert found.seconds == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
 

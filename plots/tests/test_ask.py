@@ -37,6 +37,7 @@ NETWORKS = (
     ((784, 2048, 4096, 1024, 1000), 1024, 4096),
     ((5, 4), 2500, 5000),
 )
+USUAL = {"activation": "relu", "optimizer": "sgd", "loss": "cross_entropy"}
 CARDS = ("rtx-4060", "h200", "gtx-980", "jetson-orin-nano")
 # Fills in the form, each question in turn, and leaves what the page answers.
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
@@ -50,6 +51,7 @@ frame.onload = () => {
     return {
       hidden: form.hidden,
       sentence: page.querySelector("#ask output p")?.textContent,
+      notes: [...page.querySelectorAll("#ask output .note")].map(note => note.textContent),
       lines: rows.map(row => [row.cells[0].textContent, row.cells[4].textContent,
         ...[1, 2, 3].map(i => Number(row.cells[i].dataset.value))]),
     };
@@ -99,7 +101,8 @@ def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
         own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
         file = replace(file, rows=tuple(own))
     sizes = int(question["batch"]), int(question["rows"])
-    mlp = Mlp(widths, *sizes, question["precision"])
+    how = (question.get(what, usual) for what, usual in USUAL.items())
+    mlp = Mlp(widths, *sizes, question["precision"], *how)
     cards = (load_cards()[question["card"]],)
     advice = Adviser(file, mlp.precision, cards=cards, fit=fitted).advice(Network(mlp.cost(), mlp))
     expected = advice.shortened()
@@ -129,6 +132,32 @@ def test_the_page_answers_as_advise_does(cpu_file, fitted, tmp_path):
     for question, one in zip(questions, found, strict=True):
         assert not one["hidden"]
         check(cpu_file, fitted, question, widths_in(question["network"]), one)
+
+
+def test_the_page_knows_activations_optimizers_and_losses(cpu_file, fitted, tmp_path):
+    hows = (
+        ("tanh", "adam", "mse", "f32", CARDS[0]),
+        ("gelu", "adamw", "cross_entropy", "bf16", CARDS[1]),
+        ("sigmoid", "momentum", "bce", "f32", CARDS[1]),
+        ("relu", "adamw", "cross_entropy", "f16", CARDS[2]),
+    )
+    names = ("activation", "optimizer", "loss", "precision", "card")
+    usual = {"threads": "", "epochs": "1"}
+    questions = [
+        {
+            **usual,
+            "network": ",".join(map(str, widths)),
+            "batch": str(batch),
+            "rows": str(rows),
+            **dict(zip(names, how, strict=True)),
+        }
+        for (widths, batch, rows), how in product([*NETWORKS, ((2, 20, 20, 1), 50, 120)], hows)
+        if widths[-1] > 1 or how[2] != "cross_entropy"
+    ]
+    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for question, one in zip(questions, found, strict=True):
+        check(cpu_file, fitted, question, widths_in(question["network"]), one)
+    assert any("was trained with gelu," in note for note in found[1]["notes"])
 
 
 def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_path):

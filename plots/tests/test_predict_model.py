@@ -149,6 +149,31 @@ def test_our_launches_are_products_and_what_is_not_fused_into_them():
     )
 
 
+def test_attention_counts_its_operations_and_its_bytes():
+    """Of gpt-64 in batches of 12 twice three operations of products without their shapes."""
+    cost, card = find_cost("gpt-64", 12), CARDS["rtx-4060"]
+    assert cost
+    attention = [one for one in cost.operations if one.kind == "product" and not one.products]
+    assert sum(one.count for one in attention) == 6
+    flops = sum(one.flops * one.count for one in attention)
+    whole = demand(cost, card)
+    rest = tuple(replace(one, flops=0.0) if one in attention else one for one in cost.operations)
+    less = demand(replace(cost, operations=rest), card)
+    assert isinstance(whole, Demand) and isinstance(less, Demand)
+    peak = card.figures["f32_flops"].value
+    added = whole.count @ whole.compute - less.count @ less.compute
+    assert added == pytest.approx(flops / peak)
+    assert whole.count @ whole.memory == pytest.approx(less.count @ less.memory)
+    assert whole.count.sum() == less.count.sum()
+
+
+def test_what_limits_a_step_adds_up_to_it():
+    for network in NETWORKS:
+        one = asked(*network, CARDS["rtx-4060"])
+        parts = Stack([one]).parts(EXPECTED)[0]
+        assert parts.sum() == pytest.approx(Stack([one]).device_seconds(EXPECTED)[0])
+
+
 def test_floors_are_of_the_architecture_where_two_sources_are():
     ada, hopper, turing = (floor(CARDS[name]) for name in ("rtx-4060", "h200", "t4"))
     assert ada == floor(CARDS["l40s"]) != hopper

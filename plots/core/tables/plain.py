@@ -32,9 +32,10 @@ def terminal_width() -> int:
     return shutil.get_terminal_size(fallback=(_PIPED, 24)).columns
 
 
-def wrapped(text: str, indent: str = "", first: str | None = None) -> str:
-    """`text` in lines as wide as the terminal, each behind `indent`, the first behind `first`."""
-    width = max(terminal_width(), 2 * _NARROWEST)
+def wrapped(text: str, indent: str = "", first: str | None = None, most: int = 1000) -> str:
+    """`text` in lines as wide as the terminal, or `most` characters, each behind `indent`, the
+    first behind `first`."""
+    width = max(min(terminal_width(), most), 2 * _NARROWEST)
     return "\n".join(_lines(text, width, indent if first is None else first, indent))
 
 

@@ -10,12 +10,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from plots.core.machines import short_gpu
+from plots.core.mlp import network_of
 from plots.features.advise.analysis import Prediction, Reasons, Series, fit_series, predict
 from plots.features.advise.own_rows import from_own_rows
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
+from plots.file.families import TRAINING
 from plots.text import printable
 
 if TYPE_CHECKING:
@@ -101,6 +103,24 @@ def winner(cpu: Prediction | None, gpu: Prediction | None) -> str | None:
     return "gpu" if gpu.high < cpu.low else "cpu"
 
 
+UNLIKE = (
+    "No network that this machine's times follow from was trained with {}, so its band may be too "
+    "narrow"
+)
+
+
+def seen(file: File) -> dict[str, list[str]]:
+    """The activations, optimizers and losses of the fully connected networks of `file`."""
+    found: dict[str, set[str]] = {"activation": set(), "optimizer": set(), "loss": set()}
+    for row in file.rows:
+        own = network_of(row.model)
+        if own and row.family in TRAINING and row.failure is None:
+            found["activation"] |= {own.activation} if len(own.widths) > 2 else set()
+            found["optimizer"].add(row.optimizer.partition(" ")[0] or own.optimizer)
+            found["loss"].add(own.loss)
+    return {what: sorted(values) for what, values in found.items()}
+
+
 class Adviser:
     """Fitted to a file once, it answers for any network that is trained in one precision, with an
     update every so many batches; on `cards` too, by `fit`."""
@@ -114,7 +134,7 @@ class Adviser:
         cards: Sequence[Card] = (),
         fit: Fit | None = None,
     ) -> None:
-        self._file, self._fit = file, fit
+        self._file, self.fit = file, fit
         self.cards = tuple(cards) if fit else ()
         self.series, self.reasons = fit_series(file, precision, accumulate)
         self.precision = self.cpu_precision = precision
@@ -137,11 +157,25 @@ class Adviser:
         worth."""
         other = self.cpu_precision != self.precision
         notes = [f"The CPU trains in {self.cpu_precision}."] if other else []
-        return notes + (list(band_notes(self._fit, self.precision)) if self.cards else [])
+        return notes + (list(band_notes(self.fit, self.precision)) if self.cards else [])
+
+    def unlike(self, network: Network) -> str:
+        """What of its training the fit of this machine knows nothing of, a sentence; empty where
+        that is nothing."""
+        mlp = network.mlp
+        if mlp is None or not self.series:
+            return ""
+        new = [
+            getattr(mlp, what)
+            for what, known in seen(self._file).items()
+            if getattr(mlp, what) not in known
+        ]
+        words = " or ".join(one.replace("_", "-") for one in new)
+        return f"{UNLIKE.replace('{}', words)}." if new else ""
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it; on the first so many of the cards."""
-        own = from_own_rows(self._file, network.cost) if network.mlp is None else []
+        own = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
         found, reasons = own, {}
         if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
@@ -175,7 +209,7 @@ class Adviser:
         return predict(series, network.on_cpu(self.cpu_precision) if on_cpu else network.cost)
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
-        times = predict_times(self._fit, cost, card, way, float(cost.fields["steps"]))
+        times = predict_times(self.fit, cost, card, way, float(cost.fields["steps"]))
         if not isinstance(times, Times):
             return times
         name = short_gpu(card.name)

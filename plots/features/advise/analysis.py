@@ -80,7 +80,7 @@ class Prediction:
 
     `device` is cpu, cuda for the file's own GPU, or the id of a card, whose `name` people know;
     `data` is where the data lies. Of a fitted `series`, `beyond` says how many times the network is
-    outside of what was measured, 1 within; of rows of the network itself, `measured` says which.
+    outside of what was measured, 1 within; of a `row` of the network itself, `measured` says how.
     """
 
     label: str
@@ -93,6 +93,7 @@ class Prediction:
     series: Series | None = None
     beyond: float = 1.0
     measured: str = ""
+    row: Row | None = None
 
 
 def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Series], Reasons]:

@@ -25,68 +25,80 @@ if (askForm) {
 
   const isHalf = precision => precision === "bf16" || precision === "f16";
 
-  function operations(widths, batch, precision) {
+  const isClasses = loss => loss === "cross_entropy";
+  const wantedOf = ({widths, loss}) => isClasses(loss) ? 1 : widths[widths.length - 1];
+  const isTimed = optimizer => known.timed.includes(optimizer);
+
+  function operations({widths, activation, optimizer, loss}, batch, precision) {
     const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), found = [];
     const add = (flops, bytes, ...products) => found.push({flops, bytes, products});
+    const [forward, derivative] = known.activations[activation];
     layers.forEach(([a, b], layer) => {
       const last = layer === layers.length - 1;
       const x = batch * a, w = a * b, y = batch * b, product = 2 * batch * a * b;
       if (half) add(0, 6 * w);
       if (half && !last) add(0, 6 * b);
       add(product + y, small * (x + w) + (last ? 4 : small) * (b + y), [batch, b, a]);
-      if (!last) add(y, 2 * small * y);
+      if (!last) add(forward * y, 2 * small * y);
       const read = small * (x + w + y) + 4 * (w + b);
       if (layer) {
         add(2 * product + y, read + small * x, [batch, a, b], [b, a, batch]);
-        add(x, 3 * small * x);
+        add(derivative * x, 3 * small * x);
       } else {
         add(product + y, read, [b, a, batch]);
       }
     });
     if (half) add(0, 6 * batch * widths[0]);
-    const logits = batch * widths[widths.length - 1];
-    add(5 * logits + 2 * batch, (4 + small) * logits + 4 * batch + 4);
-    add(2 * params(widths), 12 * params(widths));
+    const logits = batch * widths[widths.length - 1], wanted = 4 * wantedOf({widths, loss}) * batch;
+    add(isClasses(loss) ? 5 * logits + 2 * batch : known.losses[loss] * logits, (4 + small) * logits + wanted + 4);
+    const [flops, arrays] = known.optimizers[optimizer];
+    add(flops * params(widths), 4 * arrays * params(widths) + (isTimed(optimizer) ? 8 : 0));
     return found;
   }
 
-  function lossLaunches(batch, classes) {
+  function lossLaunches(batch, classes, loss) {
+    if (!isClasses(loss)) return batch * classes <= 1024 ? 1 : 2;
     const wanted = Math.min(Math.floor(classes / 4), Math.floor(128 * 2048 / batch), 1024);
     const wide = wanted < 128 ? 32 : 2 ** Math.floor(Math.log2(wanted));
     const threads = classes > 16 ? wide : 1;
     return threads <= 32 && batch * threads <= 1024 ? 1 : 2;
   }
 
-  function gpuLaunches(widths, batch, precision) {
-    const half = isHalf(precision), layers = layersOf(widths);
-    const inPlace = layers.map(([a, b]) => !half && a * b >= 2 ** 20);
+  function gpuLaunches({widths, activation, optimizer, loss}, batch, precision) {
+    const half = isHalf(precision), layers = layersOf(widths), relu = activation === "relu";
+    const inPlace = layers.map(([a, b]) => optimizer === "sgd" && !half && a * b >= 2 ** 20);
     const isLine = layers.map(([a, b]) => Math.min(batch, a, b) === 1);
-    let count = layers.length + half + lossLaunches(batch, widths[widths.length - 1]);
+    const masks = layers.map((_, layer) => relu && layer > 0 && !isLine[layer]);
+    let count = layers.length + (relu ? 0 : layers.length - 1) + half;
+    count += lossLaunches(batch, widths[widths.length - 1], loss);
     layers.forEach(([, b], layer) => {
-      if (layer) count += isLine[layer] ? 2 : 1;
-      const summedAbove = layer + 1 < layers.length && !isLine[layer + 1] && !half;
+      if (layer) count += masks[layer] ? 1 : 2;
+      const summedAbove = masks[layer + 1] && !half;
       const parts = Math.min(Math.floor(512 / Math.ceil(b / 32)), Math.floor(batch / 256));
       const own = inPlace[layer] || (!summedAbove && isLine[layer]);
       count += own ? (batch >= 2048 && parts >= 2 ? 3 : 2) : 1;
     });
-    const spans = inPlace.filter((done, layer) => !done && (!layer || inPlace[layer - 1])).length;
-    return count + Math.ceil((spans + half) / 32);
+    const alike = layers.flatMap((_, layer) => [false, true].map(isBias => inPlace[layer] ? "" :
+      `${optimizer === "adamw" && isBias} ${half && !(isBias && layer === layers.length - 1)}`));
+    const spans = alike.filter((key, i) => key && key !== alike[i - 1]).length;
+    return count + isTimed(optimizer) + Math.ceil(spans / 32);
   }
 
-  function workOf({widths, batch, rows}, precision) {
+  function workOf(network, precision) {
+    const {widths, batch, rows} = network;
     const full = Math.floor(rows / batch), rest = rows % batch;
     const runs = rest ? [[batch, full], [rest, 1]] : [[batch, full]];
     const steps = full + (rest ? 1 : 0);
     const total = count => sum(runs.map(([size, times]) => times * count(size)));
     const of = field =>
-      total(size => sum(operations(widths, size, precision).map(one => one[field])));
+      total(size => sum(operations(network, size, precision).map(one => one[field])));
     return {
       params: params(widths), batch, rows, steps, logits: rows * widths[widths.length - 1],
       flops: of("flops"), bytes: of("bytes"),
       products: (3 * (widths.length - 1) - 1) * steps,
-      toDevice: 4 * (widths[0] + 1) * rows,
-      launches: total(size => gpuLaunches(widths, size, precision)),
-      first: operations(widths, batch, precision),
+      toDevice: 4 * (widths[0] + wantedOf(network)) * rows,
+      launches: total(size => gpuLaunches(network, size, precision)),
+      first: operations(network, batch, precision),
     };
   }
 
@@ -253,6 +265,10 @@ if (askForm) {
     if (card) answers.push(...ways.map(way => ofCard(card, way, work(precision), precision)));
     const found = answers.filter(one => typeof one !== "string");
     const reasons = [...new Set(answers.filter(one => typeof one === "string"))];
+    const unlike = Object.entries(known.machines[machine].seen)
+      .filter(([what, seen]) => !seen.includes(network[what])).map(([what]) => network[what]);
+    if (unlike.length && found.some(one => one.weights))
+      reasons.push(known.unlike.replace("{}", unlike.map(one => one.replace("_", "-")).join(" or ")));
     if (own.cpu !== precision) reasons.unshift(`The CPU trains in ${own.cpu}`);
     for (const one of found.filter(each => each.beyond > 1))
       reasons.push(`${one.label}: the network is ${significant(one.beyond)} times beyond the measured ` +
@@ -303,12 +319,14 @@ if (askForm) {
     const [batch, rows, epochs] = ["batch", "rows", "epochs"].map(name => whole(field(name)));
     if (!widths.every(Boolean))
       return "Layer widths are whole numbers with commas between them, such as 784,512,10.";
-    if (widths.length > 1 && widths[widths.length - 1] < 2)
+    const [activation, optimizer, loss] = ["activation", "optimizer", "loss"].map(field);
+    if (widths.length > 1 && widths[widths.length - 1] < 2 && isClasses(loss))
       return "The last width is the number of classes, two or more.";
     if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
     if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
     const card = known.cards.find(one => one.id === field("card"));
-    const network = {widths: widths.length > 1 ? widths : ofSize(widths[0]), batch, rows};
+    const own = widths.length > 1 ? widths : ofSize(widths[0]);
+    const network = {widths: own, batch, rows, activation, optimizer, loss};
     return {network, epochs, machine: Number(field("machine")) || 0, card,
             precision: field("precision"), threads: field("threads")};
   }

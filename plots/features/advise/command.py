@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,6 +53,7 @@ _TRAINING = {
     "--rows": ("N", "samples per epoch (default: the network's own, or 1000)"),
     "--activation": ("NAME", ", ".join(ACTIVATIONS)),
     "--optimizer": ("NAME", ", ".join(OPTIMIZERS)),
+    "--loss-function": ("NAME", "cross-entropy, mse or bce, of --mlp and --params"),
     "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }
@@ -138,39 +140,58 @@ def _answer(
 ) -> tuple[list[Table], str]:
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
     from plots.core.tables.plain import wrapped  # noqa: PLC0415
-    from plots.features.advise.sizes import (  # noqa: PLC0415
-        nearest_batch,
-        parts_words,
-        sizes_in,
-        sizes_table,
-        sizes_words,
+    from plots.features.advise.own import nearest_batch, own_network  # noqa: PLC0415
+    from plots.features.advise.own_table import screen, sizes_table  # noqa: PLC0415
+    from plots.features.advise.table import advice_table  # noqa: PLC0415
+    from plots.features.advise.words import (  # noqa: PLC0415
+        meeting_words,
+        reasons_said,
+        sentence,
     )
-    from plots.features.advise.table import advice_table, reasons_said  # noqa: PLC0415
-    from plots.features.advise.words import meeting_words, sentence  # noqa: PLC0415
     from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
 
-    if options.network is not None and options.batch is None:
-        batch = nearest_batch(file, network.cost)
-        if batch not in (None, network.cost.batch):
-            network = replace(network, cost=_cost_of(options, "", batch))
+    flags = _flags(file, network, options)
+    if options.network is not None:
+        batch = int(flags.get("--batch") or nearest_batch(file, network.cost) or network.cost.batch)
+        network = replace(network, cost=_cost_of(options, flags, "", batch))
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
     every = options.all or options.format != "text"
     tables = [advice_table(advice, adviser, epochs, every=every)]
-    lines = [why_it_cannot_tell(file), sentence(advice, epochs), meeting_words(adviser, network)]
-    if options.network is not None:
-        sizes = sizes_in(file, adviser, network.cost, lambda *size: _cost_of(options, *size))
-        lines += [sizes_words(sizes, network.cost), parts_words(file, network.cost)]
-        tables += [sizes_table(sizes, network.cost)] if len(sizes) > 1 else []
-    return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+    if options.network is None:
+        lines = [
+            why_it_cannot_tell(file),
+            sentence(advice, epochs),
+            meeting_words(adviser, network),
+        ]
+        return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
+    name = network.cost.model
+    own = own_network(
+        file,
+        adviser,
+        network.cost,
+        lambda model, batch: _cost_of(
+            options, flags, model.removeprefix(name).removeprefix("x"), batch
+        ),
+    )
+    tables += [sizes_table(own)] if len(own.sizes) > 1 else []
+    return tables if every else [], screen(own, adviser, epochs)
 
 
-def _cost_of(options: argparse.Namespace, scale: str, batch: int) -> Cost:
-    """Of the network of --network. Raises CostError."""
-    flags = {flag: getattr(options, flag[2:]) for flag in ("--network", *_TRAINING)}
-    flags |= {"--batch": str(batch), "--scale": scale or None}
-    given = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
+def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> dict[str, str]:
+    """How the network of --network is trained: as asked, or else as `file` trained it."""
+    training = json.loads(file.networks.get(network.cost.model, "{}")).get("training", {})
+    measured = {f"--{key}": training[key] for key in ("rows", "optimizer") if key in training}
+    asked = {flag: _given(options, flag) for flag in ("--network", *_TRAINING)}
+    flags = {**measured, **{flag: value for flag, value in asked.items() if value is not None}}
+    return {flag: str(value) for flag, value in flags.items()}
+
+
+def _cost_of(options: argparse.Namespace, flags: dict[str, str], scale: str, batch: int) -> Cost:
+    """Of one size of the network of --network. Raises CostError."""
+    sizes = {"--batch": str(batch), **({"--scale": scale} if scale else {})}
+    given = [f"{flag}={value}" for flag, value in {**flags, **sizes}.items()]
     return run_bench(options.bench, given)
 
 
@@ -194,7 +215,7 @@ def _network(options: argparse.Namespace) -> Network:
     """What --mlp, --params, --model or --cost describe. Raises CostError."""
     from plots.features.advise.advice import Network  # noqa: PLC0415
 
-    values = {flag: getattr(options, flag[2:]) for flag in (*_NETWORK, *_TRAINING)}
+    values = {flag: _given(options, flag) for flag in (*_NETWORK, *_TRAINING)}
     flags = {flag: value for flag, value in values.items() if value is not None}
     if options.cost is not None:
         if flags:
@@ -209,6 +230,10 @@ def _network(options: argparse.Namespace) -> Network:
         raise CostError(
             f"{both}; give one of --mlp=784,512,10, --params=50000, --model=NAME or "
             "--network=FILE.json"
+        )
+    if "--loss-function" in flags and not {"--mlp", "--params"} & flags.keys():
+        raise CostError(
+            f"--loss-function is of --mlp and --params; the network of {named[0]} has its own"
         )
     mlp = _mlp(flags)
     if mlp is not None and "--accumulate" not in flags:
@@ -226,12 +251,17 @@ def _network(options: argparse.Namespace) -> Network:
     return Network(run_bench(options.bench, arguments), mlp=None)
 
 
+def _given(options: argparse.Namespace, flag: str) -> str | None:
+    return getattr(options, flag[2:].replace("-", "_"))
+
+
 def _mlp(flags: dict[str, str]) -> Mlp | None:
     """The fully connected network; None where it is of another kind."""
+    loss = flags.get("--loss-function", "cross-entropy").replace("-", "_")
     if "--mlp" in flags:
-        plain = Mlp(widths_in(flags["--mlp"]))
+        plain = Mlp(widths_in(flags["--mlp"]), loss=loss)
     elif "--params" in flags:
-        plain = Mlp(of_size(_number("--params", flags["--params"])))
+        plain = Mlp(of_size(_number("--params", flags["--params"])), loss=loss)
     elif "--network" in flags:
         return None
     else:

@@ -2,21 +2,23 @@
 """A network that a file measured itself, from its own rows: the only way to a network with
 convolutions, whose rates hang on their shapes too much for a prediction from others."""
 
+from collections.abc import Sequence
+
 from plots.core.cost import Cost
 from plots.core.series import series_key, series_labels
 from plots.features.advise.analysis import Prediction, name_of
 from plots.file.families import FAMILIES, TRAINING, steps_of
-from plots.file.rows import File, Row
+from plots.file.rows import Row
 
 
-def from_own_rows(file: File, cost: Cost) -> list[Prediction]:
-    """An epoch of `cost` in each way in which `file` trained that network, from the row of the
-    nearest batch size; none where it did not.
+def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:
+    """An epoch of `cost` in each way in which `measured` trained that network, from the row of the
+    nearest batch size; none where they did not.
 
     Of another batch size it is known that an epoch takes between as long per sample, and as long
     per step; both ends are in the band, with the range of the repetitions.
     """
-    rows = [row for row in file.rows if _is_of(row, cost)]
+    rows = [row for row in measured if _is_of(row, cost)]
     found = []
     for key, label in series_labels(rows).items():
         own = [row for row in rows if series_key(row) == key]
@@ -58,4 +60,5 @@ def _scaled(row: Row, label: str, cost: Cost) -> Prediction:
         low=row.minimum * min(ends),
         high=row.maximum * max(ends),
         measured=f"measured at batch {row.counters['batch']:,.0f}, scaled by the number of rows",
+        row=row,
     )

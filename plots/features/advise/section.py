@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from plots.core.cards import Card, load_cards
 from plots.core.machines import short_gpu
-from plots.core.mlp import PRECISIONS
+from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, PRECISIONS, TIMED
 from plots.core.page.html import environment
 from plots.core.page.section import Block, Context, Section, Widget
-from plots.features.advise.advice import Adviser
+from plots.features.advise.advice import UNLIKE, Adviser, seen
 from plots.features.advise.analysis import FARTHEST, Series
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
 from plots.features.predict.data import card_of
@@ -73,6 +73,9 @@ def _widget(machines: Sequence[dict], fit: Fit, own: Card | None) -> Widget:
     html = template.render(
         machines=[one["name"] for one in machines],
         precisions=PRECISIONS,
+        activations=ACTIVATIONS,
+        optimizers=OPTIMIZERS,
+        losses=("cross_entropy", *LOSSES),
         cards=known["cards"],
         chosen=chosen,
         data=Markup(data),
@@ -92,7 +95,7 @@ def _machine(file: File) -> dict:
         if adviser.series:
             own = [_series(one) for one in adviser.series]
             series[precision] = {"cpu": adviser.cpu_precision, "series": own}
-    return {"name": file.machine.id, "series": series}
+    return {"name": file.machine.id, "series": series, "seen": seen(file)}
 
 
 def _series(one: Series) -> dict:
@@ -132,6 +135,11 @@ def _model(fit: Fit) -> dict:
     bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}
     bands["launch"] = launch(Way("eager", "resident"))
     return {
+        "activations": ACTIVATIONS,
+        "optimizers": OPTIMIZERS,
+        "losses": LOSSES,
+        "timed": TIMED,
+        "unlike": UNLIKE,
         "farthest": FARTHEST,
         "ways": [[way.execution, way.data] for way in WAYS],
         "parameters": fit.parameters.tolist(),

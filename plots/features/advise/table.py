@@ -6,7 +6,7 @@ from plots.core.tables.cells import number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Advice, Adviser, winner
 from plots.features.advise.analysis import FARTHEST, Prediction, Series
-from plots.features.advise.words import AGAINST
+from plots.features.advise.words import AGAINST, reasons_said
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.text import counted
 
@@ -40,7 +40,11 @@ def advice_table(
         title,
         columns,
         tuple(_line(one, advice, epochs) for one in shown),
-        tuple(dict.fromkeys([*_notes(advice), *adviser.notes])),
+        tuple(
+            dict.fromkeys(
+                [*_notes(advice), *filter(None, [adviser.unlike(advice.network)]), *adviser.notes]
+            )
+        ),
     )
 
 
@@ -80,15 +84,6 @@ def _notes(advice: Advice) -> list[str]:
         if one.beyond > 1.0
     ]
     return notes + reasons_said(advice)
-
-
-def reasons_said(advice: Advice) -> list[str]:
-    """Why there are no other predictions, a sentence for each reason."""
-    return [
-        f"No prediction for {' and '.join(labels) if len(labels) < 3 else ', '.join(labels)}: "
-        f"{reason}."
-        for reason, labels in advice.reasons.items()
-    ]
 
 
 def _method(series: Series) -> str:

@@ -24,6 +24,15 @@ def sentence(advice: Advice, epochs: int) -> str:
     return f"{times}: {verdict(winner(cpu, gpu))}."
 
 
+def reasons_said(advice: Advice) -> list[str]:
+    """Why there are no other predictions, a sentence for each reason."""
+    return [
+        f"No prediction for {' and '.join(labels) if len(labels) < 3 else ', '.join(labels)}: "
+        f"{reason}."
+        for reason, labels in advice.reasons.items()
+    ]
+
+
 def verdict(side: str | None) -> str:
     """Who is faster, a clause."""
     return {"gpu": "the GPU wins", "cpu": "the CPU wins", None: "too close to call"}[side]

@@ -79,6 +79,33 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a step goes on a card, in seconds: `launches` too short to fill it, `compute`, `memory`
+    traffic, and what the `host` adds."""
+
+    launches: float
+    compute: float
+    memory: float
+    host: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.launches + self.compute + self.memory + self.host
+
+
+def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> Limits | str:
+    """Where the middle of the prediction has a step of ours go, or the reason why that is not
+    known."""
+    steps = float(cost.fields["steps"])
+    asked, beside = our_demand(cost, card, way), overhead(cost, card, way, steps)
+    if isinstance(asked, str) or isinstance(beside, str):
+        return asked if isinstance(asked, str) else str(beside)
+    launches, compute, memory = Stack([asked]).parts(fit.parameters)[0].tolist()
+    return Limits(launches, compute, memory, sum(one.middle for one in beside) / steps)
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What to predict: each of `cards` in each of `ways`, in one precision; of one batch size alone
     where `batch` names it."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from plots.core.cards import Card
-from plots.core.cost import Cost
+from plots.core.cost import Cost, Operation
 from plots.features.predict.floors import floor
 
 # Which figure of a card is the ceiling of a precision's products.
@@ -33,7 +33,8 @@ _SHORTEST = 64  # inner dimension that is worth a part of its own
 _BALANCE = 16.0
 # Narrowness counts up to here, and is 1 at 128.
 _WIDEST, _UNIT = 512, 128
-_CONVOLUTION = "convolution"  # as bench --cost calls that kind of operation
+# As bench --cost calls these kinds of operations.
+_PRODUCT, _CONVOLUTION = "product", "convolution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,15 @@ class Stack:
         """Seconds of each in which the device works or is about to."""
         return (self._count * np.maximum(self._least(parameters), self.work(parameters))).sum(1)
 
+    def parts(self, parameters: np.ndarray) -> np.ndarray:
+        """Seconds of each that are launches at their floors, arithmetic, and memory traffic: a line
+        each."""
+        least, products = self._least(parameters), self._products(parameters)
+        works = self._count * (self.work(parameters) >= least)
+        memory = self._memory * np.exp(-parameters[2])
+        found = ((self._count - works) * least, works * products, works * memory)
+        return np.array([one.sum(axis=1) for one in found]).T
+
     def log_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """The logarithm of the seconds of each."""
         total = self.device_seconds(parameters) + self._others(parameters).sum(axis=1)
@@ -175,6 +185,9 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
     bytes_of_others = 0.0
     for operation in cost.operations:
         own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
+        if not own and operation.kind == _PRODUCT and operation.flops:
+            kinds[_unshaped(operation, card, bandwidth)] += operation.count
+            continue
         if not own:
             bytes_of_others += operation.bytes * operation.count
             continue
@@ -202,6 +215,13 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         matrix_units=float(cost.precision != "f32"),
         operations=operations if launches is None else 0.0,
     )
+
+
+def _unshaped(operation: Operation, card: Card, bandwidth: float) -> tuple[float, ...]:
+    """One launch of products whose shapes are not told, as those of attention: kernels of ours,
+    which use no matrix units in any precision, on a card that they fill."""
+    seconds = operation.flops / (ceiling(card, "f32") or math.inf)
+    return seconds, 0.0, 0.0, operation.bytes / bandwidth, 0.0
 
 
 @lru_cache(maxsize=65536)

@@ -7,6 +7,7 @@ None leaves it out. A new section is a new module, listed in SECTIONS.
 
 from types import ModuleType
 
+from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
@@ -26,6 +27,7 @@ from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 
 SECTIONS: tuple[ModuleType, ...] = (
+    own,
     verdict,
     ask,
     machines,

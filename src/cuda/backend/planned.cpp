@@ -103,7 +103,9 @@ Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& op
       make_plan(workload, options, [](const ProductForm& /*form*/) { return true; });
   const bool on_chip = plan.persistent && plan.persistent->is_on_chip();
   return {.launches = count_launches(workload, plan),
-          .multiprocessors = on_chip ? plan.persistent->blocks : 0};
+          .multiprocessors = on_chip ? plan.persistent->blocks : 0,
+          .bytes = plan.bytes,
+          .workspace_bytes = plan.workspace_bytes};
 }
 
 std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,

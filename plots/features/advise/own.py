@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file and the predictions say of a network of one's own, as data: the fastest way of each
+device, of each other program and of each card, at the batch that counts and in every size."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from plots.core.bounds import bounds
+from plots.core.cost import Cost
+from plots.features.advise.advice import CPU, GPU, Adviser, Network, fastest, winner
+from plots.features.advise.analysis import Prediction
+from plots.features.advise.own_rows import from_own_rows, times_apart
+from plots.features.advise.words import reasons_said
+from plots.features.predict.analysis import Limits, predict_limits
+from plots.features.predict.ways import WAYS
+from plots.features.why.analysis import PARTS, splits
+from plots.file.axes import OWN
+from plots.file.families import TRAINING
+from plots.file.rows import Bound, File, Row
+from plots.text import counted
+
+# What a size of it costs: by its name in the file and its batch; None where that is not known.
+Count = Callable[[str, int], Cost | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One size of the network in one batch: the fastest of the CPU, of the file's GPU and of each
+    card, and of each other program there."""
+
+    cost: Cost
+    cpu: Prediction
+    gpus: tuple[Prediction, ...]
+    peers: tuple[Prediction, ...] = ()
+
+    def winner(self, device: str) -> str | None:
+        """Of the CPU and that GPU: cpu, gpu or None."""
+        return winner(self.cpu, next((one for one in self.gpus if one.device == device), None))
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What limits a device: `shares` of its time by name, the largest first; of the measured CPU
+    also its bound."""
+
+    shares: tuple[tuple[str, float], ...]
+    bound: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The network at the batch that counts; `sizes` has every size and batch that was measured, the
+    smallest first."""
+
+    cost: Cost
+    cpu: Prediction | None
+    gpus: tuple[Prediction, ...]
+    peers: tuple[Prediction, ...]
+    sizes: tuple[Size, ...]
+    cpu_limit: Limit | None
+    gpu_limit: Limit | None
+    reasons: tuple[str, ...] = ()  # why something is not predicted, sentences
+    rows: int = 0  # of it, of all sizes
+    disturbed: int = 0  # of these by other programs
+
+    @property
+    def batches(self) -> list[tuple[float, Size]]:
+        """The sizes of this network, by their batch."""
+        return [(one.cost.batch, one) for one in self.sizes if one.cost.model == self.cost.model]
+
+    @property
+    def widths(self) -> list[tuple[float, Size]]:
+        """Those in this batch, by their parameters."""
+        return [(one.cost.params, one) for one in self.sizes if one.cost.batch == self.cost.batch]
+
+
+def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
+    """What is known of the network of `cost`, whose name is that of its rows or their ladder."""
+    advice = adviser.advice(Network(cost))
+    models = models_of(file, cost.model)
+    rows = [row for row in _trained(file.rows) if row.model in models]
+    cpu, gpus = advice.cpu, _best(advice.predictions)
+    return Own(
+        cost=cost,
+        cpu=cpu,
+        gpus=gpus,
+        peers=_peers(file, cost),
+        sizes=tuple(_sizes(file, adviser, cost.model, count)),
+        cpu_limit=_measured_limit(file, cpu),
+        gpu_limit=_gpu_limit(file, adviser, cost, gpus),
+        reasons=tuple(reasons_said(advice)),
+        rows=len(rows),
+        disturbed=sum(row.is_disturbed for row in rows),
+    )
+
+
+def own_networks(file: File) -> list[str]:
+    """The names of the networks in files that were measured, each once whatever its sizes."""
+    words = [word.partition("=") for word in file.run.command]
+    if not any(flag == "--network" for flag, _, _ in words):
+        return []
+    named = {name for flag, _, names in words if flag == "--model" for name in names.split(",")}
+    ladders = {rung: ladder.name for ladder in file.ladders for rung in ladder.rungs}
+    found = (ladders.get(name, name) for name in file.networks if name not in named)
+    return [name for name in dict.fromkeys(found) if models_of(file, name)]
+
+
+def models_of(file: File, name: str) -> list[str]:
+    """The names of the sizes of a network that `file` measured."""
+    found = dict.fromkeys(row.model for row in _trained(file.rows))
+    return [model for model in found if re.fullmatch(rf"{re.escape(name)}(x[0-9.]+)?", model)]
+
+
+def nearest_batch(file: File, own: Cost) -> int | None:
+    """Of those in which the network itself was measured; None where it was not."""
+    rows = [row for row in _trained(file.rows) if row.model == own.model]
+    return int(nearest(rows, own.batch).counters["batch"]) if rows else None
+
+
+def nearest(rows: Sequence[Row], batch: float) -> Row:
+    """That in the batch nearest to it."""
+    return min(rows, key=lambda row: times_apart(row.counters["batch"], batch))
+
+
+def _trained(rows: Iterable[Row]) -> Iterator[Row]:
+    return (row for row in rows if row.family in TRAINING and row.failure is None)
+
+
+def _best(predictions: Sequence[Prediction]) -> tuple[Prediction, ...]:
+    """Of each GPU the fastest way."""
+    devices = dict.fromkeys(one.device for one in predictions if one.device != CPU)
+    return tuple(one for device in devices if (one := fastest(predictions, device)))
+
+
+def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:
+    """The fastest of each other program on each device; of what its rows say alone."""
+    found = []
+    for program in dict.fromkeys(row.program for row in file.peers):
+        rows = [row for row in file.peers if row.program == program]
+        measured = from_own_rows(rows, cost)
+        found += [one for device in (CPU, GPU) if (one := fastest(measured, device))]
+    return tuple(found)
+
+
+def _sizes(file: File, adviser: Adviser, name: str, count: Count) -> list[Size]:
+    measured = {
+        (row.model, int(row.counters["batch"]))
+        for row in _trained(file.rows)
+        if row.model in models_of(file, name)
+    }
+    found = []
+    for model, batch in measured:
+        cost = count(model, batch)
+        advice = adviser.advice(Network(cost)) if cost else None
+        if cost and advice and advice.cpu:
+            found.append(Size(cost, advice.cpu, _best(advice.predictions), _peers(file, cost)))
+    return sorted(found, key=lambda one: (one.cost.params, one.cost.batch))
+
+
+def _measured_limit(file: File, one: Prediction | None) -> Limit | None:
+    """By the profile and the bound of the row that it is from."""
+    if one is None or one.row is None:
+        return None
+    shares = tuple(
+        (PARTS[part], seconds / max(split.total, sum(split.parts.values())))
+        for split in splits([one.row])
+        for part, seconds in split.parts.items()
+    )
+    shares = tuple(sorted(shares, key=lambda pair: -pair[1]))
+    bound = bounds(file).get(one.row.index)
+    return Limit(shares, bound) if shares or (bound and bound.name) else None
+
+
+def _gpu_limit(
+    file: File, adviser: Adviser, cost: Cost, gpus: Sequence[Prediction]
+) -> Limit | None:
+    """Of the first GPU: measured, or by the prediction of its fastest way."""
+    if not gpus:
+        return None
+    if gpus[0].device == GPU:
+        return _measured_limit(file, gpus[0])
+    card = next(one for one in adviser.cards if one.id == gpus[0].device)
+    way = next(one for one in WAYS if gpus[0].label.endswith(f"{one.execution}, {one.data}"))
+    limits = predict_limits(adviser.fit, cost, card, way) if adviser.fit else None
+    if not isinstance(limits, Limits):
+        return None
+    total = limits.total
+    shares = [
+        ("launches too short to fill it", limits.launches / total),
+        ("arithmetic", limits.compute / total),
+        ("memory traffic", limits.memory / total),
+        ("starts, waits and copies by the host", limits.host / total),
+    ]
+    return Limit(tuple(sorted(shares, key=lambda pair: -pair[1])))
+
+
+def first_win(line: Sequence[Size], device: str) -> float:
+    """From which place of `line` on that GPU wins at all that follow; infinity where it does not
+    at the last."""
+    won = [size.winner(device) == "gpu" for size in line]
+    return next((place for place in range(len(won)) if all(won[place:])), inf)
+
+
+def name_of(one: Prediction) -> str:
+    """Where and how it computes, in few words: "CPU, 2 threads", "RTX 4060, predicted"."""
+    row = one.row
+    if row is None:
+        return f"{one.label if one.series else one.name}, predicted"
+    words = [row.axes["program"].word(row.program)] if row.program != OWN else []
+    words += (
+        ["CPU" if row.device == CPU else "GPU"] if row.program == OWN or not row.threads else []
+    )
+    chosen = row.chosen or row.configuration
+    if row.threads:
+        used, most = int(chosen.get("cpu_threads", row.threads)), row.threads
+        words.append(counted(most, "thread") if used == most else f"{used} of {most} threads")
+    if chosen.get("execution", "eager") != "eager":
+        words.append(chosen["execution"])
+    if row.device == GPU and (data := row.configuration.get("data", "resident")) != "resident":
+        words.append(data)
+    return ", ".join(words)
+
+
+def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
+    """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
+    not count it."""
+    return cost.fields.get("device_bytes", {}).get(device, {}).get(key)
+
+
+def key_of(one: Prediction) -> str:
+    """What the same card, or program and device, has in every size."""
+    return one.device if one.row is None else f"{one.row.program}-{one.device}"
+
+
+def title_of(one: Prediction) -> str:
+    """The card, or program and device: "PyTorch, CPU"."""
+    if one.row is None:
+        return one.name
+    where = "CPU" if one.device == CPU else "GPU"
+    program = one.row.axes["program"].word(one.row.program)
+    return where if one.row.program == OWN else f"{program}, {where}"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of one's own, first on the page: how long it trains here, with other programs and on
+GPUs, from where on a GPU wins, what limits each side, and what memory it takes."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+
+from plots.core.cards import load_cards
+from plots.core.cost import BENCH_PATH, Cost
+from plots.core.costs import described_cost
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.features.advise.advice import Adviser
+from plots.features.advise.own import Own, models_of, nearest, own_network, own_networks
+from plots.features.advise.own_chart import draw_own
+from plots.features.advise.own_table import own_table, sizes_table
+from plots.features.advise.own_words import own_lead, own_sentences
+from plots.features.predict.analysis import DEFAULT_CARDS
+from plots.features.predict.data import card_of
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import Fit, band_notes
+from plots.file.families import TRAINING
+from plots.file.rows import File, Row
+from plots.text import counted
+
+_NOT_COUNTED = (
+    "What GPUs would do, and the memory, are missing, because bench is not built here to count the "
+    "network: ./run --setup-only, then python -m plots report again."
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where none has a network in a file of its user's."""
+    predicted = context.predictions
+    fit = predicted.fit if isinstance(predicted, Predictions) else None
+    asked = [(file, name) for file in files[: context.detailed] for name in own_networks(file)]
+    found = context.map(partial(_answer, fit=fit), asked)
+    is_predicted = any(gpu.row is None for one in found if one for gpu in one[0].gpus)
+    blocks = tuple(
+        _block(file, one, context)
+        for (file, _), one in zip(asked, found, strict=True)
+        if one is not None
+    )
+    if not blocks:
+        return None
+    return Section(
+        title="Your network" if len(blocks) == 1 else "Your networks",
+        anchor="own",
+        blocks=blocks,
+        notes=band_notes(fit)[:1] if fit and is_predicted else (),
+    )
+
+
+def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str]] | None:
+    """What is known of one network, and that in sentences; None where nothing is."""
+    file, name = pair
+    rows = [row for row in file.rows if row.failure is None and row.model in models_of(file, name)]
+    rows = [row for row in rows if row.family in TRAINING]
+    model = name if name in file.networks else rows[0].model
+    own = [row for row in rows if row.model == model]
+    if not own or model not in file.networks:
+        return None
+    training = json.loads(file.networks[model]).get("training", {})
+    first = nearest(own, float(training.get("batch") or own[0].counters["batch"]))
+
+    def count(model: str, batch: int) -> Cost | None:
+        alike = [row for row in rows if row.model == model and row.counters["batch"] == batch]
+        return _cost_of(file, alike)
+
+    cost = count(model, int(first.counters["batch"]))
+    if cost is None:
+        return None
+    known = load_cards()
+    measured = card_of(file, known)
+    cards = [known[key] for key in DEFAULT_CARDS if cost.operations and known[key] != measured]
+    adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
+    found = own_network(file, adviser, cost, count)
+    said = own_sentences(found, adviser)
+    return found, said if cost.operations else [*said, _NOT_COUNTED]
+
+
+def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
+    """What bench counts of a network that `rows` train in one batch, or else what they counted."""
+    if not rows or rows[0].model not in file.networks:
+        return None
+    row = min(rows, key=lambda one: one.precision != "f32")
+    epochs = [int(one.counters["rows"]) for one in rows if "rows" in one.counters]
+    text, batch = file.networks[row.model], int(row.counters["batch"])
+    samples = epochs[0] if epochs else json.loads(text).get("training", {}).get("rows", batch)
+    accumulate = int(row.configuration.get("accumulate", "1"))
+    if BENCH_PATH.is_file():
+        flags = {"batch": batch, "rows": max(samples, batch), "precision": row.precision}
+        flags["accumulate"] = accumulate
+        given = tuple(f"--{flag}={value}" for flag, value in flags.items())
+        cost = described_cost(text, given, BENCH_PATH)
+        if cost is not None and cost.params == row.counters["params"]:
+            return cost
+    nothing = {"flops": 0.0, "bytes": 0.0, "products": 0, "bytes_to_device": 0}
+    fields = {
+        **{"params": row.counters["params"], "batch": batch, "rows": samples},
+        "steps": max(1, -(-samples // batch)),
+        "epoch": {**nothing, "device_launches": {}},
+    }
+    params = row.counters["params"]
+    return Cost(row.model, row.precision, accumulate, params, float(batch), fields)
+
+
+def _block(file: File, found: tuple[Own, list[str]], context: Context) -> Block:
+    own, said = found
+    chart = draw_own(file, own)
+    pictures = (
+        (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),) if chart else ()
+    )
+    folds = ()
+    if len(own.sizes) > 1:
+        folds = (Fold(f"Every size and batch ({len(own.sizes)})", (sizes_table(own),)),)
+    return Block(
+        machine=file.machine.id,
+        title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
+        lead=own_lead(own),
+        points=tuple(said),
+        pictures=pictures,
+        tables=(own_table(own),),
+        folds=folds,
+        emphasis=True,
+    )

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of one's own: every program and card beside the CPU, from where on one wins, and the
+section that opens the page with it."""
+
+import json
+import re
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from plots.core.cards import load_cards
+from plots.core.cost import Cost
+from plots.core.mlp import Mlp
+from plots.core.page.page import render_page
+from plots.core.page.section import Context
+from plots.features.advise import own_section
+from plots.features.advise.advice import Adviser
+from plots.features.advise.analysis import Prediction
+from plots.features.advise.own import Own, Size, first_win, models_of, own_network, own_networks
+from plots.features.advise.own_table import screen
+from plots.features.advise.own_words import own_sentences
+from plots.features.predict.data import observations
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import fit
+from plots.file.rows import File
+from plots.tests import synthetic, synthetic_peers
+
+NAMES = {"minex0.5": 8, "mine": 16, "minex200": 3200}
+BATCHES = (10, 100)
+SLOWER = {"pytorch": 3.0, "jax": 2.0}
+
+
+def network(name: str, batch: int) -> Mlp:
+    return Mlp((8, NAMES[name], 3), batch, 1000, name=name)
+
+
+def count(name: str, batch: int) -> Cost:
+    """As bench counts it, with memory of one's own."""
+    cost = network(name, batch).cost()
+    memory = {"cpu": {"bytes": 3 * 2**20}, "cuda": {"bytes": 9 * 2**30, "workspace_bytes": 2**20}}
+    return replace(cost, fields={**cost.fields, "device_bytes": memory})
+
+
+def measured() -> list[dict]:
+    entries = []
+    for name in NAMES:
+        for batch in BATCHES:
+            own = synthetic.cpu_configuration(name, 1, batch)
+            params = network(name, batch).params
+            time = 2e-5 + 1e-7 * params
+            known = {"params": params, "rows": 1000}
+            entries += synthetic.samples(own, [time] * 9, **known)
+            for program, slower in SLOWER.items():
+                theirs = synthetic_peers.theirs(own, program=program)
+                entries += synthetic.samples(theirs, [slower * time] * 9, **known)
+    return entries
+
+
+@pytest.fixture
+def file(read) -> File:
+    document = synthetic.document(measured())
+    crossover = document["context"]["crossover"]
+    crossover["configuration"]["command"] = ["bench", "--network=mine.json", "--scale=0.5,1,200"]
+    training = {"rows": 1000, "batch": 100, "optimizer": "sgd", "learning_rate": 0.01}
+    crossover["networks"] = [{"name": name, "training": training} for name in NAMES]
+    crossover["ladders"] = {"mine": list(NAMES), "disc": ["disc-2"]}
+    return read(document)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit(observations(()))
+
+
+def asked(file: File, fitted) -> tuple[Own, Adviser]:
+    cards = [load_cards()[name] for name in ("rtx-4060", "h200")]
+    adviser = Adviser(file, cards=cards, fit=fitted)
+    return own_network(file, replace_rates(adviser), count("mine", 100), count), adviser
+
+
+def replace_rates(adviser: Adviser) -> Adviser:
+    """As of a network that no other tells of: its own rows alone answer."""
+    adviser.series = []
+    return adviser
+
+
+def test_one_screen_has_every_program_and_card(file, fitted):
+    own, adviser = asked(file, fitted)
+    text = screen(own, adviser, 1)
+    assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 25
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
+    assert "120 µs" in lines["PyTorch, 1 thread"] and "slower" in lines["PyTorch, 1 thread"]
+    assert "79 µs" in lines["jax, 1 thread"]
+    assert "predicted" in lines["RTX 4060, predicted"]
+    said = " ".join(text.split())
+    assert "(measured: batch 10, 100)" in said and "(measured: scale 0.5, 1, 200)" in said
+    assert "Memory: 3 MiB here, 9 GiB on a GPU with 1 MiB for its libraries." in said
+    assert "That is more than the RTX 4060 has" in said and "H200" not in said.split("That is")[1]
+
+
+def test_a_gpu_wins_where_its_whole_band_is_below(file, fitted):
+    own, adviser = asked(file, fitted)
+    assert [size.cost.model for size in own.sizes[::2]] == list(NAMES)
+    assert [place for place, _ in own.batches] == list(BATCHES)
+    assert [size.winner("rtx-4060") for _, size in own.widths] == ["cpu", "cpu", "gpu"]
+    (said,) = [one for one in own_sentences(own, adviser) if "scale" in one]
+    assert said.startswith("Each of these GPUs wins from scale 200 (")
+    assert said.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
+
+
+def of(seconds: float, device: str) -> Prediction:
+    return Prediction(device, device, device, "resident", seconds, seconds, seconds)
+
+
+@pytest.mark.parametrize(
+    ("times", "place"),
+    [([2, 3], 0), ([0.5, 2], 1), ([2, 0.5, 2], 2), ([2, 0.5], inf), ([1, 1], inf)],
+)
+def test_where_it_wins_from_on(times, place):
+    cost = count("mine", 100)
+    line = [Size(cost, of(time, "cpu"), (of(1, "card"),)) for time in times]
+    assert first_win(line, "card") == place
+
+
+def test_which_networks_are_ones_own(file):
+    assert own_networks(file) == ["mine"]
+    run = replace(file.run, command=("bench", "--network=mine.json", "--model=mine"))
+    named = dict.fromkeys(("mine", "disc-2"), "{}")
+    assert own_networks(replace(file, run=run, networks=named)) == []
+    assert models_of(file, "min") == [] and models_of(file, "mine") == list(NAMES)
+    plain = replace(file.run, command=("bench", "--sweep=quick"))
+    assert own_networks(replace(file, run=plain)) == []
+
+
+def section_of(file: File, fitted) -> str:
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    assert made is not None and made.blocks[0].pictures
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
+
+
+def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_section, "BENCH_PATH", Path(__file__))
+    monkeypatch.setattr(own_section, "described_cost", counted)
+    page = section_of(file, fitted)
+    assert "1 epoch of 1,000 rows: 40 µs here (1 thread)" in page
+    assert "wins from scale 200" in page and "RTX 4090, predicted" in page
+    monkeypatch.setattr(own_section, "BENCH_PATH", tmp_path / "none")
+    page = section_of(file, fitted)
+    assert "because bench is not built here" in page and "predicted" not in page
+
+
+def counted(text: str, flags: tuple[str, ...], bench: Path) -> Cost:
+    given = dict(flag.split("=") for flag in flags)
+    assert given["--rows"] == "1000" and bench == Path(__file__)
+    return count(json.loads(text)["name"], int(given["--batch"]))
