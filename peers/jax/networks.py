@@ -44,7 +44,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """`outputs` of a batch: [batch, ...]; of a sequence, whose time comes first, [time batch, ...]."""
+    """`outputs` of a batch: [batch, ...]; of a sequence, time first, [time batch, ...]."""
 
     starts: tuple[Start, ...]
     outputs: Callable[[Parameters, Array], Array]
@@ -64,6 +64,7 @@ def _convolution(
     x: Any,
     out_channels: int,
     kernel_size: int,
+    *,
     stride: int = 1,
     padding: int = 0,
     bias: bool = True,
@@ -83,10 +84,10 @@ def _convolution(
 def _pool(
     x: Any,
     kernel_size: int,
+    *,
     stride: int | None = None,
     padding: int = 0,
     ceil_mode: bool = False,
-    *,
     is_max: bool,
 ) -> Layer:
     step = stride or kernel_size

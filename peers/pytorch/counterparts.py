@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES, PAGES_AXIS
+from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES_AXIS
 from peers.protocol import Configuration
 
 FAMILIES = ("Epoch", "Minibatch", "Gemm", "Copy")
