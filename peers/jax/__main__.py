@@ -47,11 +47,12 @@ def counterparts(
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
+    shared |= {"program": "jax", "execution": "eager", "compiler": "xla"}  # as of torch.compile
     if "data" in ours:
         shared["data"] = "resident"
     # A step alone is not repeated.
     own = loops if ours["family"] == "Epoch" else LOOPS[:1]
-    return [{**shared, "program": "jax", "compiler": "xla", "loop": loop} for loop in own]
+    return [{**shared, "loop": loop} for loop in own]
 
 
 class Rows(Served):

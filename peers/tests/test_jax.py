@@ -146,12 +146,7 @@ def test_a_row_that_ends_says_how():
 
 def test_each_row_has_one_counterpart_for_each_loop():
     assert counterparts(ours("disc-2", execution="fused")) == [
-        {
-            **{key: value for key, value in ours("disc-2").items() if key != "execution"},
-            "program": "jax",
-            "compiler": "xla",
-            "loop": loop,
-        }
+        {**ours("disc-2"), "program": "jax", "compiler": "xla", "loop": loop}
         for loop in ("scan", "unrolled")
     ]
     assert len(counterparts(ours("disc-2", family="Minibatch"))) == 1

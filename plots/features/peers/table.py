@@ -165,7 +165,11 @@ _PLACE = ("device", "cpu_threads")
 def _how(row: Row) -> str:
     if chosen := chosen_words(row):
         return chosen
-    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=("program", *_PLACE)))
+    # What is compiled is not done operation by operation, which is the plainest execution.
+    own = row.configuration
+    is_compiled = "compiler" in own and own.get("execution") == row.axes["execution"].plainest
+    said = ("program", *_PLACE, *(["execution"] if is_compiled else []))
+    return ", ".join(row.axes.words(own, roles=["how"], without=said))
 
 
 def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
