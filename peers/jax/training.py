@@ -17,7 +17,7 @@ from peers.tasks import Optimizer, Task, Unsupported, data_of
 
 State = dict[str, Any]
 Update = Callable[[list[Array], list[Array], State], tuple[list[Array], State]]
-_MOST_UNROLLED = 32  # steps: the compiler's time grows with them
+_MOST_UNROLLED = 64  # steps: the compiler's time grows with them
 
 
 def _cross_entropy(z: Array, labels: Array) -> Array:
