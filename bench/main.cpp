@@ -54,10 +54,10 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
         "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
         "random order; drop one of them");
   }
-  if (arguments.peer && arguments.budget_seconds) {
+  if (!arguments.peers.empty() && arguments.budget_seconds) {
     throw UsageError("--budget plans the time of bench's rows alone; leave it out, or --peer");
   }
-  if (arguments.peer && arguments.data) {
+  if (!arguments.peers.empty() && arguments.data) {
     throw UsageError("another program trains on generated data; leave out --data, or --peer");
   }
   if (arguments.out && flags.drops_samples()) {
@@ -82,23 +82,23 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }
-  std::optional<Peer> peer;
-  if (arguments.peer) {
-    const Instant lent = std::chrono::steady_clock::now();
-    peer.emplace(*arguments.peer);
-    spent.lent += seconds_since(lent);
+  const Instant lent = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (const std::string& one : arguments.peers) {
+    peers.push_back(std::make_unique<Peer>(one));
   }
+  spent.lent += seconds_since(lent);
+  const bool peer_has_gpu = std::any_of(
+      peers.begin(), peers.end(), [](const std::unique_ptr<Peer>& one) { return one->has_gpu(); });
   const bool is_described =  // by the plan, or by the other program
-      plans_a_gpu || (peer && peer->has_gpu() && !measures(arguments, "bench"));
+      plans_a_gpu || (peer_has_gpu && !measures(arguments, "bench"));
   if (is_described && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     devices.all.push_back(planned_gpu());
   }
   Rows rows = register_all(arguments, devices);
   std::vector<PlannedRow> plan = ordered(rows, flags.select(rows.names()), arguments.sweep,
                                          arguments.budget_seconds.has_value());
-  if (peer) {
-    peer->join(plan, arguments, devices, rows);
-  }
+  join(peers, plan, arguments, devices, rows);
   keep_programs(plan, arguments, rows);
   if (only_plans) {
     print(std::cout, plan, arguments.budget_seconds);
@@ -116,9 +116,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     return 0;
   }
   const std::unique_ptr<Worker> local = child ? nullptr : local_bench_worker(rows);
-  Session session{
-      arguments, command, flags, devices, rows, child ? *child : *local, peer ? &*peer : nullptr,
-      spent};
+  Session session{arguments, command, flags, devices, rows, child ? *child : *local, peers, spent};
   const bool is_complete = measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
   return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;

@@ -164,6 +164,19 @@ def test_another_build_of_bench_is_a_peer(tmp_path, monkeypatch):
     assert len(names) == 4 * REPETITIONS
 
 
+def test_several_peers_stand_beside_each_row(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    flags = [*SMALL[:1], "--model=disc-2", *SMALL[2:4]]
+    relay = f"--peer={sys.executable} -m peers.bench abc1234 {BENCH} {' '.join(flags)}"
+    loss = first_loss(tmp_path, "disc-2")
+    document = measured(tmp_path, *flags, FAKE, relay, *SHORT, FAKE_LOSS=loss)
+    assert programs(document) == ["bench", "fake", "fake", "bench-abc1234"]
+    crossover = document["context"]["crossover"]
+    assert list(crossover["peers"]) == ["fake", "bench-abc1234"]
+    words = crossover["configuration"]["command"]
+    assert "--with-peers" in words and "--with-peers=bench" in words
+
+
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread against two needs two cores")
 def test_a_refinement_is_of_benchs_own_rows(tmp_path):
     flags = ("--family=Epoch", "--model=disc-2,disc-4", "--threads=1,2", "--execution=eager")

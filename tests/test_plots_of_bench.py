@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from peers.pytorch.counterparts import AXES
+from peers.axes import AXES
 from plots.cli import main
 from plots.core.cost import BENCH_PATH
 from plots.features.record.commandline import again, command
@@ -32,7 +32,10 @@ def test_the_built_in_table_is_that_of_bench(tmp_path):
     subprocess.run([BENCH_PATH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
     written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
     of_bench = {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written}
-    of_bench["program"] = ("how", ("bench", "pytorch"))  # whose names are not bench's to know
+    of_bench["program"] = (
+        "how",
+        ("bench", "pytorch", "jax"),
+    )  # whose names are not bench's to know
     of_peers = {axis["key"]: ("how", tuple(axis["values"])) for axis in AXES}
     assert of_bench | of_peers == {axis.key: (axis.role, axis.values) for axis in BUILT_IN}
 

@@ -12,7 +12,7 @@ import pytest
 from scripts import ROOT, RUN, TEST, refused
 
 from plots import __version__
-from tools import console, environment, setup
+from tools import console, environment, peers, setup
 
 # --- arguments
 
@@ -73,10 +73,10 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
     own = RUN.parse(["--with-peers=py", "--mode=eager,compile", "--sweep=quick"])
     assert own.with_peers and own.bench == ["--mode=eager,compile", "--sweep=quick"]
     monkeypatch.chdir(tmp_path)
-    assert RUN.peers_python(own) == tmp_path / "py"
+    assert peers.python_of("pytorch", own.peers_python) == tmp_path / "py"
     monkeypatch.setenv("PYTHONPATH", "a b")
     command = ["/b/bench", "--mode=eager,compile", "--sweep=quick", "--out=x"]
-    assert RUN.with_peers(tmp_path / "py", command) == [
+    assert peers.beside({"pytorch": tmp_path / "py"}, command) == [
         "/b/bench",
         "--sweep=quick",
         "--out=x",
@@ -84,10 +84,30 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
         "--mode=eager,compile",
     ]
     made: list[object] = []
-    peers = SimpleNamespace(ensure=made.append, python=tmp_path)
-    monkeypatch.setattr(environment, "PEERS", peers)
-    assert RUN.peers_python(RUN.parse(["--with-peers"])) == tmp_path
+    made_by = SimpleNamespace(ensure=made.append, python=tmp_path)
+    monkeypatch.setattr(environment, "PEERS", made_by)
+    plain = RUN.parse(["--with-peers"])
+    assert plain.peers == ("pytorch",) and not plain.peers_python
+    assert peers.python_of("pytorch", plain.peers_python) == tmp_path
     assert made == [environment.FOR_PEERS]
+
+
+def test_several_frameworks_each_get_their_own_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
+    parsed = RUN.parse(["--with-peers=pytorch,jax", *flags])
+    assert parsed.peers == ("pytorch", "jax") and parsed.peers_python is None
+    pythons = {"pytorch": Path("/t/python"), "jax": Path("/j/python")}
+    assert peers.beside(pythons, ["/b/bench", *parsed.bench]) == [
+        "/b/bench",
+        "--threads=1",
+        f"--peer=env PYTHONPATH={ROOT} /t/python -m peers.pytorch --mode=compile --devices=cpu",
+        f"--peer=env PYTHONPATH={ROOT} /j/python -m peers.jax --devices=cpu --loop=scan",
+    ]
+    made: list[object] = []
+    own = SimpleNamespace(ensure=made.append, python=Path("/j/python"))
+    monkeypatch.setattr(environment, "JAX", own)
+    assert peers.python_of("jax") == own.python and made == [environment.FOR_JAX]
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(

@@ -143,7 +143,12 @@ def test_resume_goes_on_with_peers(run_of_abc1234: Path) -> None:
     run_file(run_of_abc1234 / "a.json", 1000, configuration={"command": ["bench", *words]})
     parsed, command = RUN.parse(["--resume"]), ["bench", "--resume"]
     RUN.destination(parsed, command)
-    assert parsed.with_peers and command[2:-1] == ["--sweep=quick", "--mode=eager"]
+    assert parsed.peers == ("pytorch",) and command[2:-1] == ["--sweep=quick", "--mode=eager"]
+    words = ["--with-peers=pytorch", "--mode=eager", "--with-peers=jax"]
+    run_file(run_of_abc1234 / "b.json", 2000, configuration={"command": ["bench", *words]})
+    parsed, command = RUN.parse(["--resume"]), ["bench", "--resume"]
+    RUN.destination(parsed, command)
+    assert parsed.peers == ("pytorch", "jax") and command[2:-1] == ["--mode=eager"]
 
 
 def test_resume_asks_where_the_data_is(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python environments: .venv, with oneDNN for the C++ side, and .venv-peers, with PyTorch."""
+"""The Python environments: .venv, with oneDNN for the C++ side, and those of other frameworks:
+.venv-peers, with PyTorch, and .venv-jax."""
 
 import json
 import shlex
@@ -13,6 +14,7 @@ from tools.console import LOGS, ROOT, CommandFailed, run_logged, said, stage, st
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
 FOR_PEERS = (ROOT / "requirements-peers.txt",)
+FOR_JAX = (ROOT / "requirements-jax.txt",)
 # Only where tools/cuda.py wants them; pinned to packages that the others do not use.
 FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
@@ -83,6 +85,11 @@ PEERS = Environment(
     ROOT / ".venv-peers",
     "PyTorch could not be installed: check that the Python package index can be reached and that "
     "6 GB are free, or name an interpreter that has torch: --with-peers=PYTHON",
+)
+JAX = Environment(
+    ROOT / ".venv-jax",
+    "JAX could not be installed: check that the Python package index can be reached and that 1 GB "
+    "is free, or measure without it: --with-peers",
 )
 VENV = MAIN.folder
 PYTHON = MAIN.python

@@ -54,8 +54,9 @@ std::vector<Flag> run_flags(Arguments& to) {
        }},
       {"--peer", "COMMAND",
        "let another program measure the same work, in turn with these rows, as ./run --with-peers "
-       "does with PyTorch; docs/protocol.md says how it is asked",
-       [&to](const std::string& text) { to.peer = text; }},
+       "does with PyTorch; given again, another one beside it; docs/protocol.md says how it is "
+       "asked",
+       [&to](const std::string& text) { to.peers.push_back(text); }},
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
        [&to](const std::string&) { to.in_process = true; }},
@@ -288,7 +289,7 @@ Arguments parse(const std::vector<std::string>& arguments) {
   if (result.resume && !result.out) {
     throw UsageError("--resume needs the file to go on with: --out=FILE.json");
   }
-  if (result.peer) {
+  if (!result.peers.empty()) {
     result.sweep = for_pairs(result.sweep);
   }
   resolve_choices(result, networks);

@@ -57,9 +57,9 @@ struct Arguments {
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
-  std::optional<std::string> peer;  ///< the command of a program that takes turns with the rows
-  bool in_process = false;          ///< measure without a child
-  double patience_seconds = 30;     ///< with a row that makes no progress (run/sampler.h)
+  std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
+  bool in_process = false;         ///< measure without a child
+  double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name

@@ -66,6 +66,25 @@ std::string without_folders(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
+/// Its flags say which of its rows; the rest is of this machine. A program of this project is told
+/// by its name: "--with-peers=pytorch" of "python -m peers.pytorch".
+void add_peer(const std::string& command, Json& words) {
+  const std::string package = "peers.";
+  std::string said = "--with-peers";
+  Json flags = Json::array();
+  std::istringstream text(command);
+  for (std::string part; text >> part;) {
+    if (part.starts_with(package)) {
+      said += "=" + part.substr(package.size());
+    } else if (part.starts_with("--") &&
+               std::find(words.begin(), words.end(), part) == words.end()) {
+      flags.push_back(part);
+    }
+  }
+  words.push_back(said);
+  words.insert(words.end(), flags.begin(), flags.end());
+}
+
 Json command_json(const std::vector<std::string>& command) {
   const std::string peer = "--peer=";
   Json words = Json::array();
@@ -73,14 +92,8 @@ Json command_json(const std::vector<std::string>& command) {
     const std::size_t path = word.starts_with("--") ? word.find('=') + 1 : 0;
     const bool is_path = words.empty() || word.starts_with("--out=") ||
                          word.starts_with("--data=") || word.starts_with("--benchmark_out=");
-    if (word.starts_with(peer)) {  // its flags say which of its rows; the rest is of this machine
-      words.push_back("--with-peers");
-      std::istringstream text(word.substr(peer.size()));
-      for (std::string part; text >> part;) {
-        if (part.starts_with("--")) {
-          words.push_back(part);
-        }
-      }
+    if (word.starts_with(peer)) {
+      add_peer(word.substr(peer.size()), words);
       continue;
     }
     if (word.starts_with("--network=")) {

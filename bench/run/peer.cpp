@@ -104,35 +104,42 @@ WorkerProcess& Peer::with(const Variables& variables) {
   return *process;
 }
 
-void Peer::join(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
-                Rows& rows) {
+void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+                const Arguments& arguments, Devices& devices, Rows& rows) {
+  const Row& lead = rows[planned.name];
+  const Json answer =
+      with({}).ask({{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}});
+  for (const Json& one : answer.at("rows")) {
+    const Configuration configuration = in_order(configuration_in(one.at("configuration")));
+    const std::string name = row_name(configuration);
+    if (rows.has(name)) {
+      continue;
+    }
+    Row row{.configuration = configuration,
+            .device = &device_of(configuration, devices),
+            .repetitions = lead.repetitions,
+            .min_time_seconds = lead.min_time_seconds,
+            .expected = lead.expected,
+            .worker = &with(one.value("environment", Variables())),
+            .lead = planned.name,
+            .warnings = lead.warnings,
+            .derive = lead.derive};
+    if (std::any_of(configuration.begin(), configuration.end(),
+                    [](const auto& pair) { return pair.first == "model"; })) {
+      row.counted = [arguments, configuration] { return counted(arguments, configuration); };
+    }
+    rows.add(std::move(row));
+    joined.push_back({.name = name, .pass = planned.pass, .seconds = lead.expected.all});
+  }
+}
+
+void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
+          const Arguments& arguments, Devices& devices, Rows& rows) {
   std::vector<PlannedRow> joined;
   for (const PlannedRow& planned : plan) {
     joined.push_back(planned);
-    const Row& lead = rows[planned.name];
-    const Json answer =
-        with({}).ask({{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}});
-    for (const Json& one : answer.at("rows")) {
-      const Configuration configuration = in_order(configuration_in(one.at("configuration")));
-      const std::string name = row_name(configuration);
-      if (rows.has(name)) {
-        continue;
-      }
-      Row row{.configuration = configuration,
-              .device = &device_of(configuration, devices),
-              .repetitions = lead.repetitions,
-              .min_time_seconds = lead.min_time_seconds,
-              .expected = lead.expected,
-              .worker = &with(one.value("environment", Variables())),
-              .lead = planned.name,
-              .warnings = lead.warnings,
-              .derive = lead.derive};
-      if (std::any_of(configuration.begin(), configuration.end(),
-                      [](const auto& pair) { return pair.first == "model"; })) {
-        row.counted = [arguments, configuration] { return counted(arguments, configuration); };
-      }
-      rows.add(std::move(row));
-      joined.push_back({.name = name, .pass = planned.pass, .seconds = lead.expected.all});
+    for (const std::unique_ptr<Peer>& peer : peers) {
+      peer->join(planned, joined, arguments, devices, rows);
     }
   }
   plan = std::move(joined);

@@ -26,9 +26,10 @@ class Peer {
   void describe_in(Json& context) const;
   [[nodiscard]] bool has_gpu() const;
 
-  /// Its rows, each behind the first row of the plan that does the same work.
-  void join(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
-            Rows& rows);
+  /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
+  /// to `joined`.
+  void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
+            Devices& devices, Rows& rows);
 
  private:
   using Variables = std::map<std::string, std::string>;
@@ -41,6 +42,10 @@ class Peer {
   std::map<std::string, std::string> libraries_;
   std::map<Variables, std::unique_ptr<WorkerProcess>> processes_;
 };
+
+/// The rows of all peers, each behind the first row of the plan that does the same work.
+void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
+          const Arguments& arguments, Devices& devices, Rows& rows);
 
 /// The first loss of a peer's row must be that of the row of ours, within the tolerances of both:
 /// the row fails where it is not, and has its workload where it is.

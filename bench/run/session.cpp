@@ -128,7 +128,7 @@ bool is_quiet() {
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
-  const auto& [arguments, command, flags, devices, rows, worker, peer, spent] = session;
+  const auto& [arguments, command, flags, devices, rows, worker, peers, spent] = session;
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
                            !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
   if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
@@ -151,8 +151,8 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
               [&](const std::string& name) {
                 const std::string& model = value_of(session.rows[name].configuration, "model");
                 std::vector<PlannedRow> plan{{.name = name}};
-                session.peer->join(plan, *arguments_for(model, session.arguments), session.devices,
-                                   session.rows);
+                join(session.peers, plan, *arguments_for(model, session.arguments), session.devices,
+                     session.rows);
               },
           .models = earlier.models},
          limits, [&](const nlohmann::ordered_json& refinement) {
@@ -167,7 +167,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
-  const auto& [arguments, command, flags, devices, rows, worker, peer, spent] = session;
+  const auto& [arguments, command, flags, devices, rows, worker, peers, spent] = session;
   std::optional<ResultFile> file;
   const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
@@ -176,7 +176,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (arguments.out) {
     const std::filesystem::path out = resolved(*arguments.out);
     nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
-    if (peer != nullptr) {
+    for (const std::unique_ptr<Peer>& peer : peers) {
       peer->describe_in(context);
     }
     std::optional<EarlierRun> earlier;
@@ -216,14 +216,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
   const bool as_asked = is_given(arguments, "--benchmark_repetitions");
-  Passes passes(
-      {.repetitions = flags.repetitions(),
-       .budget_seconds = arguments.budget_seconds,
-       .together = flags.shuffles() || peer != nullptr ? Together::all : Together::devices,
-       .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
-       .shuffled = flags.shuffles(),
-       .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
-      spent, rows, sampler);
+  Passes passes({.repetitions = flags.repetitions(),
+                 .budget_seconds = arguments.budget_seconds,
+                 .together = flags.shuffles() || !peers.empty() ? Together::all : Together::devices,
+                 .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
+                 .shuffled = flags.shuffles(),
+                 .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
+                spent, rows, sampler);
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();
   reporter.finish();

@@ -3,6 +3,7 @@
 // within a budget where there is one, shown and written.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct Session {
   BenchmarkFlags& flags;
   Devices& devices;
   Rows& rows;
-  Worker& worker;  ///< of the rows that have none of their own
-  Peer* peer;      ///< whose rows are in the plan too; null: none
+  Worker& worker;                                   ///< of the rows that have none of their own
+  const std::vector<std::unique_ptr<Peer>>& peers;  ///< whose rows are in the plan too
   Spent& spent;
 };
 

@@ -15,19 +15,12 @@ from typing import Any
 
 import torch
 
+from peers.axes import LAYOUTS, PAGES
 from peers.protocol import Answer, Configuration, serve
-from peers.pytorch.counterparts import (
-    AXES,
-    DEVICES,
-    ENVIRONMENTS,
-    LAYOUTS,
-    MODES,
-    PAGES,
-    Wanted,
-    counterparts,
-)
-from peers.pytorch.rows import Prepared, prepare, repetition
-from peers.pytorch.verification import Mismatch, References
+from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
+from peers.pytorch.rows import prepare
+from peers.pytorch.training import References
+from peers.rows import Prepared, Served
 from peers.tasks import Unsupported
 
 _HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -39,12 +32,15 @@ _SPINS = {
 }
 
 
-class Rows:
+class Rows(Served):
     """The rows of one process. What a request asks for is a method; its answer is one object."""
 
+    out_of_memory = (MemoryError, torch.cuda.OutOfMemoryError)
+    out_of_memory_words = ("can't allocate memory",)
+
     def __init__(self, wanted: Wanted | None = None) -> None:
+        super().__init__()
         self._wanted = wanted or Wanted()
-        self._rows: dict[str, Prepared] = {}
         # Before any other thread of OpenMP is made: those inherit it.
         self._flushes = torch.set_flush_denormal(True)
         self._references = References(torch.get_num_threads())
@@ -95,55 +91,17 @@ class Rows:
             ]
         }
 
-    def prepare(
-        self,
-        row: str,
-        configuration: Configuration,
-        counted: dict[str, Any] | None = None,
-        iterations: int = 0,
-    ) -> Answer:
-        """Makes and verifies a row: its facts, or how it ended."""
-        try:
-            if configuration["device"] == "cuda" and not torch.cuda.is_available():
-                raise Unsupported("this PyTorch sees no GPU")
-            made = prepare(configuration, counted, self._references, self._start_seconds)
-            made.iterations = iterations
-        except Exception as error:
-            return self._ended(row, error)
-        self._rows[row] = made
-        return {"facts": made.facts, "once": made.once}
+    def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
+        if configuration["device"] == "cuda" and not torch.cuda.is_available():
+            raise Unsupported("this PyTorch sees no GPU")
+        return prepare(configuration, counted, self._references, self._start_seconds)
 
-    def repeat(self, row: str, min_time_seconds: float, after_another: bool = True) -> Answer:
-        """One repetition: its times, or how it ended."""
-        del after_another  # it warms up always
-        try:
-            return {"times": repetition(self._rows[row], min_time_seconds)}
-        except Exception as error:
-            return self._ended(row, error)
-
-    def release(self, row: str) -> Answer:
-        """Frees what the row holds."""
-        self._rows.pop(row, None)
-        if not self._rows:
+    def freed(self, is_last: bool) -> None:
+        if is_last:
             torch.compiler.reset()
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        return {}
-
-    def _ended(self, row: str, error: Exception) -> Answer:
-        self.release(row)
-        said = " ".join(str(error).split())[:400] or type(error).__name__
-        out_of_memory = isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)) or (
-            "can't allocate memory" in said
-        )
-        if out_of_memory:
-            return {"outcome": "skipped", "error_message": f"out of memory: {said}"}
-        if isinstance(error, Unsupported):
-            return {"outcome": "skipped", "error_message": said}
-        if isinstance(error, Mismatch):
-            return {"outcome": "failed", "error_message": said}
-        return {"outcome": "failed", "error_message": f"{type(error).__name__}: {said}"}
 
 
 def _flushed() -> bool:

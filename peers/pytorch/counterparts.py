@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES_AXIS
 from peers.protocol import Configuration
 
 FAMILIES = ("Epoch", "Minibatch", "Gemm", "Copy")
@@ -14,31 +14,10 @@ TRAINING = ("Epoch", "Minibatch")
 PRECISIONS = ("f32", "bf16")
 OF_IMAGES = ("alexnet-r", "alexnet-s", "resnet-56", "resnet-50")
 DEVICES = ("cpu", "cuda")
-LAYOUTS = ("default", "channels-last")
 MODES = ("eager", "compile", "graph")
-PAGES = ("default", "huge")
 
-# What rows of PyTorch have beside bench's axes; the first value goes unsaid.
-AXES: list[dict[str, Any]] = [
-    {
-        "key": "layout",
-        "description": "memory format of PyTorch's images",
-        "values": list(LAYOUTS),
-        "unsaid": "default",
-    },
-    {
-        "key": "compiler",
-        "description": "what torch.compile compiles the network with",
-        "values": ["none", "inductor"],
-        "unsaid": "none",
-    },
-    {
-        "key": "pages",
-        "description": "pages of PyTorch's memory on the CPU",
-        "values": list(PAGES),
-        "unsaid": "default",
-    },
-]
+# What rows of PyTorch have beside bench's axes.
+AXES = [LAYOUT, COMPILER, PAGES_AXIS]
 # Variables that a process for rows of these pages begins with.
 ENVIRONMENTS: dict[str, dict[str, str]] = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
 # How bench computes; a row of PyTorch's that does the same work is one for all of its ways.

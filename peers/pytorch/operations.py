@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from peers.generator import INPUTS, uniform
-from peers.pytorch.counterparts import Configuration
-from peers.pytorch.verification import Mismatch
+from peers.protocol import Configuration
+from peers.verification import Mismatch
 
 _APART = 0x9E3779B1  # between the operands, more than any of them has elements
 _FLOPS_OF_AN_ITERATION, _MOST_PRODUCTS = 1e9, 100

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
-from peers.pytorch.counterparts import Configuration
+from peers import verification
+from peers.protocol import Configuration
 from peers.pytorch.networks import Attention, Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
@@ -122,8 +124,17 @@ class Training:
             dropout.mask = None
         return loss
 
-    def parameters(self) -> list[torch.Tensor]:
-        return [p.detach().double().cpu() for p in self.network.parameters()]
+    def parameters(self) -> list[np.ndarray]:
+        return [p.detach().double().cpu().numpy() for p in self.network.parameters()]
+
+    def count_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def losses_are_finite(self) -> bool:
+        return all(bool(torch.isfinite(loss)) for loss in self.losses)
+
+    def parameters_are_finite(self) -> bool:
+        return all(bool(torch.isfinite(p).all()) for p in self.network.parameters())
 
     def is_normalized(self) -> bool:
         return self._has(nn.BatchNorm2d)
@@ -155,6 +166,23 @@ class Training:
         loss.backward()
         self.optimizer.step()
         return loss.detach()
+
+
+class References(verification.References):
+    """Made with so many threads."""
+
+    def __init__(self, threads: int) -> None:
+        plain = {"device": "cpu", "execution": "eager", "precision": "f32"}
+        super().__init__("PyTorch in float64", lambda task: Training(task, plain, torch.float64))
+        self._threads = threads
+
+    def of(self, task: Task) -> verification.Trajectory:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self._threads)
+        try:
+            return super().of(task)
+        finally:
+            torch.set_num_threads(threads)
 
 
 def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:

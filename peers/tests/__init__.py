@@ -5,6 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+from peers.tasks import Optimizer, Task
+
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 NETWORKS: dict[str, Any] = json.loads((FIXTURES / "networks.json").read_text("utf-8"))
 
@@ -35,3 +40,51 @@ def trained(model: str) -> dict[str, Any]:
     if model.startswith("gpt-"):
         data = "uniform sentences"
     return {"network": NETWORKS[model], "data": data}
+
+
+CASES = [
+    case
+    for name in ("golden_mlp.json", "golden_networks.json")
+    for case in json.loads((FIXTURES / name).read_text("utf-8"))["cases"]
+]
+OWN_WIDTHS = {  # as bench calls them
+    "sigmoid-small": "mlp-20-33-65-7-sigmoid",
+    "gelu-momentum": "mlp-20-33-65-7-gelu",
+    "silu-sgd": "mlp-9-24-24-3-silu-mse",
+}
+SMALL = ("policy", "surrogate", "matrix-4", "lenet-5")
+
+
+def task_of(case: dict[str, Any]) -> Task | None:
+    """Of a golden case that is a network with its own data; None of others."""
+    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
+    name = OWN_WIDTHS.get(name, name)
+    if name == "gpt-short" or (
+        not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")
+    ):
+        return None
+    decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
+    optimizer = Optimizer(case["optimizer"], case["lr"], decay)
+    sizes = {key: case[key] for key in ("batch", "rows", "params")}
+    return Task(**trained(name), **sizes, optimizer=optimizer, label="", flops=1.0)
+
+
+GOLDEN = [(case, task) for case in CASES if (task := task_of(case))]
+
+
+def is_golden(
+    case: dict[str, Any],
+    losses: list[float],
+    parameters: list[np.ndarray],
+    determined: bool = True,
+) -> None:
+    """Asserts that a training in float64 is the golden case's. Not `determined`: some gradients are
+    nothing but rounding, of which AdamW makes updates as large as any (the bias of attention's
+    keys, docs/method/verification.md)."""
+    sum_tolerance, norm_tolerance = (1e-7, 1e-9) if determined else (1e-5, 1e-6)
+    assert losses == pytest.approx(case["losses"], rel=1e-9)
+    flat = np.concatenate([values.ravel() for values in parameters])
+    assert flat.sum() == pytest.approx(case["params_sum_after"], rel=sum_tolerance)
+    norm = np.linalg.norm(flat)
+    assert norm == pytest.approx(case["params_norm_after"], rel=norm_tolerance)
+    assert flat.size == case["params"]

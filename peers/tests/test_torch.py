@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,24 +11,13 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers.pytorch import networks  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
-from peers.pytorch.rows import prepare, repetition  # noqa: E402
-from peers.pytorch.training import Training  # noqa: E402
-from peers.pytorch.verification import Mismatch, References, tolerance_of, verified  # noqa: E402
+from peers.pytorch.rows import prepare  # noqa: E402
+from peers.pytorch.training import References, Training  # noqa: E402
+from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task  # noqa: E402
-from peers.tests import FIXTURES, NETWORKS, configuration_of, ours, trained  # noqa: E402
+from peers.tests import GOLDEN, NETWORKS, configuration_of, is_golden, ours, trained  # noqa: E402
+from peers.verification import Mismatch, tolerance_of, verified  # noqa: E402
 
-CASES = [
-    case
-    for name in ("golden_mlp.json", "golden_networks.json")
-    for case in json.loads((FIXTURES / name).read_text("utf-8"))["cases"]
-]
-OWN_WIDTHS = {  # as bench calls them
-    "sigmoid-small": "mlp-20-33-65-7-sigmoid",
-    "gelu-momentum": "mlp-20-33-65-7-gelu",
-    "silu-sgd": "mlp-9-24-24-3-silu-mse",
-}
-SMALL = ("policy", "surrogate", "matrix-4", "lenet-5")
-EXACT = 1e-9
 CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
 SGD = Optimizer("sgd", 0.1)
 DISC = Task(
@@ -44,34 +31,13 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
-def task_of(case: dict[str, Any]) -> Task | None:
-    """Of a golden case that is a network with its own data; None of others."""
-    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
-    name = OWN_WIDTHS.get(name, name)
-    if name == "gpt-short" or (
-        not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")
-    ):
-        return None
-    decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
-    optimizer = Optimizer(case["optimizer"], case["lr"], decay)
-    sizes = {key: case[key] for key in ("batch", "rows", "params")}
-    return Task(**trained(name), **sizes, optimizer=optimizer, label="", flops=1.0)
-
-
-GOLDEN = [(case, task) for case in CASES if (task := task_of(case))]
-
-
 @pytest.mark.parametrize(
     ("case", "task"), [pytest.param(case, task, id=case["name"]) for case, task in GOLDEN]
 )
 def test_float64_is_the_golden_run(case, task):
     training = Training(task, CPU, torch.float64)
     losses = training.run_steps(case["steps"])
-    assert losses == pytest.approx(case["losses"], rel=EXACT)
-    flat = torch.cat([values.flatten() for values in training.parameters()])
-    assert float(flat.sum()) == pytest.approx(case["params_sum_after"], rel=1e-7)
-    assert float(flat.norm()) == pytest.approx(case["params_norm_after"], rel=EXACT)
-    assert flat.numel() == case["params"]
+    is_golden(case, losses, training.parameters())
 
 
 @pytest.mark.parametrize(("model", "count"), [("alexnet-s", 62_378_344), ("resnet-50", 25_557_032)])

@@ -223,10 +223,10 @@ BUILT_IN = Axes(
         Axis(
             "program",
             "how",
-            (OWN, "pytorch"),
+            (OWN, "pytorch", "jax"),
             "program that computes",
             BARE,
-            {"pytorch": "PyTorch"},
+            {"pytorch": "PyTorch", "jax": "JAX"},
             is_common=True,
             ladder=(),
         ),
@@ -318,9 +318,16 @@ BUILT_IN = Axes(
         Axis(
             "compiler",
             "how",
-            ("none", "inductor"),
-            "what torch.compile compiles the network with",
-            words={"inductor": "torch.compile"},
+            ("none", "inductor", "xla"),
+            "what compiles the network: for torch.compile inductor, for jax.jit xla",
+            words={"inductor": "torch.compile", "xla": "jit"},
+        ),
+        Axis(
+            "loop",
+            "how",
+            ("scan", "unrolled"),
+            "how a jitted epoch repeats its step",
+            phrase="{} steps",
         ),
         Axis(
             "pages",

@@ -135,11 +135,39 @@ def test_the_fastest_of_each_side_counts_and_all_are_there(load):
     ((line,),) = [lines(table) for table in peer_tables(file)]
     assert (line["how"], line["peer_how"], line["ratio"]) == (
         "fused",
-        "eager, torch.compile",
+        "torch.compile",
         "3.00",
     )
     (table,) = peer_tables(file, every=True)
     assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
+
+
+def test_each_framework_has_its_tables_and_its_name(load, undrawn):
+    jax = {"program": "jax", "compiler": "xla"}
+    own = synthetic.cpu_configuration("disc-3", 1)
+    others = theirs(own, **jax)
+    unrolled = {**others, "loop": "unrolled"}
+    entries = [
+        *synthetic.samples(own, [1e-3] * 9),
+        *synthetic.samples(theirs(own), [4e-3] * 9),
+        *synthetic.samples(others, [3e-3] * 9),
+        *synthetic.samples(unrolled, [2e-3] * 9),
+    ]
+    file = load(entries)
+    tables = peer_tables(file)
+    assert [table.title for table in tables] == [
+        "What PyTorch takes for the same epoch",
+        "What JAX takes for the same epoch",
+    ]
+    assert "JAX / ours" in [column.title for column in tables[1].columns]
+    assert [line["peer_how"] for table in tables for line in lines(table)] == [
+        "eager",
+        "jit, unrolled steps",
+    ]
+    assert [len(table.lines) for table in peer_tables(file, every=True)] == [1, 2]
+    built = section.build([file], Context())
+    assert built is not None and built.title == "What you would get from PyTorch and JAX"
+    assert built.blocks[0].lead == "PyTorch 0.0+synthetic, JAX of an unknown version."
 
 
 def test_other_work_makes_no_pair(load):
@@ -159,13 +187,12 @@ def test_other_work_makes_no_pair(load):
 
 def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     file = load(on_both(), gpu=True)
-    ours, others = crossovers_of(file)
-    assert ours is not None and others is not None
+    ours, others = crossovers_of(file).values()
     assert ours.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
     assert others.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
     table = peer_tables(file)[-1]
     assert [line["whose"] for line in lines(table)] == ["ours", "PyTorch"]
-    assert crossovers_of(load(on_cpu()))[1] is None
+    assert "pytorch" not in crossovers_of(load(on_cpu()))
     assert len(peer_tables(load(on_cpu()))) == 1
 
 
@@ -238,7 +265,7 @@ def test_the_command_prints_the_tables(write, shell):
 def test_a_file_without_peers_is_said_so(write, shell):
     path = write(synthetic.sweep())
     assert (
-        "has no rows of PyTorch; ./run --with-peers measures both"
+        "has no rows of another framework; ./run --with-peers measures PyTorch's"
         in shell("peers", path, code=2).err
     )
 

@@ -15,7 +15,7 @@ from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.work import difference
-from plots.file.axes import Items
+from plots.file.axes import OWN, Items
 from plots.file.instances import FEW
 from plots.file.rows import Bound, File, Instances, Row, median_of
 
@@ -41,14 +41,17 @@ class Pair:
 
 
 def pairs(file: File, every: bool = False) -> list[Pair]:
-    """The fastest of ours against the fastest of theirs for each work, device and number of
-    threads, in the order of the file; with `every`, against each of theirs."""
+    """The fastest of ours against the fastest of each framework for each work, device and number of
+    threads, in the order of the file; with `every`, against each of its rows."""
     found = []
     bound_of = bounds(file)
     for own, others in _groups(file):
         ours = min(own, key=seconds)
         same = [row for row in others if not difference(ours, row)]
-        for theirs in same if every else sorted(same, key=seconds)[:1]:
+        fastest: dict[str, Row] = {}
+        for row in sorted(same, key=seconds):
+            fastest.setdefault(row.program, row)
+        for theirs in same if every else fastest.values():
             found.append(_pair(ours, theirs, bound_of.get(ours.index)))
     return found
 
@@ -99,10 +102,18 @@ def _pairs_of_instances(count: int, *sides: Instances) -> tuple[int, ...]:
     return tuple(numbers[pair] for pair in ran)
 
 
-def crossovers_of(file: File) -> tuple[Comparison | None, Comparison | None]:
-    """From which size the GPU wins: by our two curves, and by the peer's."""
-    theirs = replace(file, rows=file.peers, refinements=())
-    return foremost(comparisons(file)), foremost(comparisons(theirs))
+def programs_of(file: File) -> list[str]:
+    """The frameworks that have rows in the file, in its order."""
+    return list(dict.fromkeys(row.program for row in file.peers))
+
+
+def crossovers_of(file: File) -> dict[str, Comparison]:
+    """From which size the GPU wins: by our two curves (OWN), and by those of each framework."""
+    found = {OWN: foremost(comparisons(file))}
+    for program in programs_of(file):
+        own = tuple(row for row in file.peers if row.program == program)
+        found[program] = foremost(comparisons(replace(file, rows=own, refinements=())))
+    return {program: one for program, one in found.items() if one}
 
 
 def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:

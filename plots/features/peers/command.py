@@ -4,16 +4,16 @@
 import argparse
 
 from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
-from plots.features.peers.table import missing_table, peer_tables
+from plots.features.peers.table import missing_table, names_of, peer_tables
 from plots.text import printable
 
 NAME = "peers"
-HELP = "print what PyTorch takes for the same work, and the ratio to ours with its interval"
+HELP = "print what PyTorch or JAX takes for the same work, and the ratio to ours with its interval"
 DESCRIPTION = (
     "Prints, for each file that ./run --with-peers has made, the time of each epoch, training "
-    "step, product and copy with bench and with PyTorch, the median ratio of the repetitions that "
-    "were measured in turn, and its 95 % interval; and from which size the GPU wins by either's "
-    "curves. Of several ways to do the same the fastest of each side counts."
+    "step, product and copy with bench and with each framework, the median ratio of the "
+    "repetitions that were measured in turn, and its 95 % interval; and from which size the GPU "
+    "wins by either's curves. Of several ways to do the same the fastest of each side counts."
 )
 EXAMPLE = "peers results"
 
@@ -21,7 +21,7 @@ EXAMPLE = "peers results"
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     parser.add_argument(
-        "--all", action="store_true", help="show each of PyTorch's rows, not the fastest alone"
+        "--all", action="store_true", help="show each of their rows, not the fastest alone"
     )
     add_format(parser)
 
@@ -31,15 +31,15 @@ def run(options: argparse.Namespace) -> int:
     with_peers = [file for file in files if file.peers]
     if not (with_peers or problems):
         problems.append(
-            f"{printable(str(options.paths[0]))}: has no rows of PyTorch; ./run --with-peers "
-            "measures both"
+            f"{printable(str(options.paths[0]))}: has no rows of another framework; ./run "
+            "--with-peers measures PyTorch's"
         )
     tables = []
     for file in with_peers:
         if not (found := peer_tables(file, options.all)):
             problems.append(
                 f"{printable(str(file.path))}: has no rows of bench's that do the work of "
-                "PyTorch's; ./run --with-peers measures both in turn"
+                f"{names_of(file)}; ./run --with-peers measures both in turn"
             )
         tables += found
         if (missing := missing_table(file)).lines:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What another framework takes for the same work, and the crossover that its curves give."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.features.peers.table import missing_table, peer_tables
+from plots.features.peers.analysis import programs_of
+from plots.features.peers.table import missing_table, name_of, names_of, peer_tables
 from plots.file.rows import File
 
 _FIRST = (
@@ -13,7 +14,7 @@ _FIRST = (
     *("most", "params"),
 )
 _NOTES = (
-    "PyTorch / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
+    "Theirs / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
     "the ratio is the median over the pairs, with what differs between instances of both programs "
     "in its interval. Of several ways to do the same the fastest of each side is shown. At our "
     "bound: the ratio of a row that takes no longer than the machine's measured ceilings let it. "
@@ -27,18 +28,25 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     found = [file for file in files[: context.detailed] if file.peers]
     if not found:
         return None
+    names = " and ".join(dict.fromkeys(_names(found)))
     return Section(
-        title="What you would get from PyTorch",
+        title=f"What you would get from {names}",
         anchor="pytorch",
-        lead="The same networks from the same start on the same data, trained with PyTorch as its "
-        "users write it, and verified in the same way.",
+        lead=f"The same networks from the same start on the same data, trained with {names} as "
+        "their users write it, and verified in the same way.",
         blocks=tuple(_block(file) for file in found),
         notes=_NOTES,
     )
 
 
+def _names(files: Sequence[File]) -> Iterator[str]:
+    for file in files:
+        yield from (name_of(file, program) for program in programs_of(file))
+
+
 def _block(file: File) -> Block:
-    version = file.software.libraries.get("PyTorch", "of an unknown version")
+    libraries = file.software.libraries
+    versions = [f"{one} {libraries.get(one, 'of an unknown version')}" for one in _names([file])]
     shown, parts = [], []
     for table in peer_tables(file):
         of_a_part = table.columns[0].key == "what"  # of a network
@@ -48,12 +56,12 @@ def _block(file: File) -> Block:
     if parts:
         count = sum(len(table.lines) for table in parts)
         folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
-    folds.append(Fold("Every row of PyTorch", tuple(peer_tables(file, every=True))))
+    folds.append(Fold(f"Every row of {names_of(file)}", tuple(peer_tables(file, every=True))))
     if missing.lines:
         folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
     return Block(
         machine=file.machine.id,
-        lead=f"PyTorch {version}.",
+        lead=f"{', '.join(versions)}.",
         tables=tuple(shown),
         folds=tuple(folds),
     )

@@ -10,7 +10,8 @@ from plots.core.headline import way
 from plots.core.series import chosen_words
 from plots.core.tables.cells import count_cell, network_cells, number_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table, marks
-from plots.features.peers.analysis import Pair, crossovers_of, pairs, seconds
+from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_of, seconds
+from plots.file.axes import OWN
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File, Row
 
@@ -20,32 +21,41 @@ _TRAINED = (
     Column("batch", "batch", numeric=True),
 )
 _WORK = (Column("what", "what"),)
-_COLUMNS = (
-    Column("precision", "precision"),
-    Column("on", "on"),
-    Column("seconds", "median", numeric=True, group="ours"),
-    Column("how", "how", group="ours"),
-    Column("peer_seconds", "median", numeric=True, group="PyTorch"),
-    Column("peer_how", "how", group="PyTorch"),
-    Column("ratio", "PyTorch / ours", numeric=True),
-    Column("low", "from", numeric=True, group="95 %"),
-    Column("high", "to", numeric=True, group="95 %"),
-    Column("most", "ratio if we reached our bound", numeric=True),
-)
+
+
+def _columns(framework: str) -> tuple[Column, ...]:
+    return (
+        Column("precision", "precision"),
+        Column("on", "on"),
+        Column("seconds", "median", numeric=True, group="ours"),
+        Column("how", "how", group="ours"),
+        Column("peer_seconds", "median", numeric=True, group=framework),
+        Column("peer_how", "how", group=framework),
+        Column("ratio", f"{framework} / ours", numeric=True),
+        Column("low", "from", numeric=True, group="95 %"),
+        Column("high", "to", numeric=True, group="95 %"),
+        Column("most", "ratio if we reached our bound", numeric=True),
+    )
+
+
 _FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, which needs 6."
 _APART = "Not measured in turn: the ratio of the medians, without an interval."
 
 
 def peer_tables(file: File, every: bool = False) -> list[Table]:
-    """A table for each family, a line for each pairs() of `file`; and one of the crossovers where
-    PyTorch has both devices. What trains comes first, copies last."""
-    found = pairs(file, every)
-    there = dict.fromkeys(pair.ours.family for pair in found)
+    """A table for each family and framework, a line for each pairs() of `file`; and one of the
+    crossovers where a framework has both devices. What trains comes first, copies last."""
+    found: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs(file, every):
+        found.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
+    there = dict.fromkeys(family for family, _ in found)
     families = [name for name in FAMILIES if name in there]
     families += [name for name in there if name not in FAMILIES]
     tables = [
-        _table(file, family, [pair for pair in found if pair.ours.family == family])
+        _table(file, family, program, found[family, program])
         for family in families
+        for program in programs_of(file)
+        if (family, program) in found
     ]
     if crossovers := crossover_table(file):
         tables.append(crossovers)
@@ -53,9 +63,11 @@ def peer_tables(file: File, every: bool = False) -> list[Table]:
 
 
 def crossover_table(file: File) -> Table | None:
-    """From which size the GPU wins, by our two curves and by PyTorch's; None without the latter."""
-    ours, theirs = crossovers_of(file)
-    if theirs is None:
+    """From which size the GPU wins, by our two curves and by a framework's; None without the
+    latter."""
+    found = crossovers_of(file)
+    others = [one for program, one in found.items() if program != OWN]
+    if not others:
         return None
     columns = (
         Column("whose", "with"),
@@ -65,24 +77,36 @@ def crossover_table(file: File) -> Table | None:
         Column("crossover", "from", numeric=True, for_programs=True),
     )
     lines = tuple(
-        _crossover_line(whose, one) for whose, one in (("ours", ours), ("PyTorch", theirs)) if one
+        _crossover_line("ours" if program == OWN else name_of(file, program), one)
+        for program, one in found.items()
     )
-    title = f"From which size the GPU trains {theirs.networks} faster"
+    title = f"From which size the GPU trains {others[0].networks} faster"
     return Table(title, columns, lines)
 
 
 def missing_table(file: File) -> Table:
-    """The rows of the peer without a result, and why."""
+    """The rows of the frameworks without a result, and why."""
     lines = tuple(
         (text_cell(row.name), text_cell(row.failure.outcome), text_cell(row.failure.message))
         for row in file.peers
         if row.failure
     )
     columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
-    return Table("Rows of PyTorch without a result", columns, lines)
+    return Table(f"Rows of {names_of(file)} without a result", columns, lines)
 
 
-def _table(file: File, family: str, found: Sequence[Pair]) -> Table:
+def name_of(file: File, program: str) -> str:
+    """A framework of the file in words."""
+    row = next(row for row in file.peers if row.program == program)
+    return row.axes["program"].word(program)
+
+
+def names_of(file: File) -> str:
+    """All frameworks of the file in words: "PyTorch and JAX"."""
+    return " and ".join(name_of(file, program) for program in programs_of(file))
+
+
+def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Table:
     trains = family in TRAINING
     notes: dict[str, int] = {}
     lines = tuple(
@@ -90,10 +114,11 @@ def _table(file: File, family: str, found: Sequence[Pair]) -> Table:
         for pair in found
     )
     added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
+    framework = name_of(file, program)
     one = FAMILIES[family].one if family in FAMILIES else "copy"
     return Table(
-        f"What PyTorch takes for the same {one}",
-        (*(_TRAINED if trains else _WORK), *_COLUMNS),
+        f"What {framework} takes for the same {one}",
+        (*(_TRAINED if trains else _WORK), *_columns(framework)),
         lines,
         (*notes, *([added] if added else ())),
     )
@@ -140,7 +165,11 @@ _PLACE = ("device", "cpu_threads")
 def _how(row: Row) -> str:
     if chosen := chosen_words(row):
         return chosen
-    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=("program", *_PLACE)))
+    # What is compiled is not done operation by operation, which is the plainest execution.
+    own = row.configuration
+    is_compiled = "compiler" in own and own.get("execution") == row.axes["execution"].plainest
+    said = ("program", *_PLACE, *(["execution"] if is_compiled else []))
+    return ", ".join(row.axes.words(own, roles=["how"], without=said))
 
 
 def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:

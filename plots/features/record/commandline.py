@@ -14,7 +14,7 @@ _LONGEST = 400  # characters of a word
 # row needs its own filter; and bench alone has no peers.
 _LEFT_OUT = re.compile(
     r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
-    r"|--resume$|--with-peers|--(devices|layout|mode|pages)="
+    r"|--resume$|--with-peers|--(devices|layout|loop|mode|pages)="
 )
 # What is special in a regular expression. Google Benchmark's is POSIX's or ECMAScript's.
 _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a training is the one that float64 gives, within bench's tolerances
+"""Whether a framework's training is the one that its float64 gives, within bench's tolerances
 (docs/method/verification.md)."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-import torch
+import numpy as np
 
-from peers.pytorch.counterparts import Configuration
-from peers.pytorch.training import Training
+from peers.protocol import Configuration
 from peers.tasks import Task
 
-REFERENCE = "PyTorch in float64"
 _MORE_STEPS_SECONDS = 2.0  # beyond the second, where they are cheap
 _MOST_STEPS = 256
 _FEWEST_STEPS = 2
@@ -26,6 +25,28 @@ _SMALL_LOSS = 0.1  # a difference of large logits: relative to this
 
 class Mismatch(Exception):  # noqa: N818 - what was found, not what went wrong
     """In what a training differs from its reference."""
+
+
+class Training(Protocol):
+    """A framework's training of a task. Its class makes another one of a task and the same
+    configuration."""
+
+    task: Task
+
+    def run_steps(self, count: int) -> list[float]:
+        """So many steps from the start, with the reference's dropout; returns their losses."""
+
+    def loss(self) -> float:
+        """Of the first batch at the start."""
+
+    def parameters(self) -> list[np.ndarray]:
+        """As they are now, in float64."""
+
+    def is_normalized(self) -> bool:
+        """Whether it normalizes batches."""
+
+    def is_compared_together(self) -> bool:
+        """Whether some parameters are nothing but updates, or have no gradient but rounding."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +61,7 @@ class Trajectory:
     than the row's, whose first loss is then `first_loss`; None where it is the row's own."""
 
     losses: list[float]
-    parameters: list[torch.Tensor]
+    parameters: list[np.ndarray]
     batch: int | None = None
     first_loss: float | None = None
 
@@ -60,47 +81,39 @@ def tolerance_of(task: Task, precision: str, normalized: bool) -> Tolerance:
 
 
 class References:
-    """Trajectories in float64 on the CPU, made once for all rows of a network."""
+    """Trajectories in float64 on the CPU, made once for all rows of a network. `name` is what
+    files call them; `in_float64` makes the training."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
+    def __init__(self, name: str, in_float64: Callable[[Task], Training]) -> None:
+        self.name = name
+        self._in_float64 = in_float64
         self._made: dict[Task, Trajectory] = {}
 
     def of(self, task: Task) -> Trajectory:
         if task not in self._made:
             self._made.clear()  # rows of one network come one behind the other
-            threads = torch.get_num_threads()
-            torch.set_num_threads(self._threads)
-            try:
-                self._made[task] = _trajectory(task)
-            finally:
-                torch.set_num_threads(threads)
+            self._made[task] = self._trajectory(task)
         return self._made[task]
 
-
-def _trajectory(task: Task) -> Trajectory:
-    own = min(task.batch, task.rows)
-    flops = task.flops / task.rows * own
-    batch = own
-    while _FEWEST_STEPS * flops * batch / own > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
-        batch = 1 << ((batch - 1).bit_length() - 1)
-    if batch == own:
-        training = _in_float64(task)
-        losses = _losses(training, task.steps)
-        return Trajectory(losses, training.parameters())
-    first_loss = _in_float64(replace(task, rows=own)).loss()
-    training = _in_float64(of_batch(task, batch))
-    return Trajectory(training.run_steps(_FEWEST_STEPS), training.parameters(), batch, first_loss)
+    def _trajectory(self, task: Task) -> Trajectory:
+        own = min(task.batch, task.rows)
+        flops = task.flops / task.rows * own
+        batch = own
+        while _FEWEST_STEPS * flops * batch / own > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
+            batch = 1 << ((batch - 1).bit_length() - 1)
+        if batch == own:
+            training = self._in_float64(task)
+            losses = _losses(training, task.steps)
+            return Trajectory(losses, training.parameters())
+        first_loss = self._in_float64(replace(task, rows=own)).loss()
+        training = self._in_float64(of_batch(task, batch))
+        losses = training.run_steps(_FEWEST_STEPS)
+        return Trajectory(losses, training.parameters(), batch, first_loss)
 
 
 def of_batch(task: Task, batch: int) -> Task:
     """One step of so many rows."""
     return replace(task, batch=batch, rows=batch, flops=task.flops / task.rows * batch)
-
-
-def _in_float64(task: Task) -> Training:
-    plain = {"device": "cpu", "execution": "eager", "precision": "f32"}
-    return Training(task, plain, torch.float64)
 
 
 def _losses(training: Training, steps: int) -> list[float]:
@@ -124,7 +137,7 @@ def verified(
     tolerance = tolerance_of(task, configuration["precision"], training.is_normalized())
     compared = training
     if trajectory.batch is not None:
-        compared = Training(of_batch(task, trajectory.batch), configuration)
+        compared = type(training)(of_batch(task, trajectory.batch), configuration)
     losses = compared.run_steps(len(trajectory.losses))
     error = _worst_loss(losses, trajectory.losses, tolerance.loss)
     parameter_error = _parameter_error(
@@ -132,17 +145,20 @@ def verified(
     )
     if not parameter_error <= tolerance.parameters:
         raise Mismatch(
-            f"after {len(losses)} steps the parameters differ from {REFERENCE} by "
+            f"after {len(losses)} steps the parameters differ from {references.name} by "
             f"{parameter_error:.3g} of their norm, and the tolerance is {tolerance.parameters:g}"
         )
     if compared is training and len(losses) >= task.steps:
         first = losses[: task.steps]
     else:
         first = training.run_steps(task.steps)
+        if compared is training:  # a whole epoch may be another program than its first steps
+            expected = trajectory.losses
+            error = max(error, _worst_loss(first[: len(expected)], expected, tolerance.loss))
     if trajectory.first_loss is not None:
         error = max(error, _worst_loss(first[:1], [trajectory.first_loss], tolerance.loss))
     checked = {
-        "reference": REFERENCE,
+        "reference": references.name,
         "steps": len(losses),
         "steps_of": max(len(losses), 2 if trajectory.batch is not None else task.steps),
         "tolerance": tolerance.loss,
@@ -168,13 +184,11 @@ def _worst_loss(got: list[float], expected: list[float], tolerance: float) -> fl
     return worst
 
 
-def _parameter_error(
-    got: list[torch.Tensor], expected: list[torch.Tensor], together: bool
-) -> float:
+def _parameter_error(got: list[np.ndarray], expected: list[np.ndarray], together: bool) -> float:
     """The largest of any tensor, or with `together` that of the vector of all: Euclidean norm of
     the difference over the norm."""
-    differences = [float((a - b).pow(2).sum()) for a, b in zip(got, expected, strict=True)]
-    norms = [float(b.pow(2).sum()) for b in expected]
+    differences = [float(((a - b) ** 2).sum()) for a, b in zip(got, expected, strict=True)]
+    norms = [float((b**2).sum()) for b in expected]
     if together:
         differences, norms = [sum(differences)], [sum(norms)]
     errors = [

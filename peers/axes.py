@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rows of other frameworks have beside bench's axes; the first value goes unsaid.
+
+A key that two frameworks have stands here once, with the values of both: the first that describes
+itself tells bench of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+LAYOUTS = ("default", "channels-last")
+COMPILERS = ("none", "inductor", "xla")
+LOOPS = ("scan", "unrolled")
+PAGES = ("default", "huge")
+
+
+def _axis(key: str, description: str, values: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "key": key,
+        "description": description,
+        "values": list(values),
+        "unsaid": values[0],
+    }
+
+
+LAYOUT = _axis("layout", "memory format of PyTorch's images", LAYOUTS)
+COMPILER = _axis(
+    "compiler",
+    "what compiles the network: for torch.compile inductor, for jax.jit xla",
+    COMPILERS,
+)
+LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
+PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)
+AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS]

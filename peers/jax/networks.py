@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks as bench describes them (docs/networks.md), as functions of their parameters in JAX, and
+their deterministic start.
+
+Parameters stand in the order and in the shapes in which docs/golden.md numbers them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from peers.generator import PARAMETERS, uniform
+from peers.tasks import Unsupported
+
+Array = jax.Array
+Parameters = Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Start:
+    """A parameter: uniform in +- `bound`, or `constant`."""
+
+    shape: tuple[int, ...]
+    bound: float = 0.0
+    constant: float | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`of` takes the layer's parameters and what it reads."""
+
+    of: Callable[..., Array]
+    starts: tuple[Start, ...] = ()
+
+
+@dataclass(frozen=True)
+class Network:
+    """`outputs` of a batch: [batch, ...]; of a sequence, time first, [time batch, ...]."""
+
+    starts: tuple[Start, ...]
+    outputs: Callable[[Parameters, Array], Array]
+    types: frozenset[str]
+
+
+def _linear(x: Any, out_features: int, bias: bool = True) -> Layer:
+    width = x.shape[-1]
+    bound = 1 / math.sqrt(width)
+    starts = (Start((out_features, width), bound), Start((out_features,), bound))
+    if bias:
+        return Layer(lambda w, b, x: x @ w.T + b, starts)
+    return Layer(lambda w, x: x @ w.T, starts[:1])
+
+
+def _convolution(
+    x: Any,
+    out_channels: int,
+    kernel_size: int,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    bias: bool = True,
+) -> Layer:
+    shape = (out_channels, x.shape[1], kernel_size, kernel_size)
+    bound = 1 / math.sqrt(math.prod(shape[1:]))
+    starts = (Start(shape, bound), Start((out_channels,), bound))
+
+    def convolved(w: Array, x: Array) -> Array:
+        return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2)
+
+    if bias:
+        return Layer(lambda w, b, x: convolved(w, x) + b[:, None, None], starts)
+    return Layer(convolved, starts[:1])
+
+
+def _pool(
+    x: Any,
+    kernel_size: int,
+    *,
+    stride: int | None = None,
+    padding: int = 0,
+    ceil_mode: bool = False,
+    is_max: bool,
+) -> Layer:
+    step = stride or kernel_size
+    behind = []  # padding that only rounding up adds; no window begins in it
+    for size in x.shape[2:]:
+        over = size + 2 * padding - kernel_size
+        places = (-(-over // step) if ceil_mode else over // step) + 1
+        if (places - 1) * step >= size + padding:
+            places -= 1
+        behind.append(max(0, (places - 1) * step - over))
+    windows = {
+        "window_dimensions": (1, 1, kernel_size, kernel_size),
+        "window_strides": (1, 1, step, step),
+    }
+    none = ((0, 0), (0, 0))
+    around = (*none, *((padding, padding + more) for more in behind))
+    if is_max:
+        return Layer(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, padding=around, **windows))
+    # As in PyTorch a mean counts padding, but not what rounding up adds.
+    padded = np.ones([1, 1, *(size + 2 * padding for size in x.shape[2:])], np.float32)
+    more = (*none, *((0, rest) for rest in behind))
+
+    def averaged(x: Array) -> Array:
+        counts = lax.reduce_window(padded, 0.0, lax.add, padding=more, **windows)
+        sums = lax.reduce_window(x, 0.0, lax.add, padding=around, **windows)
+        return sums / counts.astype(x.dtype)
+
+    return Layer(averaged)
+
+
+def _normalized(x: Array, axes: int | tuple[int, ...]) -> Array:
+    mean = x.mean(axes, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axes, keepdims=True)
+    return (x - mean) * lax.rsqrt(variance + 1e-5)
+
+
+def _scaled(width: int) -> tuple[Start, Start]:
+    return Start((width,), constant=1.0), Start((width,), constant=0.0)
+
+
+def _batch_norm(x: Any) -> Layer:
+    def of(w: Array, b: Array, x: Array) -> Array:
+        return _normalized(x, (0, 2, 3)) * w[:, None, None] + b[:, None, None]
+
+    return Layer(of, _scaled(x.shape[1]))
+
+
+def _layer_norm(x: Any) -> Layer:
+    return Layer(lambda w, b, x: _normalized(x, -1) * w + b, _scaled(x.shape[-1]))
+
+
+def _embedding(
+    x: Any, num_embeddings: int, embedding_dim: int, scaled_start: bool = False
+) -> Layer:
+    bound = 1 / math.sqrt(embedding_dim) if scaled_start else 1.0
+    return Layer(lambda w, x: w[x], (Start((num_embeddings, embedding_dim), bound),))
+
+
+def _position_embedding(x: Any) -> Layer:
+    time, _, width = x.shape
+    return Layer(lambda w, x: x + w[:, None], (Start((time, width), 1 / math.sqrt(width)),))
+
+
+def _attention(x: Any, num_heads: int, causal: bool = False) -> Layer:
+    def of(qkv: Array) -> Array:
+        time, batch, _ = qkv.shape
+        heads = qkv.reshape(time, batch, 3, num_heads, -1).transpose(2, 1, 0, 3, 4)
+        y = jax.nn.dot_product_attention(*heads, is_causal=causal)
+        return y.transpose(1, 0, 2, 3).reshape(time, batch, -1)
+
+    return Layer(of)
+
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "identity": lambda x: x,
+    "tanh": jnp.tanh,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+    "silu": jax.nn.silu,
+    "relu6": jax.nn.relu6,
+    "hardswish": jax.nn.hard_swish,
+    "hardsigmoid": jax.nn.hard_sigmoid,
+    "leaky_relu": jax.nn.leaky_relu,
+    "global_avg_pool2d": lambda x: x.mean((2, 3)),
+    "flatten": lambda x: x.reshape(x.shape[0], -1),
+}
+# From what a layer reads and its own parameters, which are called as PyTorch's are.
+_LAYERS: dict[str, Callable[..., Layer]] = {
+    "linear": _linear,
+    "conv2d": _convolution,
+    "max_pool2d": partial(_pool, is_max=True),
+    "avg_pool2d": partial(_pool, is_max=False),
+    "batch_norm": _batch_norm,
+    "layer_norm": _layer_norm,
+    "embedding": _embedding,
+    "position_embedding": _position_embedding,
+    "attention": _attention,
+    "add": lambda x, y: Layer(lambda x, y: x + y),
+    **{name: lambda x, of=of: Layer(of) for name, of in _ACTIVATIONS.items()},
+}
+
+
+def network_of(described: dict[str, Any]) -> Network:
+    """Unsupported, in a sentence that names the layer, where it can't be had."""
+    reads_tokens = described["input"]["type"] == "i32"
+    batch, sample = 2, described["input"]["shape"]
+    shapes = {
+        "input": jax.ShapeDtypeStruct(
+            (*sample, batch) if reads_tokens else (batch, *sample),
+            jnp.int32 if reads_tokens else jnp.float32,
+        )
+    }
+    starts: list[Start] = []
+    places: dict[str, slice] = {}  # of parameters, by the names of their layers
+    calls: list[tuple[str, Callable[..., Array], slice, list[str]]] = []
+    name = "input"
+    for stated in described["layers"]:
+        read = stated.get("inputs", [name])
+        name = stated["name"]
+        if "tied" in stated:
+            layer, own = Layer(lambda w, x: x @ w.T), places[stated["tied"]]
+        else:
+            layer = _layer_of(stated, [shapes[one] for one in read])
+            own = slice(len(starts), len(starts) + len(layer.starts))
+            starts += layer.starts
+        places[name] = own
+        parameters = [jax.ShapeDtypeStruct(one.shape, jnp.float32) for one in starts[own]]
+        shapes[name] = jax.eval_shape(layer.of, *parameters, *(shapes[one] for one in read))
+        calls.append((name, layer.of, own, read))
+    labels_places = "labels" in described
+
+    def outputs(parameters: Parameters, x: Array) -> Array:
+        values = {"input": x}
+        for name, of, own, read in calls:
+            values[name] = of(*parameters[own], *(values[one] for one in read))
+        last = values[calls[-1][0]]
+        return last.reshape(-1, last.shape[-1]) if labels_places else last
+
+    types = frozenset(stated["type"] for stated in described["layers"])
+    return Network(tuple(starts), outputs, types)
+
+
+def _layer_of(stated: dict[str, Any], read: list[Any]) -> Layer:
+    where = f"{stated['name']} ({stated['type']})"
+    if stated["type"] not in _LAYERS:
+        raise Unsupported(
+            f"{where}: peers/jax/networks.py has no such layer, but {', '.join(sorted(_LAYERS))}"
+        )
+    own = {key: value for key, value in stated.items() if key not in ("name", "type", "inputs")}
+    try:
+        return _LAYERS[stated["type"]](*read, **own)
+    except TypeError as error:
+        raise Unsupported(f"{where}: {error}") from error
+
+
+def start_of(network: Network) -> list[np.ndarray]:
+    """The deterministic start, in float64."""
+    position, values = 0, []
+    for start in network.starts:
+        count = math.prod(start.shape)
+        if start.constant is None:
+            flat = (2 * uniform(PARAMETERS, position, count) - 1) * start.bound
+        else:
+            flat = np.full(count, start.constant)
+        position += count
+        values.append(flat.reshape(start.shape))
+    return values
