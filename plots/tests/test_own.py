@@ -93,7 +93,7 @@ def test_one_screen_has_every_program_and_card(file, fitted):
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
     assert "120 µs" in lines["PyTorch, 1 thread"] and "slower" in lines["PyTorch, 1 thread"]
-    assert "79 µs" in lines["jax, 1 thread"]
+    assert "79 µs" in lines["JAX, 1 thread"]
     assert "predicted" in lines["RTX 4060, predicted"]
     said = " ".join(text.split())
     assert "(measured: batch 10, 100)" in said and "(measured: scale 0.5, 1, 200)" in said
