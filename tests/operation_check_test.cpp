@@ -102,6 +102,10 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
                       MaxPool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
             "MaxPool: the window has more than 15 rows");
   EXPECT_EQ(
+      complaint({x, of({2, 5, 3, 1})},
+                AveragePool{.x = 0, .y = 1, .window = {.size = 3, .stride = 2, .dilation = 2}}),
+      "AveragePool: the window of a pool has no dilation");
+  EXPECT_EQ(
       complaint(
           {of({2, 5, 4, 3}, Type::u8), y, x},
           MaxPoolGrad{
