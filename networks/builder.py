@@ -116,8 +116,9 @@ class Builder:
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
             )
-        if own.get("padding", 0) >= own.get("kernel_size", math.inf):
-            raise at.refused(f"padding is {own['padding']}, and can only be below kernel_size")
+        extent = own.get("dilation", 1) * (own.get("kernel_size", math.inf) - 1) + 1
+        if own.get("padding", 0) >= extent:
+            raise at.refused(f"padding is {own['padding']}, and can only be below {extent}")
         return self.layer(at, kind, [value], parameters, **own)
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:

@@ -94,7 +94,6 @@ def _add(call: Call) -> Value:
 def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
     """What convolutions and pools say alike."""
     call.only(auto_pad=("NOTSET", "VALID"))
-    call.only(dilations=([1, 1],))
     padding = call.square("pads", [0, 0, 0, 0])
     return said(stride=(call.square("strides", [1, 1]), stride), padding=(padding, 0)) | {
         "kernel_size": size
@@ -102,17 +101,18 @@ def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
 
 
 def _conv(call: Call) -> Value:
-    call.only(group=1)
     weight, bias = call.weight(1), call.constant(2)
     size = call.square("kernel_shape", list(weight.shape[2:]))
     own = {"out_channels": weight.shape[0], **_window(call, size, 1)}
     parameters = [weight] if bias is None else [weight, bias]
-    own |= said(bias=(bias is not None, True))
+    own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
+    own |= said(dilation=(call.square("dilations", [1, 1]), 1))
     return call.build.image(call, "conv2d", call.value(), parameters, **own)
 
 
 def _pool(call: Call, kind: str) -> Value:
     size = call.square("kernel_shape", [])
+    call.only(dilations=([1, 1],))
     own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
     return call.build.image(call, kind, call.value(), **own)
 

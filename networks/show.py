@@ -41,7 +41,8 @@ _RULES: dict[str, _Count] = {
         (2 * x[-1] + layer.get("bias", "tied" not in layer)) * math.prod(y)
     ),
     "conv2d": lambda layer, x, y: (
-        (2 * x[1] * layer["kernel_size"] ** 2 + layer.get("bias", True)) * math.prod(y)
+        (2 * x[1] // layer.get("groups", 1) * layer["kernel_size"] ** 2 + layer.get("bias", True))
+        * math.prod(y)
     ),
     "max_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
     "avg_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),

@@ -48,19 +48,20 @@ def _linear(call: Call) -> Value:
 
 
 def _conv2d(call: Call) -> Value:
-    call.only(dilation=[1, 1], groups=1)
     weight, bias = call.parameter("weight"), call.parameter("bias")
     channels, _, *kernel = call.shape("weight")
     size, stride = call.square("kernel_size", kernel), call.square("stride")
+    dilation = call.square("dilation")
     if call["padding"] == "same":
-        padding = (size - 1) // 2
-        if size % 2 == 0 or stride != 1:
+        padding = dilation * (size - 1) // 2
+        if dilation * (size - 1) % 2 or stride != 1:
             raise call.refused(
                 "padding='same' is as much on all sides only of odd kernels with stride 1"
             )
     else:
         padding = 0 if call["padding"] == "valid" else call.square("padding")
     own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
+    own |= said(groups=(call["groups"], 1), dilation=(dilation, 1))
     sizes = {"out_channels": channels, "kernel_size": size}
     return call.build.image(call, "conv2d", call.value(), weight + bias, **sizes, **own)
 

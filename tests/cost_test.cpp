@@ -102,6 +102,16 @@ TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
             2 * product + 160);
 }
 
+TEST(Cost, CountsOfAGroupsInputsOnly) {
+  const Window window{.size = 3, .padding = 2, .dilation = 2};
+  const std::vector<Shape> shapes{{2, 6, 7, 8}, {4, 3, 3, 3}, {2, 4, 7, 8}};
+  const double product = 2.0 * (2 * 4 * 7 * 8) * (3 * 3 * 3);
+  EXPECT_EQ(flops_of(shapes, Convolution{.x = 0, .w = 1, .y = 2, .window = window}), product);
+  EXPECT_EQ(flops_of(shapes,
+                     ConvolutionGrad{.x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .window = window}),
+            2 * product);
+}
+
 TEST(Cost, CountsWhatWinogradsProductsSave) {
   const std::vector<Shape> shapes{{2, 4, 7, 8}, {5, 4, 3, 3}, {2, 5, 7, 8}, {5}};
   const double product = 2.0 * (2 * 5 * 7 * 8) * (4 * 3 * 3);

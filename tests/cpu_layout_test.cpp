@@ -4,6 +4,8 @@
 
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <set>
+#include <variant>
 
 #include "../src/cpu/plan.h"
 #include "../src/cpu/product.h"
@@ -30,11 +32,31 @@ Layout layout_of(const Tensor& tensor, Tag tag) {
   return Layout({{elements(tensor.shape) / last, last}, cpu::onednn_type(tensor.type), tag});
 }
 
+/// Weights of groups have an extent more for oneDNN, which no layout above has.
+std::set<Id> weights_of_groups(const Workload& workload) {
+  std::set<Id> all;
+  const auto add = [&](const auto& op, std::initializer_list<Id> weights) {
+    if (groups_of(workload[op.x], workload[op.w]) != 1) {
+      all.insert(weights);
+    }
+  };
+  for (const Op& op : workload.steps.front().ops) {
+    if (const auto* forward = std::get_if<Convolution>(&op)) {
+      add(*forward, {forward->w});
+    } else if (const auto* grad = std::get_if<ConvolutionGrad>(&op)) {
+      add(*grad, {grad->w, grad->dw});
+    }
+  }
+  return all;
+}
+
 std::map<Id, Layout> all_in(const Workload& workload, Tag tag) {
+  const std::set<Id> of_groups = weights_of_groups(workload);
   std::map<Id, Layout> layouts;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     const Tensor& tensor = workload.tensors[i];
-    if (tensor.role != Role::data && tensor.role != Role::input && tensor.shape.size() > 1) {
+    if (tensor.role != Role::data && tensor.role != Role::input && tensor.shape.size() > 1 &&
+        !of_groups.contains(static_cast<Id>(i))) {
       layouts[static_cast<Id>(i)] = layout_of(tensor, tag);
     }
   }

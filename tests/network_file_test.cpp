@@ -70,6 +70,14 @@ TEST(NetworkFile, IsScaledByItsInnerWidths) {
   EXPECT_EQ(describe(read_network(written(small().dump()), 0.001))["layers"][0]["out_channels"], 1);
 }
 
+TEST(NetworkFile, KeepsADepthwiseConvolutionDepthwise) {
+  Json json = small();
+  json["layers"][2]["groups"] = 4;
+  const Json scaled = describe(read_network(written(json.dump()), 2));
+  EXPECT_EQ(scaled["layers"][2]["out_channels"], 8);
+  EXPECT_EQ(scaled["layers"][2]["groups"], 8);
+}
+
 TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
   const auto refused = [](const std::string& text, const std::string& message) {
     const std::string path = written(text);
@@ -92,6 +100,9 @@ TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
   refused(with("/layers/0/out_channels", 3), "model 'small': layer 3 ");
   refused(with("/layers/0/kernel_size", 11),
           "model 'small': stem has a window of 11 with padding 1, larger than the image of 8 x 8");
+  refused(with("/layers/2/groups", 3),
+          "model 'small': layer 2 has 3 groups, which must divide its 4 input and 4 output "
+          "channels");
   refused(with("/layers/5/out_features", 2147483648),
           "network 'small': it has 15032385598 parameters; a network of a file has at most ");
   EXPECT_THAT([] { static_cast<void>(read_network("/nowhere/net.json")); },

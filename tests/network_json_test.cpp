@@ -54,6 +54,18 @@ TEST(NetworkJson, TakesWhatIsAbsentAsPyTorchDoes) {
   EXPECT_EQ(describe(model_from(describe(model))), describe(model));
 }
 
+TEST(NetworkJson, KnowsGroupsAndDilation) {
+  Json json = written();
+  json["layers"][2].update({{"groups", 3}, {"dilation", 2}});
+  const Model model = model_from(json);
+  const auto& layer = std::get<ConvolutionLayer>(model.layers[2].kind);
+  EXPECT_EQ(layer.groups, 3);
+  EXPECT_EQ(layer.window.dilation, 2);
+  EXPECT_EQ(describe(model)["layers"][2]["groups"], 3);
+  EXPECT_EQ(describe(model)["layers"][2]["dilation"], 2);
+  EXPECT_FALSE(describe(model)["layers"][0].contains("groups"));
+}
+
 Json written_sequence() {
   return Json::parse(R"({"name": "m", "input": {"shape": [4], "type": "i32"}, "classes": 5,
     "labels": [4], "loss": "cross_entropy", "layers": [
@@ -130,7 +142,8 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   refused("/layers/0/kernel_size", 2.5,
           "network 'm': layer 0 (conv2d): 'kernel_size' is to be one of the whole numbers from 1 "
           "to 2147483648");
-  refused("/layers/0/groups", 2, "network 'm': layer 0 (conv2d): 'groups' is nothing that it has");
+  refused("/layers/0/output_padding", 1,
+          "network 'm': layer 0 (conv2d): 'output_padding' is nothing that it has");
   refused("/layers/2/name", "stem", "network 'm': layer 2 (conv2d): another has the name 'stem'");
   refused("/layers/3/inputs/1", "trunk",
           "network 'm': layer 3 (add): it reads 'trunk', which is neither 'input' nor a layer "

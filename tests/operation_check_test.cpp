@@ -34,23 +34,26 @@ TEST(CheckConvolution, SaysWhatDoesNotFit) {
   EXPECT_EQ(verdict({2, 4, 5}, {7, 4, 3, 3}, {2, 7, 3, 4}, three),
             "Convolution: tensor 'a' [2, 4, 5] is not [batch, channels, height, width]");
   EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 5, 3, 3}, {2, 7, 3, 4}, three),
-            "Convolution: weights 'b' [7, 5, 3, 3] are not [out, 4, 3, 3]");
+            "Convolution: weights 'b' [7, 5, 3, 3] are not [out, 4 or a part of it, 3, 3]");
   EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 2}, {2, 7, 3, 4}, three),
-            "Convolution: weights 'b' [7, 4, 3, 2] are not [out, 4, 3, 3]");
+            "Convolution: weights 'b' [7, 4, 3, 2] are not [out, 4 or a part of it, 3, 3]");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {6, 2, 3, 3}, {2, 6, 3, 4}, three), "");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 2, 3, 3}, {2, 7, 3, 4}, three),
+            "Convolution: 2 groups do not divide the 7 channels of the result");
   EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 4, 3}, three),
             "Convolution: tensor 'c' is [2, 7, 4, 3], not [2, 7, 3, 4]");
   EXPECT_EQ(verdict({2, 4, 5, 2}, {7, 4, 3, 3}, {2, 7, 3, 4}, three),
             "Convolution: a window of 3 with padding 0 does not fit into [2, 4, 5, 2]");
   EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .ceil = true}),
             "Convolution: the window of a convolution has no ceil");
-  EXPECT_EQ(
-      verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .padding = 3}),
-      "Convolution: a window needs a size and a stride of at least one, and less padding than "
-      "its size");
-  EXPECT_EQ(
-      verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .stride = 0}),
-      "Convolution: a window needs a size and a stride of at least one, and less padding than "
-      "its size");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .padding = 3}),
+            "Convolution: a window needs a size, a stride and a dilation of at least one, and less "
+            "padding "
+            "than its extent");
+  EXPECT_EQ(verdict({2, 4, 5, 6}, {7, 4, 3, 3}, {2, 7, 3, 4}, {.size = 3, .stride = 0}),
+            "Convolution: a window needs a size, a stride and a dilation of at least one, and less "
+            "padding "
+            "than its extent");
   const Tensor x = of({2, 4, 5, 6}, Type::f16);
   const Tensor w = of({7, 4, 3, 3}, Type::f16);
   const Tensor y = of({2, 7, 3, 4}, Type::f16);
@@ -98,6 +101,10 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint({of({1, 1, 16, 16}), of({1, 1, 1, 1}), of({1, 1, 1, 1}, Type::u8)},
                       MaxPool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
             "MaxPool: the window has more than 15 rows");
+  EXPECT_EQ(
+      complaint({x, of({2, 5, 3, 1})},
+                AveragePool{.x = 0, .y = 1, .window = {.size = 3, .stride = 2, .dilation = 2}}),
+      "AveragePool: the window of a pool has no dilation");
   EXPECT_EQ(
       complaint(
           {of({2, 5, 4, 3}, Type::u8), y, x},

@@ -41,9 +41,9 @@ Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) 
 }
 
 OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Window& window,
-                                  const std::string& name) {
+                                  const std::string& name, std::int64_t groups = 1) {
   Builder t;
-  const Shape weights{out, shape[1], window.size, window.size};
+  const Shape weights{out, shape[1] / groups, window.size, window.size};
   const Shape result = result_shape(shape, out, window);
   const Id x = t.f32("x", shape);
   const Id w = t.f32("w", weights);
@@ -377,6 +377,9 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       convolution({1, 2, 11, 9}, 2, {.size = 5, .stride = 4, .padding = 2}, "sparse"),
       convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, "mostly_padding"),
       convolution({2, 2, 3, 3}, 2, {.size = 3}, "whole_image"),
+      convolution({2, 3, 5, 4}, 3, {.size = 3, .padding = 1}, "depthwise", 3),
+      convolution({2, 4, 5, 4}, 6, half3, "of_groups", 2),
+      convolution({2, 2, 7, 6}, 3, {.size = 3, .padding = 2, .dilation = 2}, "dilated"),
       max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
       max_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
       max_pool({1, 2, 6, 5}, half3, sigmoid, "sigmoid"),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The networks of Shi et al. 2016, "Benchmarking State-of-the-Art Deep Learning Software Tools",
-// and transformers, by their sizes: as they stand here unless others are given. model.h has the
-// fully connected ones.
+// MobileNet and transformers, by their sizes: as they stand here unless others are given. model.h
+// has the fully connected ones.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "crossover/model.h"
 
@@ -51,6 +52,24 @@ struct ResNetS {
   std::int64_t classes = 1000;
 };
 Model resnet(const ResNetS& sizes);
+
+/// mobilenet-v2 (Sandler et al. 2018) without dropout: inverted residuals, whose middle convolution
+/// has a group for each channel.
+struct MobileNet {
+  struct Stage {
+    std::int64_t widened_by;  ///< channels of the middle, for each that comes in
+    std::int64_t channels;    ///< that a block gives
+    std::int64_t blocks;
+    std::int64_t stride;  ///< of the first block
+  };
+  std::int64_t image = 96;
+  std::int64_t stem = 32;  ///< channels of the first convolution
+  std::vector<Stage> stages{{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                            {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  std::int64_t head = 1280;  ///< channels of the last convolution
+  std::int64_t classes = 1000;
+};
+Model mobilenet(const MobileNet& sizes);
 
 /// lstm: a language model that predicts a token at every place of a sequence.
 struct LanguageModel {

@@ -15,7 +15,11 @@ struct Window {
   /// stand over the edge and beyond the padding, but begins within the image or the padding before
   /// it (PyTorch's ceil_mode).
   bool ceil = false;
+  std::int64_t dilation = 1;  ///< from one of its rows or columns to the next; pools have no other
 };
+
+/// Rows, and columns, of the image from a window's first to its last.
+inline std::int64_t extent(const Window& window) { return window.dilation * (window.size - 1) + 1; }
 
 /// How many positions a window has over `extent` rows or columns; below one where it does not fit.
 std::int64_t positions(const Window& window, std::int64_t extent);

@@ -94,6 +94,14 @@ def test_a_network_that_never_had_any_is_taken_as_it_is(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("new", [False, True])
+def test_a_convolution_has_groups_and_dilation(capsys, tmp_path, new):
+    path = exported(tmp_path / "net.onnx", zoo.grouped(padding=2), torch.randn(2, 4, 8, 8), new)
+    first, second = imported(capsys, path, "--as-is")["layers"][:2]
+    assert first["groups"] == 4 and "dilation" not in first
+    assert (second["groups"], second["dilation"], second["padding"]) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("new", [False, True])
 def test_sequences(capsys, tmp_path, new):
     words = torch.randint(50, (2, 7))
     path = exported(tmp_path / "net.onnx", zoo.Tagger().eval(), words, new)

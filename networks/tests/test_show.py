@@ -63,6 +63,17 @@ def test_layers_are_counted_by_hand(show):
 
 
 @needs_torch
+def test_a_group_sees_its_own_channels(show):
+    layers = [
+        {"type": "conv2d", "out_channels": 4, "kernel_size": 1},
+        {"type": "conv2d", "out_channels": 4, "kernel_size": 3, "groups": 4, "bias": False},
+        *LENET["layers"][-2:],
+    ]
+    line = show({**LENET, "layers": layers}).out.splitlines()[4].split()
+    assert line[-2:] == ["36", f"{2 * 9 * 64:,}"]
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [("resnet-50", "25,557,032"), ("lstm", "6,182,672"), ("heart", "1,522")],

@@ -102,6 +102,15 @@ def test_a_resnet_has_its_residuals(capsys):
     assert kinds(described)[-2:] == ["global_avg_pool2d", "linear"]
 
 
+def test_a_convolution_has_groups_and_dilation(capsys):
+    described = imported(capsys, "grouped", "--input=4x8x8")
+    sizes = {"type": "conv2d", "out_channels": 4, "kernel_size": 3}
+    assert described["layers"][:2] == [
+        {"name": "layer.0", **sizes, "padding": 1, "groups": 4},
+        {"name": "layer.1", **sizes, "padding": 2, "groups": 2, "dilation": 2},
+    ]
+
+
 def test_a_vgg_keeps_its_dropout(capsys):
     described = imported(capsys, "Vgg", "--input=3x32x32")
     assert kinds(described).count("dropout") == 2 and kinds(described).count("conv2d") == 8
@@ -303,10 +312,8 @@ IMAGES = ("--input=2x6x6",)
             IMAGES,
             "layer (conv2d, zoo.py:{}): kernel_size is [3, 1], and can only be the same in both",
         ),
-        ("grouped", IMAGES, "groups is 2, and can only be 1"),
-        ("dilated", IMAGES, "dilation is [2, 2], and can only be [1, 1]"),
         ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
-        ("padded", IMAGES, "padding is 1, and can only be below kernel_size"),
+        ("padded", IMAGES, "padding is 1, and can only be below 1"),
         ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
         ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
         ("plain_norm", IMAGES, "affine is False, and can only be True"),

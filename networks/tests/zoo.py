@@ -222,6 +222,12 @@ class Encoder(nn.Module):
         return self.out(self.encoder(self.embedding(words)).mean(dim=1))
 
 
+def grouped(padding="same"):
+    depthwise = nn.Conv2d(4, 4, 3, padding=1, groups=4)
+    far = nn.Conv2d(4, 4, 3, padding=padding, groups=2, dilation=2)
+    return Image(nn.Sequential(depthwise, far))
+
+
 # ---- what is refused, each with one thing that no layer has
 
 
@@ -238,14 +244,6 @@ class Image(nn.Module):
 
 def oblong():
     return Image(nn.Conv2d(2, 4, (3, 1)))
-
-
-def grouped():
-    return Image(nn.Conv2d(2, 4, 3, groups=2))
-
-
-def dilated():
-    return Image(nn.Conv2d(2, 4, 3, dilation=2))
 
 
 def reflecting():

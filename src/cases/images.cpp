@@ -13,10 +13,10 @@ Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) 
 }
 
 Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bias,
-                 Activation activation, const std::string& name) {
+                 Activation activation, const std::string& name, std::int64_t groups = 1) {
   OneOp one;
   const Id in = one.tensor("x", x);
-  const Id w = one.tensor("w", {out, x[1], window.size, window.size}, Role::parameter);
+  const Id w = one.tensor("w", {out, x[1] / groups, window.size, window.size}, Role::parameter);
   const Id b = bias ? one.tensor("bias", {out}, Role::parameter) : none;
   one.operation(Convolution{.x = in,
                             .w = w,
@@ -28,9 +28,9 @@ Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bi
 }
 
 Case convolution_grad(const Shape& x, std::int64_t out, const Window& window, bool bias, bool dx,
-                      const std::string& name) {
+                      const std::string& name, std::int64_t groups = 1) {
   OneOp one;
-  const Shape w{out, x[1], window.size, window.size};
+  const Shape w{out, x[1] / groups, window.size, window.size};
   ConvolutionGrad op{.x = one.tensor("x", x),
                      .w = one.tensor("w", w, Role::parameter),
                      .dy = one.tensor("dy", result_shape(x, out, window)),
@@ -195,6 +195,8 @@ std::vector<Case> image_cases() {
   const Window same5{.size = 5, .padding = 2};
   const Window half3{.size = 3, .stride = 2, .padding = 1};
   const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
+  const Window far3{.size = 3, .padding = 2, .dilation = 2};
+  const Window far2{.size = 2, .stride = 2, .padding = 1, .dilation = 3};
   const Window pairs{.size = 2, .stride = 2};
   return {
       convolution({1, 1, 1, 1}, 1, one, true, identity, "1x1"),
@@ -211,6 +213,15 @@ std::vector<Case> image_cases() {
       convolution({2, 4, 5, 5}, 6, {.size = 5}, true, identity, "whole_image"),
       convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, identity, "mostly_padding"),
       convolution({4, 16, 24, 24}, 32, same3, true, relu, "large"),
+      convolution({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32),
+      convolution({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5),
+      convolution({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3),
+      convolution({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2),
+      convolution({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3),
+      convolution({2, 16, 9, 8}, 16, far3, true, relu, "dilated"),
+      convolution({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride"),
+      convolution({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16),
+      convolution({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96),
       convolution_grad({1, 1, 1, 1}, 1, one, true, true, "1x1"),
       convolution_grad({2, 5, 4, 7}, 3, one, false, true, "of_points"),
       convolution_grad({2, 6, 7, 5}, 9, one_of_two, false, true, "of_every_other_point"),
@@ -225,6 +236,15 @@ std::vector<Case> image_cases() {
       convolution_grad({2, 4, 5, 5}, 6, {.size = 5}, true, true, "whole_image"),
       convolution_grad({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, true, "mostly_padding"),
       convolution_grad({4, 16, 24, 24}, 32, same3, true, true, "large"),
+      convolution_grad({2, 32, 9, 7}, 32, same3, false, true, "depthwise", 32),
+      convolution_grad({2, 5, 8, 7}, 5, half3, true, true, "odd_depthwise", 5),
+      convolution_grad({2, 3, 8, 7}, 6, same5, true, false, "depthwise_to_more", 3),
+      convolution_grad({2, 32, 6, 5}, 48, same3, true, true, "of_groups", 2),
+      convolution_grad({2, 6, 7, 5}, 9, half3, false, true, "of_odd_groups", 3),
+      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated"),
+      convolution_grad({2, 3, 9, 8}, 5, far2, false, true, "dilated_with_stride"),
+      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated_depthwise", 16),
+      convolution_grad({4, 96, 24, 24}, 96, same3, false, true, "large_depthwise", 96),
       max_pool({1, 1, 1, 1}, one, "1x1"),
       max_pool({2, 5, 8, 6}, pairs, "pairs"),
       max_pool({2, 16, 8, 8}, half3_ceil, "ceil"),

@@ -23,13 +23,24 @@ struct ConvolutionTensors {
 /// What of oneDNN's arguments is the same in all passes.
 struct Geometry {
   explicit Geometry(const Window& window)
-      : strides{window.stride, window.stride}, padding{window.padding, window.padding} {}
+      : strides{window.stride, window.stride},
+        dilates{window.dilation - 1, window.dilation - 1},
+        padding{window.padding, window.padding} {}
 
-  dnnl::memory::dims strides, padding;
+  dnnl::memory::dims strides, dilates, padding;
 };
 
 Description any_layout(const Tensor& tensor) {
   return {tensor.shape, onednn_type(tensor.type), dnnl::memory::format_tag::any};
+}
+
+/// The weights as oneDNN sees them: those of several groups have a first extent more.
+Tensor weights(const Tensor& x, Tensor w) {
+  const std::int64_t groups = groups_of(x, w);
+  if (groups != 1) {
+    w.shape = {groups, w.shape[0] / groups, w.shape[1], w.shape[2], w.shape[3]};
+  }
+  return w;
 }
 
 Description vector(const Tensor& bias) {
@@ -49,7 +60,8 @@ auto fastest(const ConvolutionTensors& of, const Layout* w_layout, const Lowerin
              const Describe& describe) {
   using Result = decltype(describe(Description{}, Description{}, Description{}));
   const Threads made_for(convolution_threads(to[of.w], to[of.y], to));
-  const Description any = any_layout(to[of.w]);
+  const Tensor weights_of_groups = weights(to[of.x], to[of.w]);
+  const Description any = any_layout(weights_of_groups);
   const auto attempt = [&](const Description& x, const Description& w,
                            const Description& y) -> std::optional<Result> {
     try {
@@ -65,7 +77,7 @@ auto fastest(const ConvolutionTensors& of, const Layout* w_layout, const Lowerin
   const Description x = to.layout(of.x).description(to[of.x]);
   const Description y = to.layout(of.y).description(to[of.y]);
   if (w_layout != nullptr) {
-    if (auto found = attempt(x, w_layout->description(to[of.w]), y)) {
+    if (auto found = attempt(x, w_layout->description(weights_of_groups), y)) {
       return *found;
     }
   }
@@ -85,7 +97,8 @@ dnnl::convolution_forward::primitive_desc forward(const Convolution& op, const L
                    return dnnl::convolution_forward::primitive_desc(
                        to.engine(), dnnl::prop_kind::forward_training,
                        dnnl::algorithm::convolution_direct, x, w, bias, y, geometry.strides,
-                       geometry.padding, geometry.padding, attributes(op.activation));
+                       geometry.dilates, geometry.padding, geometry.padding,
+                       attributes(op.activation));
                  });
 }
 
@@ -97,9 +110,10 @@ dnnl::convolution_forward::primitive_desc hint(const ConvolutionGrad& op, const 
           dnnl::prop_kind::forward_training,
           dnnl::algorithm::convolution_direct,
           x,
-          any_layout(to[op.w]),
+          any_layout(weights(to[op.x], to[op.w])),
           y,
           geometry.strides,
+          geometry.dilates,
           geometry.padding,
           geometry.padding};
 }
@@ -114,8 +128,8 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Convol
                    const auto bias = op.dbias == none ? Description() : vector(to[op.dbias]);
                    return dnnl::convolution_backward_weights::primitive_desc(
                        to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
-                       geometry.strides, geometry.padding, geometry.padding, hint(op, to, x, y),
-                       attributes());
+                       geometry.strides, geometry.dilates, geometry.padding, geometry.padding,
+                       hint(op, to, x, y), attributes());
                  });
 }
 
@@ -134,7 +148,8 @@ dnnl::convolution_backward_data::primitive_desc describe_backward_data(const Con
                  [&](const Description& x, const Description& w, const Description& y) {
                    return dnnl::convolution_backward_data::primitive_desc(
                        to.engine(), dnnl::algorithm::convolution_direct, x, w, y, geometry.strides,
-                       geometry.padding, geometry.padding, hint(op, to, x, y), attributes());
+                       geometry.dilates, geometry.padding, geometry.padding, hint(op, to, x, y),
+                       attributes());
                  });
 }
 

@@ -2,6 +2,7 @@
 #include "crossover/layers/convolution_layer.h"
 
 #include <cmath>
+#include <string>
 
 #include "contexts.h"
 
@@ -15,8 +16,12 @@ constexpr std::size_t convolution_bias = 1;
 
 Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
   const std::int64_t in = shapes.image()[1];
-  const Shape weights{out_channels, in, window.size, window.size};
-  const auto fan_in = static_cast<double>(in * window.size * window.size);
+  shapes.require(in % groups == 0 && out_channels % groups == 0,
+                 "has " + std::to_string(groups) + " groups, which must divide its " +
+                     std::to_string(in) + " input and " + std::to_string(out_channels) +
+                     " output channels");
+  const Shape weights{out_channels, in / groups, window.size, window.size};
+  const auto fan_in = static_cast<double>(weights[1] * window.size * window.size);
   const Start start{.bound = 1 / std::sqrt(fan_in)};
   shapes.parameter("weight", weights, start);
   if (has_bias) {

@@ -124,11 +124,15 @@ std::set<std::string> last_of(const Json& layers) {
 Json scaled(Json network, double factor) {
   const std::set<std::string> kept = last_of(network.at("layers"));
   for (Json& layer : network.at("layers")) {
+    const bool is_depthwise = layer.contains("groups") && layer["groups"] == layer["out_channels"];
     for (const char* key : width_keys) {
       if (layer.contains(key) && !kept.contains(layer.at("name"))) {
         const double width = factor * static_cast<double>(layer.at(key).get<std::int64_t>());
         layer[key] = std::max<std::int64_t>(1, std::llround(width));
       }
+    }
+    if (is_depthwise) {  // still
+      layer["groups"] = layer["out_channels"];
     }
   }
   std::ostringstream name;

@@ -19,11 +19,14 @@ namespace {
 Shape result(const Fit& fit, Id x, Id w, const Window& window) {
   const Shape& images = image(fit, x);
   const Shape& weights = fit.at(w).shape;
-  fit.require(weights.size() == 4 && weights[1] == images[1] && weights[2] == window.size &&
+  fit.require(weights.size() == 4 && images[1] % weights[1] == 0 && weights[2] == window.size &&
                   weights[3] == window.size,
               "weights '" + fit.at(w).name + "' " + to_string(weights) + " are not [out, " +
-                  std::to_string(images[1]) + ", " + std::to_string(window.size) + ", " +
-                  std::to_string(window.size) + "]");
+                  std::to_string(images[1]) + " or a part of it, " + std::to_string(window.size) +
+                  ", " + std::to_string(window.size) + "]");
+  const std::int64_t groups = groups_of(fit.at(x), fit.at(w));
+  fit.require(weights[0] % groups == 0, std::to_string(groups) + " groups do not divide the " +
+                                            std::to_string(weights[0]) + " channels of the result");
   fit.require(!window.ceil, "the window of a convolution has no ceil");
   return result_of(fit, window, images, weights[0]);
 }
@@ -43,7 +46,7 @@ Cost cost_of_pass(const Workload& workload, Id x, Id w, Id y, const Window& wind
           .launches = 1};
 }
 
-/// The matrix products that a convolution is, were its windows laid out as rows.
+/// The matrix product that a convolution in one group is, were its windows laid out as rows.
 struct AsProduct {
   std::int64_t pixels, out, in;
 };
@@ -58,6 +61,16 @@ AsProduct as_product(const Workload& workload, Id w, Id y) {
 // ---- in float64: a group of images at a time, each group in one thread, or one after the other
 // with threads in each product
 
+/// What a group multiplies: some channels of the results, and their places in a window.
+struct Part {
+  std::int64_t groups, out, places;
+
+  [[nodiscard]] std::int64_t weights() const { return out * places; }
+};
+Part part_of(std::int64_t groups, std::int64_t out, const Windows& windows) {
+  return {.groups = groups, .out = out / groups, .places = windows.places() / groups};
+}
+
 /// Memory for a matrix with so many rows and a column for each position of a block.
 std::vector<double> matrix(const Windows& windows, std::int64_t rows) {
   std::int64_t most = 0;
@@ -70,21 +83,24 @@ std::vector<double> matrix(const Windows& windows, std::int64_t rows) {
 }
 
 /// dx = each window's gradient, w transposed by dy, added to the elements of the window.
-void gradient_of_images(const Windows& windows, std::int64_t out, const double* w, const double* dy,
+void gradient_of_images(const Windows& windows, const Part& part, const double* w, const double* dy,
                         double* dx) {
-  const std::int64_t places = windows.places();
+  const std::int64_t out = part.groups * part.out;
   const std::int64_t groups = std::ssize(windows.groups());
 #pragma omp parallel if (groups > 1)
   {
     std::vector<double> gradients = matrix(windows, out);
-    std::vector<double> laid_out = matrix(windows, places);
+    std::vector<double> laid_out = matrix(windows, windows.places());
 #pragma omp for schedule(dynamic)
     for (std::int64_t group = 0; group < groups; ++group) {
       for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
         const std::int64_t positions = windows.positions(block);
         windows.take(block, out, dy, gradients.data());
-        multiply(places, positions, out, {w, 1, places}, {gradients.data(), positions, 1},
-                 laid_out.data(), false);
+        for (std::int64_t g = 0; g < part.groups; ++g) {
+          multiply(part.places, positions, part.out, {w + g * part.weights(), 1, part.places},
+                   {gradients.data() + g * part.out * positions, positions, 1},
+                   laid_out.data() + g * part.places * positions, false);
+        }
         windows.add_back(block, laid_out.data(), dx);
       }
     }
@@ -93,19 +109,19 @@ void gradient_of_images(const Windows& windows, std::int64_t out, const double* 
 
 /// dw = the sum over all blocks of dy by the windows transposed. Small ones are summed in parts, a
 /// thread each; how many depends on the shapes alone, so that the sum does too.
-void gradient_of_weights(const Windows& windows, std::int64_t out, const double* x,
-                         const double* dy, double* dw) {
+void gradient_of_weights(const Windows& windows, const Part& of, const double* x, const double* dy,
+                         double* dw) {
   constexpr std::int64_t small = 1 << 18;
   constexpr std::int64_t most_parts = 64;
-  const std::int64_t places = windows.places();
-  const std::int64_t size = out * places;
+  const std::int64_t out = of.groups * of.out;
+  const std::int64_t size = of.groups * of.weights();
   const std::int64_t groups = std::ssize(windows.groups());
   const std::int64_t parts = size <= small ? std::min(groups, most_parts) : 1;
   std::vector<double> sums(static_cast<std::size_t>(parts * size));
 #pragma omp parallel if (parts > 1)
   {
     std::vector<double> gradients = matrix(windows, out);
-    std::vector<double> laid_out = matrix(windows, places);
+    std::vector<double> laid_out = matrix(windows, windows.places());
 #pragma omp for schedule(dynamic)
     for (std::int64_t part = 0; part < parts; ++part) {
       for (std::int64_t group = part * groups / parts; group < (part + 1) * groups / parts;
@@ -114,8 +130,12 @@ void gradient_of_weights(const Windows& windows, std::int64_t out, const double*
           const std::int64_t positions = windows.positions(block);
           windows.take(block, out, dy, gradients.data());
           windows.lay_out(block, x, laid_out.data());
-          multiply(out, places, positions, {gradients.data(), positions, 1},
-                   {laid_out.data(), 1, positions}, sums.data() + part * size, true);
+          for (std::int64_t g = 0; g < of.groups; ++g) {
+            multiply(of.out, of.places, positions,
+                     {gradients.data() + g * of.out * positions, positions, 1},
+                     {laid_out.data() + g * of.places * positions, 1, positions},
+                     sums.data() + part * size + g * of.weights(), true);
+          }
         }
       }
     }
@@ -131,8 +151,10 @@ void gradient_of_weights(const Windows& windows, std::int64_t out, const double*
 }  // namespace
 
 bool has_winograd(const Tensor& x, const Window& window) {
-  return x.type == Type::f32 && window.size == 3 && window.stride == 1;
+  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1;
 }
+
+std::int64_t groups_of(const Tensor& x, const Tensor& w) { return x.shape[1] / w.shape[1]; }
 
 // ---- Convolution
 
@@ -153,6 +175,9 @@ Cost Convolution::cost(const Workload& workload) const {
 }
 
 std::vector<OpProduct> Convolution::products(const Workload& workload) const {
+  if (groups_of(workload[x], workload[w]) != 1) {
+    return {};  // many products, too narrow for a library of them
+  }
   const AsProduct size = as_product(workload, w, y);
   return {{{.m = size.pixels,
             .n = size.out,
@@ -165,22 +190,25 @@ std::vector<OpProduct> Convolution::products(const Workload& workload) const {
 void Convolution::execute(ReferenceRun& run) const {
   const Windows windows(run.shape(x), window);
   const std::int64_t out = run.shape(w)[0];
-  const std::int64_t places = windows.places();
+  const Part part = part_of(run.shape(x)[1] / run.shape(w)[1], out, windows);
   const double* images = run.at(x);
   const double* weights = run.at(w);
   double* results = run.at(y);
   const std::int64_t groups = std::ssize(windows.groups());
 #pragma omp parallel if (groups > 1)
   {
-    std::vector<double> laid_out = matrix(windows, places);
+    std::vector<double> laid_out = matrix(windows, windows.places());
     std::vector<double> product = matrix(windows, out);
 #pragma omp for schedule(dynamic)
     for (std::int64_t group = 0; group < groups; ++group) {
       for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
         const std::int64_t positions = windows.positions(block);
         windows.lay_out(block, images, laid_out.data());
-        multiply(out, positions, places, {weights, places, 1}, {laid_out.data(), positions, 1},
-                 product.data(), false);
+        for (std::int64_t g = 0; g < part.groups; ++g) {
+          multiply(part.out, positions, part.places, {weights + g * part.weights(), part.places, 1},
+                   {laid_out.data() + g * part.places * positions, positions, 1},
+                   product.data() + g * part.out * positions, false);
+        }
         for (std::int64_t channel = 0; channel < out; ++channel) {
           const double added = bias != none ? run.at(bias)[channel] : 0;
           double* const values = product.data() + channel * positions;
@@ -221,6 +249,9 @@ Cost ConvolutionGrad::cost(const Workload& workload) const {
 }
 
 std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const {
+  if (groups_of(workload[x], workload[w]) != 1) {
+    return {};
+  }
   const AsProduct size = as_product(workload, w, dy);
   const Type type = workload[x].type;
   std::vector<OpProduct> all;
@@ -235,12 +266,13 @@ std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const
 void ConvolutionGrad::execute(ReferenceRun& run) const {
   const Windows windows(run.shape(x), window);
   const std::int64_t out = run.shape(w)[0];
+  const Part part = part_of(run.shape(x)[1] / run.shape(w)[1], out, windows);
   const double* gradients = run.at(dy);
   if (dx != none) {
     std::fill_n(run.at(dx), run.size(dx), 0.0);
-    gradient_of_images(windows, out, run.at(w), gradients, run.at(dx));
+    gradient_of_images(windows, part, run.at(w), gradients, run.at(dx));
   }
-  gradient_of_weights(windows, out, run.at(x), gradients, run.at(dw));
+  gradient_of_weights(windows, part, run.at(x), gradients, run.at(dw));
   if (dbias != none) {
     double* sums = run.at(dbias);
 #pragma omp parallel for schedule(static) if (run.size(dy) > 100000)

@@ -14,6 +14,7 @@ namespace {
 
 Shape result(const Fit& fit, Id x, const Window& window) {
   const Shape& images = image(fit, x);
+  fit.require(window.dilation == 1, "the window of a pool has no dilation");
   return result_of(fit, window, images, images[1]);
 }
 

@@ -4,7 +4,7 @@
 namespace crossover {
 
 std::int64_t positions(const Window& window, std::int64_t extent) {
-  const std::int64_t room = extent + 2 * window.padding - window.size;
+  const std::int64_t room = extent + 2 * window.padding - crossover::extent(window);
   if (room < 0) {
     return 0;
   }

@@ -44,8 +44,9 @@ Windows::Windows(const Shape& images, const Window& window)
 template <class Run>
 void Windows::for_each_run(const WindowBlock& block, std::int64_t place, const Run& run) const {
   const std::int64_t channel = place / (window_.size * window_.size);
-  const std::int64_t down = place / window_.size % window_.size - window_.padding;
-  const std::int64_t across = place % window_.size - window_.padding;
+  const std::int64_t down =
+      window_.dilation * (place / window_.size % window_.size) - window_.padding;
+  const std::int64_t across = window_.dilation * (place % window_.size) - window_.padding;
   const std::int64_t first = std::min(columns_, first_position(0, across, window_.stride));
   const std::int64_t end =
       std::clamp(first_position(width_, across, window_.stride), first, columns_);

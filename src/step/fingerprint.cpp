@@ -60,8 +60,11 @@ class Hash {
     }
   }
   void add(const Window& window) {
-    const auto& [size, stride, padding, ceil] = window;
+    const auto& [size, stride, padding, ceil, dilation] = window;
     add_all(size, stride, padding, ceil);
+    if (dilation != 1) {  // so that windows without any keep the hashes that files hold
+      add_all(dilation);
+    }
   }
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;

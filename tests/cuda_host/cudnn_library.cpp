@@ -39,12 +39,15 @@ cudaDataType_t data_type(Type type) {
   return type == Type::bf16 ? CUDA_R_16BF : type == Type::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
+/// Input channels.
+std::int64_t of_group(const ConvolutionForm& f) { return f.in / f.groups; }
+
 struct Extents {
   std::int64_t x, w, y;
 };
 Extents extents_of(const ConvolutionForm& f) {
   return {.x = f.batch * f.height * f.width * f.in,
-          .w = f.out * f.size * f.size * f.in,
+          .w = f.out * f.size * f.size * of_group(f),
           .y = f.batch * f.positions_down * f.positions_across * f.out};
 }
 
@@ -88,8 +91,8 @@ CUDA_HOST_CHECKED_BEFORE double dot(const double* a, const double* b, std::int64
   return sum;
 }
 
-/// meet(x, w, y) for the places of the products of all input channels with one of the output: the
-/// first of x, the first of w, and y.
+/// meet(x, w, y) for the places of the products of all input channels of a group with one of the
+/// output: the first of x, the first of w, and y.
 template <class Meet>
 void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
   for (std::int64_t n = 0; n < f.batch; ++n) {
@@ -97,14 +100,15 @@ void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
       for (std::int64_t across = 0; across < f.positions_across; ++across) {
         for (std::int64_t r = 0; r < f.size; ++r) {
           for (std::int64_t s = 0; s < f.size; ++s) {
-            const std::int64_t row = down * f.stride - f.padding + r;
-            const std::int64_t column = across * f.stride - f.padding + s;
+            const std::int64_t row = down * f.stride - f.padding + r * f.dilation;
+            const std::int64_t column = across * f.stride - f.padding + s * f.dilation;
             if (row < 0 || row >= f.height || column < 0 || column >= f.width) {
               continue;
             }
             for (std::int64_t o = 0; o < f.out; ++o) {
-              meet(((n * f.height + row) * f.width + column) * f.in,
-                   ((o * f.size + r) * f.size + s) * f.in,
+              const std::int64_t group = o / (f.out / f.groups);
+              meet(((n * f.height + row) * f.width + column) * f.in + group * of_group(f),
+                   ((o * f.size + r) * f.size + s) * of_group(f),
                    ((n * f.positions_down + down) * f.positions_across + across) * f.out + o);
             }
           }
@@ -119,7 +123,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
   std::vector<double> sums;
   void* result = nullptr;
   const Places x_places(f, f.in, f.height * f.width);
-  const Places w_places(f, f.in, f.size * f.size);
+  const Places w_places(f, of_group(f), f.size * f.size);
   const Places y_places(f, f.out, f.positions_down * f.positions_across);
   const Places* places = &y_places;
   const auto x = [&] { return read(of.x, extents.x, x_places, f.type, tf32); };
@@ -130,7 +134,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       result = of.y;
       sums.resize(static_cast<std::size_t>(extents.y));
       for_each_pixel(f, [&, x = x(), w = w()](auto i, auto j, auto k) {
-        sums[static_cast<std::size_t>(k)] += dot(x.data() + i, w.data() + j, f.in);
+        sums[static_cast<std::size_t>(k)] += dot(x.data() + i, w.data() + j, of_group(f));
       });
       break;
     case ConvolutionPass::dx:
@@ -138,7 +142,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       places = &x_places;
       sums.resize(static_cast<std::size_t>(extents.x));
       for_each_pixel(f, [&, w = w(), y = y()](auto i, auto j, auto k) {
-        add(sums.data() + i, y[static_cast<std::size_t>(k)], w.data() + j, f.in);
+        add(sums.data() + i, y[static_cast<std::size_t>(k)], w.data() + j, of_group(f));
       });
       break;
     case ConvolutionPass::dw:
@@ -146,7 +150,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
       places = &w_places;
       sums.resize(static_cast<std::size_t>(extents.w));
       for_each_pixel(f, [&, x = x(), y = y()](auto i, auto j, auto k) {
-        add(sums.data() + j, y[static_cast<std::size_t>(k)], x.data() + i, f.in);
+        add(sums.data() + j, y[static_cast<std::size_t>(k)], x.data() + i, of_group(f));
       });
       break;
   }

@@ -40,6 +40,11 @@ std::vector<Model> thin_models() {
   all.insert(
       all.end(),
       {odd, resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3}),
+       mobilenet({.image = 9,
+                  .stem = 3,
+                  .stages = {{1, 2, 1, 1}, {2, 3, 2, 2}},
+                  .head = 4,
+                  .classes = 3}),
        resnet(ResNetS{
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})});
   return all;
@@ -115,7 +120,7 @@ TEST_P(EmulatedGoldenNetwork, Trajectory) {
   if (GetParam().large) {
     GTEST_SKIP() << "large: hours on the emulation";
   }
-  const std::set<std::string> long_ones{"resnet-20", "gpt-32", "gpt-64"};
+  const std::set<std::string> long_ones{"resnet-20", "gpt-32", "gpt-64", "mobilenet-small"};
   if (long_ones.contains(GetParam().name) && !test_all()) {
     GTEST_SKIP() << "minutes on the emulation: with CROSSOVER_TEST_ALL";
   }

@@ -10,12 +10,13 @@
 namespace crossover {
 
 /// [batch, in, height, width] -> [batch, out_channels, positions, positions]. Weight [out_channels,
-/// in, size, size] and bias [out_channels], if it has one, start uniform in +- 1 / sqrt(in * size *
-/// size), as PyTorch's do.
+/// in / groups, size, size] and bias [out_channels], if it has one, start uniform in +- 1 /
+/// sqrt(in / groups * size * size), as PyTorch's do.
 struct ConvolutionLayer {
   std::int64_t out_channels;
   Window window;
   bool has_bias = true;
+  std::int64_t groups = 1;  ///< of channels, each of which sees its own input channels only
 
   static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
@@ -27,6 +28,8 @@ struct ConvolutionLayer {
     see.count("padding", layer.window.padding, 0);
     see.flag("ceil_mode", layer.window.ceil, false);
     see.flag("bias", layer.has_bias, true);
+    see.size("groups", layer.groups, 1);
+    see.size("dilation", layer.window.dilation, 1);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;

@@ -2,6 +2,7 @@
 // A convolution of images, and its gradients.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "crossover/activation.h"
@@ -16,9 +17,14 @@ namespace crossover {
 /// float32, where it rounds as the plain sum does; shorter types it would round more.
 bool has_winograd(const Tensor& x, const Window& window);
 
+/// Into how many groups w [out, in / groups, size, size] divides the channels of x [batch, in,
+/// height, width].
+std::int64_t groups_of(const Tensor& x, const Tensor& w);
+
 /// y = activation(x * w + bias): a cross-correlation over the positions of the window (PyTorch's
-/// Conv2d). x [batch, in, height, width], w [out, in, size, size], bias [out] or none, y [batch,
-/// out, positions, positions]. The window has no ceil. All are T.
+/// Conv2d). x [batch, in, height, width], w [out, in / groups, size, size], bias [out] or none, y
+/// [batch, out, positions, positions]: the first out / groups channels are those of the first
+/// in / groups, and so on. The window has no ceil. All are T.
 struct Convolution {
   Id x = none, w = none, bias = none, y = none;
   Window window;
@@ -42,7 +48,7 @@ struct Convolution {
 };
 
 /// Gradients of a Convolution with identity activation, from dy, which has the shape of its y:
-/// dx [batch, in, height, width] or none, dw [out, in, size, size], dbias [out] or none.
+/// dx [batch, in, height, width] or none, dw like w, dbias [out] or none.
 /// x, w, dy and dx are T, dw T or f32, dbias f32.
 struct ConvolutionGrad {
   Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;

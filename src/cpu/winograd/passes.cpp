@@ -37,8 +37,8 @@ bool has_blocks(const Tensor& image) {
 
 bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
            const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, window) && window.padding <= widest_padding &&
-         has_blocks(x) && has_blocks(y) &&
+  return to.takes_winograd() && has_winograd(x, window) && groups_of(x, w) == 1 &&
+         window.padding <= widest_padding && has_blocks(x) && has_blocks(y) &&
          bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
 }
 
@@ -189,9 +189,8 @@ void require_any(const Lowering& to) {
     }
   }
   throw Unsupported(
-      "Winograd's products are for convolutions in f32 with windows of 3x3, stride 1 and a "
-      "multiple "
-      "of " +
+      "Winograd's products are for convolutions in f32 with windows of 3x3, stride 1, one group "
+      "and a multiple of " +
       std::to_string(best_kernels().lanes) +
       " channels, up to 256 by 256: this network has none that this processor takes so");
 }

@@ -25,6 +25,8 @@ std::string to_string(const ConvolutionForm& form) {
              Shape{form.batch, form.out, form.positions_down, form.positions_across}) +
          ", window " + std::to_string(form.size) + ", stride " + std::to_string(form.stride) +
          ", padding " + std::to_string(form.padding) +
+         (form.dilation == 1 ? "" : ", dilation " + std::to_string(form.dilation)) +
+         (form.groups == 1 ? "" : ", " + std::to_string(form.groups) + " groups") +
          (form.type == Type::f32 ? ""
                                  : ", " + to_string(form.type) + " to " + to_string(form.result)) +
          (form.bias ? ", with bias" : "") + (form.relu ? ", with relu" : "");
@@ -36,7 +38,8 @@ std::string short_name(ConvolutionPass pass) {
 
 double flops(const ConvolutionForm& form) {
   return 2.0 * static_cast<double>(form.batch * form.positions_down * form.positions_across) *
-         static_cast<double>(form.out) * static_cast<double>(form.in * form.size * form.size);
+         static_cast<double>(form.out) *
+         static_cast<double>(form.in / form.groups * form.size * form.size);
 }
 
 }  // namespace crossover::cuda

@@ -20,14 +20,15 @@ enum class ConvolutionPass {
   dw,       ///< w from x and y
 };
 
-/// x [batch, in, height, width], w [out, in, size, size], y [batch, out, positions_down,
+/// x [batch, in, height, width], w [out, in / groups, size, size], y [batch, out, positions_down,
 /// positions_across], all dense, and all three in the same layout. Sums are f32 or more precise.
 struct ConvolutionForm {
   static constexpr const char* library = "cuDNN";
   ConvolutionPass pass = ConvolutionPass::forward;
   std::int64_t batch = 0, in = 0, height = 0, width = 0;
   std::int64_t out = 0, positions_down = 0, positions_across = 0;
-  std::int64_t size = 1, stride = 1, padding = 0;
+  std::int64_t size = 1, stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
   bool bias = false;           ///< forward: + bias [out]
   bool relu = false;           ///< forward: then max(., 0)
   std::int64_t alignment = 0;  ///< bytes, of all addresses

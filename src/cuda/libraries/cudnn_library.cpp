@@ -107,12 +107,12 @@ Attributes with_window(const ConvolutionForm& form) {
   return Attributes()
       .set_padding({form.padding, form.padding})
       .set_stride({form.stride, form.stride})
-      .set_dilation({1, 1});
+      .set_dilation({form.dilation, form.dilation});
 }
 
 void describe(graph::Graph& to, const ConvolutionForm& form) {
   const Extents x{form.batch, form.in, form.height, form.width};
-  const Extents w{form.out, form.in, form.size, form.size};
+  const Extents w{form.out, form.in / form.groups, form.size, form.size};
   const Extents y{form.batch, form.out, form.positions_down, form.positions_across};
   const auto operand = [&](Uid uid, const Extents& extents) {
     graph::Tensor_attributes of;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure_arithmetic.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "../backend/runtime.h"
@@ -73,17 +74,23 @@ Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
     fill(to, 0, count * bytes(Type::f32), stream);
   };
   clear(of.x, form.batch * form.in * form.height * form.width);
-  clear(of.w, form.out * form.in * form.size * form.size);
+  clear(of.w, form.out * form.in / form.groups * form.size * form.size);
   clear(of.y, form.batch * form.out * form.positions_down * form.positions_across);
   clear(of.bias, form.out);
-  // The first elements of x and y meet by this weight, whichever of the three is made of the
-  // others.
-  const std::int64_t apart = form.layout == Layout::plain ? 1 : form.in;
-  auto* weight = static_cast<float*>(of.w) + (form.padding * form.size + form.padding) * apart;
+  // The first element of y and one of x, the first unless dilation steps over it, meet by this
+  // weight, whichever of the three is made of the others.
+  const bool plain = form.layout == Layout::plain;
+  const std::int64_t place = (form.padding + form.dilation - 1) / form.dilation;
+  const std::int64_t pixel = place * form.dilation - form.padding;
+  const std::int64_t row = std::min(pixel, form.height - 1);
+  const std::int64_t column = std::min(pixel, form.width - 1);
+  auto* image = static_cast<float*>(of.x) + (row * form.width + column) * (plain ? 1 : form.in);
+  auto* weight =
+      static_cast<float*>(of.w) + (place * form.size + place) * (plain ? 1 : form.in / form.groups);
   void* result = form.pass == ConvolutionPass::forward ? of.y.at
-                 : form.pass == ConvolutionPass::dx    ? of.x.at
+                 : form.pass == ConvolutionPass::dx    ? image
                                                        : weight;
-  for (void* at : {of.x.at, static_cast<void*>(weight), of.y.at}) {
+  for (void* at : {static_cast<void*>(image), static_cast<void*>(weight), of.y.at}) {
     if (at != result) {
       put_factor(at, stream);
     }

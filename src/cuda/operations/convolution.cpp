@@ -23,6 +23,8 @@ ConvolutionForm form_of(ConvolutionPass pass, const Window& window, Id x, Id w, 
           .size = window.size,
           .stride = window.stride,
           .padding = window.padding,
+          .dilation = window.dilation,
+          .groups = image[1] / step.shape(w)[1],
           .alignment = std::min({step.alignment(x), step.alignment(w), step.alignment(y)}),
           .type = step.type(pass == ConvolutionPass::forward ? x : y),
           .result = step.type(pass == ConvolutionPass::forward ? y
