@@ -63,6 +63,14 @@ class Hash {
     const auto& [size, stride, padding, ceil] = window;
     add_all(size, stride, padding, ceil);
   }
+  void add(const BlockExtent& extent) {
+    const auto& [count, from_step, to_step] = extent;
+    add_all(count, from_step, to_step);
+  }
+  void add(const Block& block) {
+    const auto& [from, to, from_first, to_first, extents] = block;
+    add_all(from, to, from_first, to_first, extents);
+  }
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;
     const auto& [bound, value] = start;
