@@ -111,6 +111,12 @@ class Builder:
     def image(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
     ) -> Value:
+        if kind == "conv2d" and self._is_of_points(value, own):
+            bias = said(bias=(own.get("bias", True), True))
+            product = self.layer(
+                at, "linear", [value], parameters, out_features=own["out_channels"], **bias
+            )
+            return product.seen_as(product.own[:, :, None, None])
         if not value.is_plain or len(value.shape) != 4:
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
@@ -119,6 +125,12 @@ class Builder:
         if own.get("padding", 0) >= own.get("kernel_size", math.inf):
             raise at.refused(f"padding is {own['padding']}, and can only be below kernel_size")
         return self.layer(at, kind, [value], parameters, **own)
+
+    @staticmethod
+    def _is_of_points(value: Value, own: dict[str, Any]) -> bool:
+        """Of a row seen as an image of one pixel, as squeeze and excitation has it: a product."""
+        is_point = len(value.shape) == 2 and value.is_seen_as(value.own[:, :, None, None])
+        return is_point and own["kernel_size"] == 1 and not {"padding", "groups"} & own.keys()
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:
         pooled = self.image(at, "global_avg_pool2d", value)

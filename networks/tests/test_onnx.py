@@ -109,6 +109,7 @@ def test_sequences(capsys, tmp_path, new):
         ("Towers", (9,), {"concatenate": 2}),
         ("Dense", (3, 8, 8), {"concatenate": 2}),
         ("Squeeze", (3, 8, 8), {"multiply": 1, "linear": 3}),
+        ("SqueezeConv", (3, 8, 8), {"multiply": 1, "linear": 3}),
     ],
 )
 def test_what_joins_and_gates(capsys, tmp_path, name, shape, layers):

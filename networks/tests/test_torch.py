@@ -259,8 +259,9 @@ def test_two_towers_and_skip_connections(capsys):
     assert joins[-1]["inputs"] == ["layers.0", "relu", "relu_2"]
 
 
-def test_gates(capsys):
-    assert kinds(imported(capsys, "Squeeze", "--input=3x8x8")) == [
+@pytest.mark.parametrize("name", ["Squeeze", "SqueezeConv"])
+def test_gates(capsys, name):
+    assert kinds(imported(capsys, name, "--input=3x8x8")) == [
         *("conv2d", "global_avg_pool2d", "linear", "relu", "linear", "sigmoid", "multiply"),
         *("global_avg_pool2d", "linear"),
     ]

@@ -308,6 +308,21 @@ class Squeeze(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class SqueezeConv(nn.Module):
+    """The same by convolutions of one pixel, as torchvision has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc1, self.fc2 = (nn.Conv2d(*s) for s in ((3, 6, 3), (6, 2, 1), (2, 6, 1)))
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = self.conv(x)
+        scale = F.adaptive_avg_pool2d(x, 1)
+        x = torch.sigmoid(self.fc2(torch.relu(self.fc1(scale)))) * x
+        return self.fc(x.mean((2, 3)))
+
+
 class Llama(nn.Module):
     """Normalization without means and a gated layer, without attention."""
 
