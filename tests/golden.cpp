@@ -162,6 +162,8 @@ std::vector<Golden> golden_networks() {
       {"lstm", language_model({})},
       {"gpt-short", gpt({.vocabulary = 31, .width = 24, .layers = 2, .heads = 3, .time = 10})},
       {"lenet-5", find_model("lenet-5").model},
+      {"vit-small", vit({.image = 16, .width = 24, .layers = 2})},
+      {"vit-ti", find_model("vit-ti").model},
   };
   for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
     models.emplace(name, find_model(name).model);

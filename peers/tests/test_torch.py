@@ -46,7 +46,7 @@ def _one_thread():
 
 def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
-    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
+    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "vit-ti")
     name = OWN_WIDTHS.get(name, name)
     if name == "gpt-short" or (
         not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")

@@ -35,7 +35,7 @@ struct LayerParameter {
 class LayerShapes {
  public:
   /// `model` and `layer` are names for messages; `inputs` are shapes with any_batch: [any_batch,
-  /// ...], or [time, any_batch, ...] of sequences behind an EmbeddingLayer.
+  /// ...], or [time, any_batch, ...] of sequences (behind an EmbeddingLayer or a ToSequenceLayer).
   LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs)
       : model_(std::move(model)), layer_(std::move(layer)), inputs_(std::move(inputs)) {}
 

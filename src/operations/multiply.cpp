@@ -25,18 +25,6 @@ std::int64_t factor_at(const Shape& whole, const Shape& factor, std::int64_t i) 
 
 }  // namespace
 
-bool is_gate_of(const Shape& a, const Shape& b) {
-  const bool has_places = a.size() == 3 || a.size() == 4;
-  if (!has_places || a == b) {
-    return false;
-  }
-  Shape gate = without_places(a);
-  if (b.size() == 4 && a.size() == 4) {
-    gate.insert(gate.end(), {1, 1});
-  }
-  return b == gate;
-}
-
 // ---- Multiply
 
 void Multiply::check(const Fit& fit) const {
