@@ -58,7 +58,7 @@ TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
   const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
     "classes": 2, "loss": "cross_entropy", "layers": [
       {"name": "a", "type": "conv2d", "out_channels": 6, "kernel_size": 1},
-      {"name": "mean", "type": "global_avg_pool2d", "inputs": ["a"]},
+      {"name": "mean", "type": "global_avg_pool2d"},
       {"name": "gate", "type": "sigmoid"},
       {"name": "gated", "type": "multiply", "inputs": ["a", "gate"]},
       {"name": "all", "type": "concatenate", "inputs": ["gated", "input"]},
@@ -67,7 +67,7 @@ TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
       {"name": "first", "type": "first_place"},
       {"name": "last", "type": "last_place", "inputs": ["norm"]},
       {"name": "middle", "type": "mean_over_time", "inputs": ["norm"]},
-      {"name": "layer 11", "type": "layer_norm", "inputs": ["middle"]},
+      {"name": "layer 11", "type": "layer_norm"},
       {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 11"]},
       {"name": "out", "type": "linear", "out_features": 2}]})");
   const Model model = model_from(json);
