@@ -130,7 +130,7 @@ OperationGradientCase rearrange(const std::vector<Shape>& parts, std::size_t axi
   }
   const Id y = t.f32("y", whole);
   const Id dy = t.f32("dy", whole);
-  const std::vector<Block> blocks = joined(parts, axis);
+  const std::vector<CopiedBlock> blocks = joined(parts, axis);
   return {t.step("Rearrange_" + name, {Rearrange{.x = x, .y = {y}, .blocks = blocks},
                                        Rearrange{.x = {dy}, .y = dx, .blocks = reversed(blocks)}}),
           {{y, {dy}}},

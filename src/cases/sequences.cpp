@@ -175,7 +175,7 @@ Case concatenation(const std::vector<Shape>& parts, std::size_t axis, bool split
     shape[axis] += part[axis];
   }
   const std::vector<Id> whole{one.tensor("whole", shape)};
-  std::vector<Block> blocks = joined(parts, axis);
+  std::vector<CopiedBlock> blocks = joined(parts, axis);
   one.operation(splits ? Rearrange{.x = whole, .y = ids, .blocks = reversed(std::move(blocks))}
                        : Rearrange{.x = ids, .y = whole, .blocks = std::move(blocks)});
   return {"Rearrange_" + name, one.workload};

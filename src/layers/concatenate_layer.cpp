@@ -49,7 +49,7 @@ void ConcatenateLayer::backward(LayerBackward& step) const {
     parts.push_back(step.tensor(step.x(i)).shape);
   }
   Rearrange split{.x = {step.dy()}, .y = {}, .blocks = {}};
-  for (Block& block : reversed(joined(parts, axis_of(parts.front())))) {
+  for (CopiedBlock& block : reversed(joined(parts, axis_of(parts.front())))) {
     const Id dx = step.dx(static_cast<std::size_t>(block.to));
     if (dx != none) {
       block.to = static_cast<std::int64_t>(split.y.size());

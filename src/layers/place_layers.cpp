@@ -11,12 +11,12 @@ namespace {
 constexpr std::size_t token = 0;
 
 /// Places one after another in time, of sequences of that shape.
-std::vector<Block> token_and_rest(const Shape& sequence) {
+std::vector<CopiedBlock> token_and_rest(const Shape& sequence) {
   return joined({{1, sequence[1], sequence[2]}, sequence}, 0);
 }
 
 /// That of one place of a sequence.
-std::vector<Block> place_of(const Shape& sequence, bool is_last) {
+std::vector<CopiedBlock> place_of(const Shape& sequence, bool is_last) {
   const std::int64_t size = sequence[1] * sequence[2];
   return {{.from_first = is_last ? (sequence[0] - 1) * size : 0, .extents = {{size, 1, 1}}}};
 }
@@ -34,7 +34,7 @@ Shape ClassTokenLayer::infer(LayerShapes& shapes) const {
 
 void ClassTokenLayer::forward(LayerForward& step) const {
   const Shape& sequence = step.tensor(step.x()).shape;
-  std::vector<Block> blocks = token_and_rest(sequence);
+  std::vector<CopiedBlock> blocks = token_and_rest(sequence);
   blocks[0].extents = {{sequence[1], 0, sequence[2]}, {sequence[2], 1, 1}};  // the same in all rows
   step.emit(Rearrange{
       .x = {step.parameter(token), step.x()}, .y = {step.y()}, .blocks = std::move(blocks)});

@@ -10,13 +10,13 @@
 
 namespace crossover {
 
-std::int64_t Block::count() const {
+std::int64_t CopiedBlock::count() const {
   return std::accumulate(
       extents.begin(), extents.end(), std::int64_t{1},
       [](std::int64_t product, const BlockExtent& extent) { return product * extent.count; });
 }
 
-std::vector<Block> joined(const std::vector<Shape>& parts, std::size_t axis) {
+std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis) {
   const auto product = [](auto begin, auto end) {
     return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
   };
@@ -28,7 +28,7 @@ std::vector<Block> joined(const std::vector<Shape>& parts, std::size_t axis) {
   for (const Shape& part : parts) {
     all += part[axis];
   }
-  std::vector<Block> blocks;
+  std::vector<CopiedBlock> blocks;
   std::int64_t before = 0;
   for (const Shape& part : parts) {
     const std::int64_t own = part[axis];
@@ -41,7 +41,7 @@ std::vector<Block> joined(const std::vector<Shape>& parts, std::size_t axis) {
   return blocks;
 }
 
-std::vector<Block> as_sequence(const Shape& image) {
+std::vector<CopiedBlock> as_sequence(const Shape& image) {
   const std::int64_t channels = image[1];
   const std::int64_t pixels = image[2] * image[3];
   return {{.extents = {{image[0], channels * pixels, channels},
@@ -49,8 +49,8 @@ std::vector<Block> as_sequence(const Shape& image) {
                        {pixels, 1, image[0] * channels}}}};
 }
 
-std::vector<Block> reversed(std::vector<Block> blocks) {
-  for (Block& block : blocks) {
+std::vector<CopiedBlock> reversed(std::vector<CopiedBlock> blocks) {
+  for (CopiedBlock& block : blocks) {
     std::swap(block.from, block.to);
     std::swap(block.from_first, block.to_first);
     for (BlockExtent& extent : block.extents) {
@@ -69,7 +69,7 @@ bool steps_through_channels(std::int64_t step, const ChannelsLie& lie) {
 bool has_blocks(const ChannelsLie& lie) { return lie.width > 1 && lie.width < lie.channels; }
 
 /// Whether each extent that steps through channels holds whole blocks of them.
-bool holds_blocks(const Block& block, std::int64_t first, std::int64_t BlockExtent::*step,
+bool holds_blocks(const CopiedBlock& block, std::int64_t first, std::int64_t BlockExtent::*step,
                   const ChannelsLie& lie) {
   return !has_blocks(lie) ||
          (first / lie.pixels % lie.channels % lie.width == 0 &&
@@ -80,7 +80,7 @@ bool holds_blocks(const Block& block, std::int64_t first, std::int64_t BlockExte
 }
 
 /// Extents that step through channels become two: of blocks, and within one.
-void split_channels(Block& block, std::int64_t BlockExtent::*step, const ChannelsLie& lie) {
+void split_channels(CopiedBlock& block, std::int64_t BlockExtent::*step, const ChannelsLie& lie) {
   if (!has_blocks(lie)) {
     return;
   }
@@ -135,7 +135,8 @@ std::vector<BlockExtent> merged(std::vector<BlockExtent> extents) {
 
 }  // namespace
 
-std::optional<Block> lying(Block block, const ChannelsLie& from, const ChannelsLie& to) {
+std::optional<CopiedBlock> lying(CopiedBlock block, const ChannelsLie& from,
+                                 const ChannelsLie& to) {
   if (!holds_blocks(block, block.from_first, &BlockExtent::from_step, from) ||
       !holds_blocks(block, block.to_first, &BlockExtent::to_step, to)) {
     return std::nullopt;

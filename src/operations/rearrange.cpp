@@ -12,14 +12,15 @@ namespace crossover {
 namespace {
 
 /// The last element that steps of one side reach.
-std::int64_t last_of(const Block& block, std::int64_t first, std::int64_t BlockExtent::*step) {
+std::int64_t last_of(const CopiedBlock& block, std::int64_t first,
+                     std::int64_t BlockExtent::*step) {
   for (const BlockExtent& extent : block.extents) {
     first += (extent.count - 1) * extent.*step;
   }
   return first;
 }
 
-bool is_within(const Block& block, std::int64_t first, std::int64_t BlockExtent::*step,
+bool is_within(const CopiedBlock& block, std::int64_t first, std::int64_t BlockExtent::*step,
                const Shape& shape) {
   const bool counts =
       std::all_of(block.extents.begin(), block.extents.end(),
@@ -29,7 +30,7 @@ bool is_within(const Block& block, std::int64_t first, std::int64_t BlockExtent:
 
 /// body(place in x, place in y) for each number of a block.
 template <class Body>
-void for_each_place(const Block& block, const Body& body) {
+void for_each_place(const CopiedBlock& block, const Body& body) {
   for (std::int64_t i = 0; i < block.count(); ++i) {
     std::int64_t rest = i;
     std::int64_t from = block.from_first;
@@ -59,7 +60,7 @@ void Rearrange::check(const Fit& fit) const {
     }
   }
   std::vector<std::int64_t> written(y.size(), 0);
-  for (const Block& block : blocks) {
+  for (const CopiedBlock& block : blocks) {
     const bool known = block.from >= 0 && index(block.from) < x.size() && block.to >= 0 &&
                        index(block.to) < y.size();
     fit.require(known, "a block is of no tensor that it has");
@@ -83,7 +84,7 @@ void Rearrange::execute(ReferenceRun& run) const {
   for (const Id id : y) {
     std::fill_n(run.at(id), run.size(id), 0.0);
   }
-  for (const Block& block : blocks) {
+  for (const CopiedBlock& block : blocks) {
     const double* from = run.at(x[index(block.from)]);
     double* to = run.at(y[index(block.to)]);
     for_each_place(block, [&](std::int64_t read, std::int64_t write) { to[write] = from[read]; });
@@ -92,7 +93,7 @@ void Rearrange::execute(ReferenceRun& run) const {
 
 bool Rearrange::fills(std::size_t to, std::int64_t elements) const {
   std::int64_t reached = 0;
-  for (const Block& block : blocks) {
+  for (const CopiedBlock& block : blocks) {
     reached += index(block.to) == to ? block.count() : 0;
   }
   return reached == elements;

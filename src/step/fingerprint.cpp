@@ -67,7 +67,7 @@ class Hash {
     const auto& [count, from_step, to_step] = extent;
     add_all(count, from_step, to_step);
   }
-  void add(const Block& block) {
+  void add(const CopiedBlock& block) {
     const auto& [from, to, from_first, to_first, extents] = block;
     add_all(from, to, from_first, to_first, extents);
   }

@@ -18,7 +18,7 @@ struct BlockExtent {
 /// Numbers of x[from], the first of them at element `from_first`, and where they go in y[to]. In an
 /// image each extent steps from pixel to pixel within a channel, from channel to channel within an
 /// image, or from image to image.
-struct Block {
+struct CopiedBlock {
   std::int64_t from = 0, to = 0;
   std::int64_t from_first = 0, to_first = 0;
   std::vector<BlockExtent> extents;
@@ -29,7 +29,7 @@ struct Block {
 /// Each block of x is copied into y, where no two may meet; what no block reaches becomes 0. All T.
 struct Rearrange {
   std::vector<Id> x, y;
-  std::vector<Block> blocks;
+  std::vector<CopiedBlock> blocks;
 
   static constexpr const char* name = "Rearrange";
   static constexpr OpCategory category = OpCategory::elementwise;
@@ -49,13 +49,13 @@ struct Rearrange {
 
 /// Those of tensors that follow one another in dimension `axis` of y[0], in which alone they
 /// differ.
-std::vector<Block> joined(const std::vector<Shape>& parts, std::size_t axis);
+std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis);
 
 /// That of an image [batch, channels, height, width] as [height * width, batch, channels].
-std::vector<Block> as_sequence(const Shape& image);
+std::vector<CopiedBlock> as_sequence(const Shape& image);
 
 /// The way back.
-std::vector<Block> reversed(std::vector<Block> blocks);
+std::vector<CopiedBlock> reversed(std::vector<CopiedBlock> blocks);
 
 /// How channels lie in memory: [.., channels / width, pixels, width]. Of width 1 it is the plain
 /// layout, as wide as all channels it is channels-last.
@@ -65,6 +65,6 @@ struct ChannelsLie {
 
 /// The block as tensors that lie so see it: its extents from the largest step in `to` to the
 /// smallest, one at least, those that run on joined. None where it cuts a block of channels.
-std::optional<Block> lying(Block block, const ChannelsLie& from, const ChannelsLie& to);
+std::optional<CopiedBlock> lying(CopiedBlock block, const ChannelsLie& from, const ChannelsLie& to);
 
 }  // namespace crossover

@@ -33,12 +33,14 @@ LyingTensor place_of(Id id, bool plain, Lowering& to) {
 }
 
 /// The blocks as the tensors lie; none where these cut them.
-std::optional<std::vector<Block>> blocks_of(const Rearrange& op, const std::vector<LyingTensor>& x,
-                                            const std::vector<LyingTensor>& y) {
-  std::vector<Block> blocks;
-  for (const Block& block : op.blocks) {
-    const std::optional<Block> one = lying(block, x[static_cast<std::size_t>(block.from)].channels,
-                                           y[static_cast<std::size_t>(block.to)].channels);
+std::optional<std::vector<CopiedBlock>> blocks_of(const Rearrange& op,
+                                                  const std::vector<LyingTensor>& x,
+                                                  const std::vector<LyingTensor>& y) {
+  std::vector<CopiedBlock> blocks;
+  for (const CopiedBlock& block : op.blocks) {
+    const std::optional<CopiedBlock> one =
+        lying(block, x[static_cast<std::size_t>(block.from)].channels,
+              y[static_cast<std::size_t>(block.to)].channels);
     if (!one) {
       return std::nullopt;
     }
@@ -49,7 +51,7 @@ std::optional<std::vector<Block>> blocks_of(const Rearrange& op, const std::vect
 
 /// Row by row of its last extent.
 template <class T>
-void copy_block(int threads, const Block& block, const T* from, T* to) {
+void copy_block(int threads, const CopiedBlock& block, const T* from, T* to) {
   const BlockExtent inner = block.extents.back();
   split(
       threads, block.count() / inner.count,
@@ -77,8 +79,8 @@ void copy_block(int threads, const Block& block, const T* from, T* to) {
 }
 
 template <class T>
-void add_kernel(const Rearrange& op, std::vector<Block> blocks, const std::vector<Argument>& all,
-                Lowering& to) {
+void add_kernel(const Rearrange& op, std::vector<CopiedBlock> blocks,
+                const std::vector<Argument>& all, Lowering& to) {
   struct Cleared {
     std::size_t operand;
     std::int64_t count;
@@ -100,7 +102,7 @@ void add_kernel(const Rearrange& op, std::vector<Block> blocks, const std::vecto
                std::fill(numbers + begin, numbers + end, T{});
              });
            }
-           for (const Block& block : blocks) {
+           for (const CopiedBlock& block : blocks) {
              copy_block(call.threads, block,
                         call.operand<const T>(static_cast<std::size_t>(block.from)),
                         call.operand<T>(reads + static_cast<std::size_t>(block.to)));
@@ -113,7 +115,7 @@ void add_kernel(const Rearrange& op, std::vector<Block> blocks, const std::vecto
 void lower(const Rearrange& op, Lowering& to) {
   std::vector<LyingTensor> x;
   std::vector<LyingTensor> y;
-  std::optional<std::vector<Block>> blocks;
+  std::optional<std::vector<CopiedBlock>> blocks;
   for (const bool plain : {false, true}) {
     if (blocks) {
       break;

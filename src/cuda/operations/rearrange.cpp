@@ -20,11 +20,11 @@ void plan_operation(const Rearrange& op, StepPlanner& step) {
       step.emit(ZeroLaunch{step.operand(op.y[i]), whole / bytes(Type::f32)});
     }
   }
-  for (const Block& block : op.blocks) {
+  for (const CopiedBlock& block : op.blocks) {
     const Id from = op.x[static_cast<std::size_t>(block.from)];
     const Id to = op.y[static_cast<std::size_t>(block.to)];
     // No layout of the GPU's has blocks of channels that could be cut.
-    const Block lies = lying(block, channels_of(from, step), channels_of(to, step)).value();
+    const CopiedBlock lies = lying(block, channels_of(from, step), channels_of(to, step)).value();
     if (lies.extents.size() > CopiedExtents::most) {
       throw Unsupported("the GPU backend copies blocks of at most four dimensions");
     }
