@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from networks.values import BATCH, Refused, Value, shown
-from peers.pytorch.networks import module_of
+from peers.pytorch.networks import TIME_FIRST, module_of
 from peers.tasks import Unsupported
 
 MOST_PARAMETERS = 10**9
@@ -80,7 +80,7 @@ class Builder:
             what = " ".join(str(error).split())
             raise at.refused(what.removeprefix(f"{layer['name']} ({kind}): ")) from error
         shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
-        time_first = _TIME_FIRST.get(kind, reads[0].time_first)
+        time_first = TIME_FIRST.get(kind, reads[0].time_first)
         value = Value(layer["name"], shape, time_first)
         own_parameters = [] if "tied" in layer else module.parameters()
         count = sum(parameter.numel() for parameter in own_parameters)
@@ -111,6 +111,12 @@ class Builder:
     def image(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
     ) -> Value:
+        if kind == "conv2d" and self._is_of_points(value, own):
+            bias = said(bias=(own.get("bias", True), True))
+            product = self.layer(
+                at, "linear", [value], parameters, out_features=own["out_channels"], **bias
+            )
+            return product.seen_as(product.own[:, :, None, None])
         if not value.is_plain or len(value.shape) != 4:
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
@@ -121,9 +127,28 @@ class Builder:
             raise at.refused(f"padding is {own['padding']}, and can only be below {extent}")
         return self.layer(at, kind, [value], parameters, **own)
 
+    @staticmethod
+    def _is_of_points(value: Value, own: dict[str, Any]) -> bool:
+        """Of a row seen as an image of one pixel, as squeeze and excitation has it: a product."""
+        is_point = len(value.shape) == 2 and value.is_seen_as(value.own[:, :, None, None])
+        return is_point and own["kernel_size"] == 1 and not {"padding", "groups"} & own.keys()
+
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:
         pooled = self.image(at, "global_avg_pool2d", value)
         return pooled.seen_as(pooled.own[:, :, None, None]) if keeps else pooled
+
+    def mean(self, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
+        rank = value.places.ndim
+        axes = sorted(axis % rank for axis in axes or range(rank))
+        if axes == [2, 3] and rank == 4:
+            return self.global_mean(at, value, keeps)
+        value = self.sequence(at, value)
+        if len(axes) == 1 and value.time_first and rank == len(value.shape) == 3:
+            by_time = np.moveaxis(value.places, axes[0], 0)
+            if (by_time == value.own).all():
+                mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
+                return mean.seen_as(np.expand_dims(mean.own, axes[0])) if keeps else mean
+        raise at.refused("a mean can be that of an image's channels, or over time")
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         if left.shape != right.shape or not left.is_seen_as(right.places):
@@ -134,6 +159,91 @@ class Builder:
         if not left.is_whole:
             raise at.refused(f"it reads only a part of what {left.layer} gives, {_shape(left)}")
         return self.layer(at, "add", [left, right]).seen_as(left.places)
+
+    def concatenation(self, at: Place, values: Sequence[Any], axis: int) -> Value:
+        if not all(isinstance(one, Value) for one in values):
+            raise at.refused("it joins what is no layer's result")
+        if len(values) == 1:
+            return values[0]
+        first = values[0]
+        axis %= first.places.ndim
+        if axis == 1 and all(one.is_plain and len(one.shape) == 4 for one in values):
+            return self.layer(at, "concatenate", values)
+        values = [self.sequence(at, one) for one in values]
+        rows = [one.rows for one in values]
+        same = all(one is not None and np.array_equal(one, rows[0]) for one in rows)
+        if not same or axis != first.places.ndim - 1 or any(len(v.shape) == 4 for v in values):
+            raise at.refused(
+                "it can join images by their channels, and rows of one order by their last "
+                f"dimension, not {' and '.join(shown(one.places.shape, None) for one in values)} "
+                f"in dimension {axis}"
+            )
+        return self.layer(at, "concatenate", values).of_rows(rows[0])
+
+    def product(self, at: Place, left: Value, right: Value) -> Value:
+        """Of values of one shape and order, or of which one has a number for all places."""
+        for whole, factor in ((left, right), (right, left)):
+            if whole.shape == factor.shape and whole.is_seen_as(factor.places):
+                if not whole.is_whole:
+                    raise at.refused(f"it reads only a part of what {whole.layer} gives")
+                return self.layer(at, "multiply", [whole, factor]).seen_as(whole.places)
+            if self._is_gate(whole, factor):
+                return self.layer(at, "multiply", [whole, factor]).seen_as(whole.places)
+        raise at.refused(
+            f"it multiplies {shown(left.places.shape, None)} by {shown(right.places.shape, None)}; "
+            "only values of one shape and order can be multiplied, or by a number for each channel "
+            "of an image or of a sequence"
+        )
+
+    @staticmethod
+    def _is_gate(whole: Value, factor: Value) -> bool:
+        """Whether each number of `whole` meets that of its sample and channel."""
+        count = len(whole.shape)
+        if count == 3 and whole.time_first and factor.shape == whole.shape[1:]:
+            shared = whole.places % math.prod(factor.shape)
+        elif (
+            count == 4 and factor.shape[:2] == whole.shape[:2] and math.prod(factor.shape[2:]) == 1
+        ):
+            shared = whole.places // math.prod(whole.shape[2:])
+        else:
+            return False
+        try:
+            return whole.is_whole and np.array_equal(
+                np.broadcast_to(factor.places, shared.shape), shared
+            )
+        except ValueError:
+            return False
+
+    def class_token(
+        self, at: Place, name: str, token: np.ndarray, value: Value, axis: int
+    ) -> Value:
+        """A parameter, whose numbers at `token` are put in front of a sequence in time."""
+        if value.time_first and len(value.shape) == 3:
+            _, batch, width = value.shape
+            for axes in ((0, 1, 2), (1, 0, 2)):  # time first, as bench has it, or the batch
+                own = np.broadcast_to(np.arange(width), (1, batch, width)).transpose(axes)
+                if (
+                    value.is_seen_as(value.own.transpose(axes))
+                    and axis % 3 == axes.index(0)
+                    and np.array_equal(token, own)
+                ):
+                    given = self.layer(at, "class_token", [replace(value, view=None)], [name])
+                    return given.seen_as(given.own.transpose(axes))
+        raise at.refused(
+            "a parameter can only be put in front of a sequence, in time, as one vector [width] "
+            "for all samples"
+        )
+
+    def place(self, at: Place, value: Value) -> Value:
+        """A view of the first or the last place of a sequence is a layer; others stay views."""
+        if not value.time_first or len(value.shape) != 3 or value.shape[0] == 1:
+            return value
+        for kind, own in (("first_place", value.own[0]), ("last_place", value.own[-1])):
+            seen = value.places.reshape(-1)
+            if np.array_equal(seen, own.reshape(-1)):
+                given = self.layer(at, kind, [replace(value, view=None)])
+                return given.seen_as(given.own.reshape(value.places.shape))
+        return value
 
     def lstm(
         self,
@@ -157,7 +267,7 @@ class Builder:
 
     def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
         """What a view makes of it: a layer only where samples become rows."""
-        value = value.seen_as(places)
+        value = self.place(at, value.seen_as(places))
         rows = value.own.reshape(value.shape[0], -1)
         if len(value.shape) > 2 and not value.time_first and value.is_seen_as(rows):
             return self.layer(at, "flatten", [value])
@@ -237,10 +347,6 @@ class Builder:
 def said(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Of names with a value and what it is where it goes unsaid, those that must be said."""
     return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
-
-
-# Layers that make sequences, or end them.
-_TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False}
 
 
 def _shape(value: Value) -> str:

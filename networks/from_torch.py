@@ -81,6 +81,13 @@ class Call:
             raise self.refused(f"its {argument} is no layer's result")
         return found.name, found.seen.places
 
+    def part(self, argument: str, index: int) -> tuple[str, np.ndarray]:
+        """The same of a parameter in a list."""
+        found = self.arguments[argument][index]
+        if not isinstance(found, Parameter):
+            raise self.refused(f"what it reads at {index} of {argument} is no layer's result")
+        return found.name, found.seen.places
+
     def rows_of_table(self, argument: str, rows: torch.Tensor) -> Parameter:
         found = self._plain(argument, self.arguments[argument])
         return replace(found, seen=found.seen.seen_as(found.seen.places[rows.numpy()]))

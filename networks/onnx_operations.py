@@ -135,9 +135,7 @@ def _global_pool(call: Call) -> Value:
 def _reduce_mean(call: Call) -> Value:
     value, axes = call.value(), call.constant(1)
     given = call.get("axes", []) if axes is None else axes.tolist()
-    if value.places.ndim != 4 or sorted(axis % 4 for axis in given) != [2, 3]:
-        raise call.refused("a mean can only be that of an image's channels")
-    return call.build.global_mean(call, value, bool(call.get("keepdims", 1)))
+    return call.build.mean(call, value, given, bool(call.get("keepdims", 1)))
 
 
 def _batch_norm(call: Call) -> Value:
@@ -149,9 +147,19 @@ def _batch_norm(call: Call) -> Value:
 
 
 def _layer_norm(call: Call) -> Value:
-    call.only(epsilon=1e-5)
     call.only(axis=(-1, call.value().places.ndim - 1))
-    return call.build.rowwise(call, "layer_norm", call.value(), [call.weight(1), call.weight(2)])
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = said(eps=(epsilon, 1e-5))
+    parameters = [call.weight(1), call.weight(2)]
+    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
+
+
+def _mul(call: Call) -> Value:
+    return call.build.product(call, call.value(0), call.value(1))
+
+
+def _concat(call: Call) -> Value:
+    return call.build.concatenation(call, call.inputs, call.get("axis"))
 
 
 def _embedding(call: Call) -> Value:
@@ -205,6 +213,7 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "Dropout": _dropout,
     "Gemm": _gemm,
     "MatMul": _matmul,
+    "Mul": _mul,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
@@ -213,6 +222,7 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "Add": _add,
+    "Concat": _concat,
     "Gather": _gather,
     "LSTM": _lstm,
 }

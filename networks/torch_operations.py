@@ -101,17 +101,7 @@ def _adaptive_avg_pool2d(call: Call) -> Value:
 
 
 def _mean(call: Call) -> Value:
-    value = call.value()
-    rank = value.places.ndim
-    axes = sorted(axis % rank for axis in call["dim"] or range(rank))
-    if axes == [2, 3] and rank == 4:
-        return call.build.global_mean(call, value, call["keepdim"])
-    if len(axes) == 1 and value.time_first and rank == len(value.shape) == 3:
-        by_time = np.moveaxis(value.places, axes[0], 0)
-        if (by_time == value.own).all():
-            mean = call.build.layer(call, "mean_over_time", [value])
-            return mean.seen_as(np.expand_dims(mean.own, axes[0])) if call["keepdim"] else mean
-    raise call.refused("a mean can be that of an image's channels, or over time")
+    return call.build.mean(call, call.value(), call["dim"] or [], call["keepdim"])
 
 
 def _batch_norm(call: Call) -> Value:
@@ -127,9 +117,9 @@ def _layer_norm(call: Call) -> Value:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
     if call["weight"] is None or call["bias"] is None:
         raise call.refused("weight or bias is missing; layer_norm has both")
-    call.only(eps=1e-5)
+    own = said(eps=(call["eps"], 1e-5))
     parameters = call.parameter("weight") + call.parameter("bias")
-    return call.build.rowwise(call, "layer_norm", call.value(), parameters)
+    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
 def _add(call: Call) -> Value:
@@ -152,6 +142,32 @@ def _add(call: Call) -> Value:
     raise call.refused(
         "a parameter can only be added to a sequence, as a table [time, width] of its length"
     )
+
+
+def _cat(call: Call) -> Value:
+    """A parameter in front of a sequence is its class token."""
+    parts, dim = call["tensors"], call["dim"]
+    if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
+        name, token = call.part("tensors", 0)
+        value = call.build.sequence(call, parts[1])
+        return call.build.class_token(call, name, token, value, dim)
+    return call.build.concatenation(call, parts, dim)
+
+
+def _mul(call: Call) -> Any:
+    left, right = call["self"], call["other"]
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.product(call, left, right)
+    return attention.scaled(call)
+
+
+def _rms_norm(call: Call) -> Value:
+    if len(call["normalized_shape"]) != 1:
+        raise call.refused("normalized_shape has several dimensions, and can only have the last")
+    if call["weight"] is None:
+        raise call.refused("weight is missing, and rms_norm has one")
+    own = said(eps=(call["eps"], None))
+    return call.build.rowwise(call, "rms_norm", call.value(), call.parameter("weight"), **own)
 
 
 def _embedding(call: Call) -> Any:
@@ -206,12 +222,14 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "mean": _mean,
     "batch_norm": _batch_norm,
     "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
     "add": _add,
+    "cat": _cat,
     "embedding": _embedding,
     "lstm": _lstm,
     "scaled_dot_product_attention": attention.of_one_call,
     "matmul": attention.product,
-    "mul": attention.scaled,
+    "mul": _mul,
     "div": attention.scaled,
     "masked_fill": attention.masked,
     "softmax": attention.softmax,

@@ -161,6 +161,12 @@ TEST(Cost, CountsPoolingByHand) {
   const std::vector<Shape> whole{{2, 5, 8, 6}, {2, 5}};
   EXPECT_EQ(flops_of(whole, GlobalAveragePool{.x = 0, .y = 1}), image);
   EXPECT_EQ(flops_of(whole, GlobalAveragePoolGrad{.dy = 1, .dx = 0}), image);
+  EXPECT_EQ(flops_of(whole, Multiply{.a = 0, .b = 1, .y = 0}), image);
+  EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 1, .dy = 0, .da = 0, .db = 1}), 3 * image);
+  EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 0, .dy = 0, .da = 0, .db = 0}), 2 * image);
+  EXPECT_EQ(flops_of({{2, 5, 8, 6}, {48, 2, 5}},
+                     Rearrange{.x = {0}, .y = {1}, .blocks = as_sequence({2, 5, 8, 6})}),
+            0);
 }
 
 TEST(Cost, CountsBatchNormByHand) {
@@ -240,6 +246,9 @@ TEST(Cost, CountsATransformersOperationsByHand) {
   EXPECT_EQ(flops_of(rows, norm), 5 * 30);
   norm.dx = 0;
   EXPECT_EQ(flops_of(rows, norm), 13 * 30);
+  norm.mean = norm.dbias = none;
+  EXPECT_EQ(flops_of(rows, norm), 9 * 30);
+  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .weight = 1, .y = 0, .inverse_deviation = 2}), 4 * 30);
   const std::vector<Shape> places{{3, 2, 5}, {3, 5}};
   EXPECT_EQ(flops_of(places, PositionEmbedding{.x = 0, .table = 1, .y = 0}), 30);
   EXPECT_EQ(flops_of(places, PositionEmbeddingGrad{.dy = 0, .dtable = 1}), 30);

@@ -240,6 +240,43 @@ TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {
   EXPECT_THROW(plan_of(images_epoch(gpt({.width = 129}))), Unsupported);
 }
 
+TEST(CudaTransformerPlan, OfImagesCopiesOncePerBlock) {
+  const Vit sizes{.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3};
+  const LaunchPlan plan = plan_of(images_epoch(vit(sizes)));
+  EXPECT_EQ(count_of<cuda::RearrangeLaunch>(plan), 2);  // to the sequence, and back
+  const auto means = cuda::launches_of<cuda::GlobalAveragePoolLaunch>(plan);
+  ASSERT_EQ(means.size(), 1);
+  EXPECT_EQ(means[0].pixels, 9);
+  EXPECT_EQ(count_of<cuda::ZeroLaunch>(plan), 0);
+}
+
+TEST(CudaRearrange, JoinsWhatRunsOnWhereverChannelsLie) {
+  for (const Precision precision : {Precision::f32, Precision::tf32}) {
+    OneOp one;
+    const std::vector<Shape> shapes{{2, 3, 4, 5}, {2, 6, 4, 5}};
+    const Id a = one.tensor("a", shapes[0]);
+    const Id b = one.tensor("b", shapes[1]);
+    const Id y = one.tensor("y", {2, 9, 4, 5});
+    one.operation(Rearrange{.x = {a, b}, .y = {y}, .blocks = joined(shapes, 1)});
+    one.workload.steps[0].ops.emplace_back(
+        GlobalAveragePool{.x = a, .y = one.tensor("mean of a", {2, 3})});
+    one.workload.steps[0].ops.emplace_back(
+        GlobalAveragePool{.x = b, .y = one.tensor("mean of b", {2, 6})});
+    one.workload.steps[0].ops.emplace_back(
+        GlobalAveragePool{.x = y, .y = one.tensor("mean of y", {2, 9})});
+    const auto copies = cuda::launches_of<cuda::RearrangeLaunch>(
+        plan_of(one.workload, cuda::any_convolution, precision));
+    ASSERT_EQ(copies.size(), 2);
+    const bool is_plain = precision == Precision::f32;
+    const cuda::CopiedExtents& of = copies[1].extents;
+    EXPECT_EQ(copies[1].to_first, is_plain ? 60 : 3);
+    EXPECT_EQ(of.count[0], is_plain ? 2 : 40);
+    EXPECT_EQ(of.count[1], is_plain ? 120 : 6);
+    EXPECT_EQ(of.to[0], is_plain ? 180 : 9);
+    EXPECT_EQ(of.count[2] * of.count[3], 1);
+  }
+}
+
 TEST(CudaTransformerPlan, SumsTheParametersOfManyRowsInParts) {
   for (const std::int64_t rows : {127, 128, 100'000}) {
     OneOp one;

@@ -167,6 +167,8 @@ std::vector<Golden> golden_networks() {
                                      .head = 64,
                                      .classes = 10})},
       {"mobilenet-v2", mobilenet({})},
+      {"vit-small", vit({.image = 16, .width = 24, .layers = 2})},
+      {"vit-ti", find_model("vit-ti").model},
   };
   for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
     models.emplace(name, find_model(name).model);

@@ -293,6 +293,23 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "of [3, 4]");
   EXPECT_EQ(of_rows({4}, LinearLayer{.out_features = 3, .has_bias = true, .tied = 0}),
             "model 'm': layer 0 is tied to an embedding, which has no bias: leave that out");
+  EXPECT_EQ(of_rows({4}, ConcatenateLayer{}),
+            "model 'm': layer 0 reads one value, and joins two or more");
+  EXPECT_EQ(of_rows({4}, ToSequenceLayer{}),
+            "model 'm': layer 0 reads images of channels, height and width");
+  EXPECT_EQ(of_rows({4}, ClassTokenLayer{}),
+            "model 'm': layer 0 reads sequences of vectors, time first");
+  EXPECT_EQ(of_rows({4}, OnePlaceLayer{}),
+            "model 'm': layer 0 reads sequences of vectors, time first");
+  const auto of_two = [&](const LayerKind& kind) {
+    Model model{.name = "m", .sample = {2, 4, 4}, .classes = 3, .layers = {}};
+    model.add(kind, {0, model.add(MaxPoolLayer{{.size = 2, .stride = 2}}, {0})});
+    return message(model, fine);
+  };
+  EXPECT_EQ(of_two(ConcatenateLayer{}), "model 'm': layer 1 joins values of different shapes");
+  EXPECT_EQ(of_two(MultiplyLayer{}),
+            "model 'm': layer 1 multiplies by neither a value of the same shape nor a number for "
+            "all pixels or time steps");
   Model heads{.name = "m", .sample = {4}, .sample_type = Type::i32, .classes = 3, .layers = {}};
   heads.add(AttentionLayer{2}, {heads.add(EmbeddingLayer{9, 9}, {0})});
   EXPECT_EQ(message(heads, fine),

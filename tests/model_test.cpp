@@ -24,7 +24,7 @@ TEST(Catalogue, HasThePublishedParameterCounts) {
       {"resnet-50", 25557032}, {"lstm", 6182672},    {"gpt-16", 5376},        {"gpt-32", 29600},
       {"gpt-64", 158336},      {"gpt-128", 809856},  {"gpt-256", 3982336},    {"gpt-512", 18981376},
       {"resnet-50", 25557032}, {"lstm", 6182672},    {"lenet-5", 61706},      {"policy", 4610},
-      {"surrogate", 3021},     {"matrix-4", 756},
+      {"surrogate", 3021},     {"matrix-4", 756},    {"vit-ti", 5362378},
   };
   for (const auto& [name, count] : published) {
     EXPECT_EQ(params(name), count) << name;
@@ -41,7 +41,7 @@ TEST(Catalogue, NamesAreUniqueAndFound) {
       EXPECT_EQ(find_model(name).model.name, name);
     }
   }
-  EXPECT_EQ(seen.size(), 35U);
+  EXPECT_EQ(seen.size(), 36U);
 }
 
 TEST(Catalogue, TrainsAsTheExperimentsDid) {

@@ -66,6 +66,33 @@ TEST(NetworkJson, KnowsGroupsAndDilation) {
   EXPECT_FALSE(describe(model)["layers"][0].contains("groups"));
 }
 
+TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "a", "type": "conv2d", "out_channels": 6, "kernel_size": 1},
+      {"name": "mean", "type": "global_avg_pool2d"},
+      {"name": "gate", "type": "sigmoid"},
+      {"name": "gated", "type": "multiply", "inputs": ["a", "gate"]},
+      {"name": "all", "type": "concatenate", "inputs": ["gated", "input"]},
+      {"name": "turned", "type": "to_sequence"}, {"name": "token", "type": "class_token"},
+      {"name": "norm", "type": "rms_norm", "eps": 1e-6},
+      {"name": "first", "type": "first_place"},
+      {"name": "last", "type": "last_place", "inputs": ["norm"]},
+      {"name": "middle", "type": "mean_over_time", "inputs": ["norm"]},
+      {"name": "layer 11", "type": "layer_norm"},
+      {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 11"]},
+      {"name": "out", "type": "linear", "out_features": 2}]})");
+  const Model model = model_from(json);
+  EXPECT_EQ(describe(model), json);
+  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[7].kind).epsilon, 1e-6);
+  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[11].kind).epsilon, 1e-5);
+  training_identity(model);  // it fits
+  Json broken = json;
+  broken["layers"][7]["eps"] = 0;
+  EXPECT_THAT([&] { model_from(broken); },
+              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("eps")));
+}
+
 Json written_sequence() {
   return Json::parse(R"({"name": "m", "input": {"shape": [4], "type": "i32"}, "classes": 5,
     "labels": [4], "loss": "cross_entropy", "layers": [
@@ -152,8 +179,9 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   refused("/layers/1/type", "mish",
           "network 'm': layer 1 (mish): no layer has this type; there are linear, relu, sigmoid, "
           "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
-          "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, batch_norm, dropout, "
-          "embedding, position_embedding, layer_norm, attention, lstm, flatten");
+          "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
+          "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
+          "concatenate, to_sequence, multiply, class_token, first_place, last_place");
 }
 
 }  // namespace

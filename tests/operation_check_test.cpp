@@ -124,8 +124,10 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
             "AveragePoolGrad: the derivative of an activation is taken from x, which is missing");
   EXPECT_EQ(complaint({x, of({5, 2})}, GlobalAveragePool{.x = 0, .y = 1}),
             "GlobalAveragePool: tensor 'b' is [5, 2], not [2, 5]");
+  EXPECT_EQ(complaint({of({2, 5}), of({2, 8})}, GlobalAveragePoolGrad{.dy = 0, .dx = 1}),
+            "GlobalAveragePoolGrad: tensor 'b' [2, 8] is not [batch, channels, height, width]");
   EXPECT_EQ(complaint({of({2, 5}), of({2, 5, 8})}, GlobalAveragePoolGrad{.dy = 0, .dx = 1}),
-            "GlobalAveragePoolGrad: tensor 'b' [2, 5, 8] is not [batch, channels, height, width]");
+            "GlobalAveragePoolGrad: tensor 'a' is [2, 5], not [5, 8]");
 }
 
 TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
@@ -170,6 +172,42 @@ TEST(CheckDropout, SaysWhatDoesNotFit) {
             "Dropout: tensor 'b' is stored as f32, not i32");
   EXPECT_EQ(complaint({of({3, 4}), step, of({4, 3})}, DropoutGrad{.dy = 0, .dx = 2, .step = 1}),
             "DropoutGrad: tensor 'c' is [4, 3], not [3, 4]");
+}
+
+TEST(CheckRearrange, SaysWhatDoesNotFit) {
+  Rearrange join{.x = {0, 1}, .y = {2}, .blocks = joined({{2, 3}, {2, 4}}, 1)};
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 7})}, join), "");
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 6})}, join),
+            "Rearrange: a block goes beyond tensor 'c' [2, 6]");
+  EXPECT_EQ(complaint({of({2, 3}), of({1, 4}), of({2, 7})}, join),
+            "Rearrange: a block goes beyond tensor 'b' [1, 4]");
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}, Type::bf16), of({2, 7})}, join),
+            "Rearrange: tensor 'b' is stored as bf16, not f32");
+  join.blocks.push_back(join.blocks.front());
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 7})}, join),
+            "Rearrange: blocks meet in tensor 'c' [2, 7]");
+  join.blocks = {{.from = 2, .extents = {{1, 1, 1}}}};
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 7})}, join),
+            "Rearrange: a block is of no tensor that it has");
+  join.x.clear();
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 7})}, join),
+            "Rearrange: it has nothing to read, or nothing to write");
+}
+
+TEST(CheckMultiply, SaysWhatDoesNotFit) {
+  const Multiply product{.a = 0, .b = 1, .y = 0};
+  for (const Shape& factor : {Shape{2, 3, 4, 5}, Shape{2, 3}, Shape{2, 3, 1, 1}}) {
+    EXPECT_EQ(complaint({of({2, 3, 4, 5}), of(factor)}, product), "");
+  }
+  EXPECT_EQ(complaint({of({5, 2, 3}), of({2, 3})}, product), "");
+  EXPECT_EQ(complaint({of({2, 3, 4, 5}), of({3})}, product),
+            "Multiply: tensor 'b' [3] is neither [2, 3, 4, 5] nor a number for all places of that");
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 3}, Type::f16)}, product),
+            "Multiply: tensor 'b' is stored as f16, not f32");
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 3})}, MultiplyGrad{.a = 0, .b = 1, .dy = 0}),
+            "MultiplyGrad: it has nothing to write");
+  EXPECT_EQ(complaint({of({2, 3}), of({2, 3})}, MultiplyGrad{.a = 0, .dy = 0, .da = 1}),
+            "MultiplyGrad: it lacks a factor");
 }
 
 TEST(CheckReshape, SaysWhatDoesNotFit) {
@@ -218,6 +256,9 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
             "LayerNorm: tensor 'd' is [5], not [5, 3]");
   EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
             "LayerNorm: tensor 'b' is stored as bf16, not f32");
+  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})},
+                      LayerNorm{.x = 0, .weight = 1, .y = 2, .mean = 3, .inverse_deviation = 3}),
+            "LayerNorm: it has one of mean and bias, not both or none");
   const LayerNormGrad norm_grad{
       .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
   EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),

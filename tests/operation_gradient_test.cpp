@@ -102,16 +102,67 @@ OperationGradientCase average_pool(const Shape& shape, const Window& window, Act
           {{z, dz}}};
 }
 
-OperationGradientCase global_average_pool(const Shape& shape) {
+OperationGradientCase global_average_pool(const Shape& shape, const std::string& name) {
   Builder t;
   const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", {shape[0], shape[1]});
-  const Id dy = t.f32("dy", {shape[0], shape[1]});
+  const Id y = t.f32("y", without_places(shape));
+  const Id dy = t.f32("dy", without_places(shape));
   const Id dx = t.f32("dx", shape);
-  return {t.step("GlobalAveragePool",
+  return {t.step("GlobalAveragePool" + name,
                  {GlobalAveragePool{.x = x, .y = y}, GlobalAveragePoolGrad{.dy = dy, .dx = dx}}),
           {{y, {dy}}},
           {{x, dx}}};
+}
+
+OperationGradientCase rearrange(const std::vector<Shape>& parts, std::size_t axis,
+                                const std::string& name) {
+  Builder t;
+  std::vector<Id> x;
+  std::vector<Id> dx;
+  Shape whole = parts.front();
+  whole[axis] = 0;
+  std::vector<std::pair<Id, Id>> gradients;
+  for (const Shape& part : parts) {
+    x.push_back(t.f32("x" + std::to_string(x.size()), part));
+    dx.push_back(t.f32("dx" + std::to_string(x.size()), part));
+    gradients.emplace_back(x.back(), dx.back());
+    whole[axis] += part[axis];
+  }
+  const Id y = t.f32("y", whole);
+  const Id dy = t.f32("dy", whole);
+  const std::vector<CopiedBlock> blocks = joined(parts, axis);
+  return {t.step("Rearrange_" + name, {Rearrange{.x = x, .y = {y}, .blocks = blocks},
+                                       Rearrange{.x = {dy}, .y = dx, .blocks = reversed(blocks)}}),
+          {{y, {dy}}},
+          gradients};
+}
+
+OperationGradientCase to_sequence(const Shape& image) {
+  Builder t;
+  const Shape sequence{image[2] * image[3], image[0], image[1]};
+  const Id x = t.f32("x", image);
+  const Id y = t.f32("y", sequence);
+  const Id dy = t.f32("dy", sequence);
+  const Id dx = t.f32("dx", image);
+  return {t.step("Rearrange_to_sequence",
+                 {Rearrange{.x = {x}, .y = {y}, .blocks = as_sequence(image)},
+                  Rearrange{.x = {dy}, .y = {dx}, .blocks = reversed(as_sequence(image))}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
+OperationGradientCase multiply(const Shape& whole, const Shape& factor, const std::string& name) {
+  Builder t;
+  const Id a = t.f32("a", whole);
+  const Id b = t.f32("b", factor);
+  const Id y = t.f32("y", whole);
+  const Id dy = t.f32("dy", whole);
+  const Id da = t.f32("da", whole);
+  const Id db = t.f32("db", factor);
+  return {t.step("Multiply_" + name, {Multiply{.a = a, .b = b, .y = y},
+                                      MultiplyGrad{.a = a, .b = b, .dy = dy, .da = da, .db = db}}),
+          {{y, {dy}}},
+          {{a, da}, {b, db}}};
 }
 
 OperationGradientCase batch_norm(const Shape& shape, bool addend, bool more, Activation activation,
@@ -211,37 +262,41 @@ OperationGradientCase position_embedding(std::int64_t time, std::int64_t batch) 
           {{table, dtable}}};
 }
 
-OperationGradientCase layer_norm(const Shape& shape, const std::string& name) {
+OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bool is_rms = false) {
   Builder t;
   const Shape width{shape.back()};
   const Shape rows(shape.begin(), shape.end() - 1);
   const Id x = t.f32("x", shape);
   const Id weight = t.f32("weight", width);
-  const Id bias = t.f32("bias", width);
+  const Id bias = is_rms ? none : t.f32("bias", width);
   const Id y = t.f32("y", shape);
-  const Id mean = t.f32("mean", rows);
+  const Id mean = is_rms ? none : t.f32("mean", rows);
   const Id inverse = t.f32("inverse deviation", rows);
   const Id dy = t.f32("dy", shape);
   const Id dx = t.f32("dx", shape);
   const Id dweight = t.f32("dweight", width);
-  const Id dbias = t.f32("dbias", width);
-  return {t.step("LayerNorm_" + name, {LayerNorm{.x = x,
-                                                 .weight = weight,
-                                                 .bias = bias,
-                                                 .y = y,
-                                                 .mean = mean,
-                                                 .inverse_deviation = inverse,
-                                                 .epsilon = 0.01},
-                                       LayerNormGrad{.x = x,
-                                                     .weight = weight,
-                                                     .mean = mean,
-                                                     .inverse_deviation = inverse,
-                                                     .dy = dy,
-                                                     .dx = dx,
-                                                     .dweight = dweight,
-                                                     .dbias = dbias}}),
-          {{y, {dy}}},
-          {{x, dx}, {weight, dweight}, {bias, dbias}}};
+  const Id dbias = is_rms ? none : t.f32("dbias", width);
+  OperationGradientCase all{t.step("LayerNorm_" + name, {LayerNorm{.x = x,
+                                                                   .weight = weight,
+                                                                   .bias = bias,
+                                                                   .y = y,
+                                                                   .mean = mean,
+                                                                   .inverse_deviation = inverse,
+                                                                   .epsilon = 0.01},
+                                                         LayerNormGrad{.x = x,
+                                                                       .weight = weight,
+                                                                       .mean = mean,
+                                                                       .inverse_deviation = inverse,
+                                                                       .dy = dy,
+                                                                       .dx = dx,
+                                                                       .dweight = dweight,
+                                                                       .dbias = dbias}}),
+                            {{y, {dy}}},
+                            {{x, dx}, {weight, dweight}}};
+  if (!is_rms) {
+    all.gradients.emplace_back(bias, dbias);
+  }
+  return all;
 }
 
 OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int64_t heads,
@@ -388,7 +443,14 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       average_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
       average_pool({1, 2, 6, 5}, partly, sigmoid, "partly_covered"),
       average_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
-      global_average_pool({2, 3, 4, 5}),
+      global_average_pool({2, 3, 4, 5}, ""),
+      global_average_pool({4, 3, 5}, "_over_time"),
+      rearrange({{2, 3, 4, 5}, {2, 1, 4, 5}}, 1, "channels"),
+      rearrange({{4, 3}, {4, 2}, {4, 1}}, 1, "rows"),
+      to_sequence({2, 3, 2, 5}),
+      multiply({4, 3}, {4, 3}, "rows"),
+      multiply({2, 3, 4, 5}, {2, 3}, "gate"),
+      multiply({4, 3, 5}, {3, 5}, "gate_over_time"),
       batch_norm({3, 2, 3, 4}, false, false, identity, "plain"),
       batch_norm({3, 2, 3, 4}, false, false, relu, "relu"),
       batch_norm({2, 3, 4, 3}, true, true, relu, "all"),
@@ -399,6 +461,7 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       embedding(4, 3, 2, "repeated"),
       position_embedding(4, 3),
       layer_norm({4, 5}, "rows"),
+      layer_norm({4, 5}, "rms", true),
       layer_norm({2, 3, 4}, "three_dimensions"),
       attention(5, 2, 2, 3, false, "odd"),
       attention(5, 2, 2, 3, true, "causal"),

@@ -91,6 +91,39 @@ std::vector<double> trained(const Workload& workload, const Dataset& data) {
 
 bool test_all() { return std::getenv("CROSSOVER_TEST_ALL") != nullptr; }
 
+Model joined_model() {
+  Model model{.name = "joined", .sample = {2, 4, 3}, .classes = 3, .layers = {}};
+  const Value a = model.add(ConvolutionLayer{3, {.size = 1}}, {0});
+  const Value b = model.add(ConvolutionLayer{2, {.size = 3, .padding = 1}}, {a});
+  Value value = model.add(ConcatenateLayer{}, {a, 0, b, a});
+  value = model.add(ConvolutionLayer{4, {.size = 1}}, {value});
+  const Value mean = model.add(GlobalAveragePoolLayer{}, {value});
+  Value gate = model.add(LinearLayer{4}, {mean});
+  gate = model.add(ActivationLayer{Activation::sigmoid}, {gate});
+  value = model.add(MultiplyLayer{}, {value, gate});
+  gate = model.add(AveragePoolLayer{{.size = 3, .stride = 3}}, {value});  // of one pixel
+  value = model.add(MultiplyLayer{}, {value, gate});
+  value = model.add(MultiplyLayer{}, {value, value});
+  value = model.add(FlattenLayer{}, {value});
+  value = model.add(MultiplyLayer{}, {value, value});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {mean, value, mean})});
+  return model;
+}
+
+Model places_model() {
+  Model model{.name = "places", .sample = {2, 4, 6}, .classes = 3, .layers = {}};
+  Value value = model.add(ConvolutionLayer{5, {.size = 2, .stride = 2}}, {0});
+  value = model.add(ClassTokenLayer{}, {model.add(ToSequenceLayer{}, {value})});
+  value = model.add(LinearLayer{6}, {model.add(PositionEmbeddingLayer{}, {value})});
+  value = model.add(LayerNormLayer{.epsilon = 1e-3, .is_rms = true}, {value});
+  const Value mean = model.add(GlobalAveragePoolLayer{.over_time = true}, {value});
+  value = model.add(MultiplyLayer{}, {value, mean});
+  const Value first = model.add(OnePlaceLayer{}, {value});
+  const Value last = model.add(OnePlaceLayer{.is_last = true}, {value});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {first, last})});
+  return model;
+}
+
 Model residual_model() {
   Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};
   const Value wide = model.add(LinearLayer{7}, {0});

@@ -60,4 +60,10 @@ inline bool thinned() { return CROSSOVER_SANITIZED && !test_all(); }
 /// A model with a value that three layers read, joined again by sums: gradients must add up.
 Model residual_model();
 
+/// Values joined with the data and with others, and gates of all kinds.
+Model joined_model();
+
+/// Patches behind a trained one, of which the first, the last and the mean are read.
+Model places_model();
+
 }  // namespace crossover::test

@@ -72,6 +72,7 @@ def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
     whats = {check["what"] for check in document["checks"]}
     assert whats >= {"Linear", "LstmGrad", "copy h2h", "fork-join probe"}
     assert whats >= {"tiny-mlp", "tiny-adamw", "tiny-cnn", "tiny-resnet", "tiny-lstm", "tiny-gpt"}
+    assert "tiny-vit" in whats
     ways = {
         check["how"].partition(",")[0]
         for check in document["checks"]
@@ -167,7 +168,7 @@ def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     whats = {check["what"] for check in on_gpu}
     assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
     assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
-    assert "tiny-gpt" in whats
+    assert {"tiny-gpt", "tiny-vit"} <= whats
     ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "tiny-mlp"}
     executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}

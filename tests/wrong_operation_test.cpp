@@ -57,6 +57,8 @@ std::vector<Thin> thin_networks() {
        SgdOptions{.learning_rate = 0.5}},
       {"gpt", gpt({.vocabulary = 11, .width = 6, .layers = 1, .heads = 2, .time = 5}),
        AdamWOptions{}},
+      {"vit", vit({.image = 6, .patch = 3, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
+       AdamWOptions{}},
   };
 }
 

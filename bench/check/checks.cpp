@@ -217,6 +217,8 @@ std::vector<Task> tiny_networks() {
                sgd(0.01)),
           tiny("tiny-lstm", language_model({.vocabulary = 11, .hidden = 8, .time = 4}), sgd(1)),
           tiny("tiny-gpt", gpt({.vocabulary = 11, .width = 16, .layers = 1, .heads = 2, .time = 8}),
+               AdamWOptions{.learning_rate = 1e-3, .weight_decay = 1e-4}),
+          tiny("tiny-vit", vit({.image = 8, .width = 16, .layers = 1, .heads = 2, .classes = 3}),
                AdamWOptions{.learning_rate = 1e-3, .weight_decay = 1e-4})};
 }
 

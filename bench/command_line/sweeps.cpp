@@ -49,6 +49,8 @@ std::vector<Sweep> sweeps() {
   const std::vector<std::string> small{"fcn-r", "alexnet-r", "resnet-56", "lstm"};
   std::vector<std::string> seven = small;
   seven.insert(seven.end(), {"fcn-s", "alexnet-s", "resnet-50"});
+  std::vector<std::string> minibatches = seven;
+  minibatches.emplace_back("vit-ti");
   const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
                                           {{"execution", "graph"}, {"data", "resident"}},
                                           {{"execution", "persistent"}, {"data", "resident"}},
@@ -114,7 +116,7 @@ std::vector<Sweep> sweeps() {
        .models = all,
        .cpu_modes = all_of_cpu,
        .gpu_modes = every,
-       .minibatch_models = seven,
+       .minibatch_models = minibatches,
        .minibatch_repetitions = 7,
        .minibatch_threads = ThreadCounts::powers,
        .every_minibatch_placement = true,

@@ -58,6 +58,7 @@ Family lstm_family();
 Family gpt_family();
 Family lenet_family();
 Family small_dense_family();
+Family vit_family();
 
 /// All families, in listing order. To add one: a file under src/models/ and a line here.
 std::vector<Family> catalogue();

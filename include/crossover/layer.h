@@ -34,7 +34,8 @@ struct LayerVisitor {
   void count(const char* name, std::int64_t& value, std::int64_t absent);  ///< at least zero
   void flag(const char* name, bool& value, bool absent);
   void number(const char* name, double& value);
-  void layer(const char* name, LayerNumber& value);  ///< one before it, or no_layer
+  void number(const char* name, double& value, double absent);  ///< above zero
+  void layer(const char* name, LayerNumber& value);             ///< one before it, or no_layer
 };
 
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile

@@ -9,6 +9,7 @@
 #include "crossover/layers/add_layer.h"
 #include "crossover/layers/attention_layer.h"
 #include "crossover/layers/batch_norm_layer.h"
+#include "crossover/layers/concatenate_layer.h"
 #include "crossover/layers/convolution_layer.h"
 #include "crossover/layers/dropout_layer.h"
 #include "crossover/layers/embedding_layer.h"
@@ -17,17 +18,22 @@
 #include "crossover/layers/layer_norm_layer.h"
 #include "crossover/layers/linear_layer.h"
 #include "crossover/layers/lstm_layer.h"
+#include "crossover/layers/multiply_layer.h"
+#include "crossover/layers/place_layers.h"
 #include "crossover/layers/pool_layer.h"
 #include "crossover/layers/position_embedding_layer.h"
+#include "crossover/layers/to_sequence_layer.h"
 
 namespace crossover {
 
 template <LayerKindType... Layers>
 using OneOfLayers = std::variant<Layers...>;
 
-using LayerKind = OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer,
-                              MaxPoolLayer, AveragePoolLayer, GlobalAveragePoolLayer,
-                              BatchNormLayer, DropoutLayer, EmbeddingLayer, PositionEmbeddingLayer,
-                              LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer>;
+using LayerKind =
+    OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer, MaxPoolLayer,
+                AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
+                EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
+                FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
+                OnePlaceLayer>;
 
 }  // namespace crossover

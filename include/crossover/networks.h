@@ -91,4 +91,15 @@ struct Gpt {
 };
 Model gpt(const Gpt& sizes);
 
+/// vit-ti: a transformer that classifies images by their patches.
+struct Vit {
+  std::int64_t image = 32;
+  std::int64_t patch = 4;
+  std::int64_t width = 192;
+  std::int64_t layers = 12;  ///< blocks as those of Gpt that see all places
+  std::int64_t heads = 3;
+  std::int64_t classes = 10;
+};
+Model vit(const Vit& sizes);
+
 }  // namespace crossover

@@ -26,8 +26,10 @@
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
 #include "crossover/operations/momentum.h"
+#include "crossover/operations/multiply.h"
 #include "crossover/operations/pool.h"
 #include "crossover/operations/position_embedding.h"
+#include "crossover/operations/rearrange.h"
 #include "crossover/operations/reshape.h"
 #include "crossover/operations/sgd.h"
 #include "crossover/operations/softmax_cross_entropy.h"
@@ -37,12 +39,13 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
-                 AdamW, Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool,
-                 MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool,
-                 GlobalAveragePoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad,
-                 PositionEmbedding, PositionEmbeddingGrad, LayerNorm, LayerNormGrad, Attention,
-                 AttentionGrad, Lstm, LstmGrad, Reshape, ElementwiseLoss, Momentum>;
+using Op =
+    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
+          Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
+          AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
+          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
+          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
+          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

@@ -111,6 +111,22 @@ def test_sequences(capsys, tmp_path, new):
     assert "reads tokens; --input-type=tokens:N says how many" in refused(capsys, path)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "layers"),
+    [
+        ("Towers", (9,), {"concatenate": 2}),
+        ("Dense", (3, 8, 8), {"concatenate": 2}),
+        ("Squeeze", (3, 8, 8), {"multiply": 1, "linear": 3}),
+        ("SqueezeConv", (3, 8, 8), {"multiply": 1, "linear": 3}),
+    ],
+)
+def test_what_joins_and_gates(capsys, tmp_path, name, shape, layers):
+    network = getattr(zoo, name)().eval()
+    path = exported(tmp_path / "net.onnx", network, torch.randn(2, *shape), False)
+    found = kinds(imported(capsys, path, "--as-is"))
+    assert {kind: found.count(kind) for kind in layers} == layers
+
+
 # ---- files made by hand
 
 
@@ -151,7 +167,7 @@ def test_a_product_and_its_bias_are_one_layer(capsys, tmp_path, opset):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Softmax", ["x"], {}), {}, "(Softmax): there is no such layer; supported are Add, "),
-        (("Mul", ["x", "x"], {}), {}, "(Mul): there is no such layer"),
+        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): its input 'w' is no layer's result"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a product"),

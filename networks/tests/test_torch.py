@@ -164,59 +164,7 @@ def unnamed(described: dict[str, Any]) -> dict[str, Any]:
     return {**described, "layers": layers}
 
 
-# ---- what bench gets elsewhere: the mapping, with modules that only this test has
-
-
-class _Attention(nn.Module):
-    def __init__(self, num_heads: int, causal: bool = False) -> None:
-        super().__init__()
-        self.heads, self.causal = num_heads, causal
-
-    def forward(self, x):
-        time, batch, wide = x.shape
-        q, k, v = x.reshape(time, batch, 3, self.heads, -1).permute(2, 1, 3, 0, 4)
-        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        return mixed.permute(2, 0, 1, 3).reshape(time, batch, wide // 3)
-
-
-class _Position(nn.Module):
-    def __init__(self, x: torch.Tensor) -> None:
-        super().__init__()
-        self.table = nn.Parameter(torch.empty(x.shape[0], x.shape[2]))
-
-    def forward(self, x):
-        return x + self.table[:, None]
-
-
-class _ToSequence(nn.Module):
-    def forward(self, x):
-        return x.flatten(2).permute(2, 0, 1)
-
-
-class _MeanOverTime(nn.Module):
-    def forward(self, x):
-        return x.mean(0)
-
-
-@pytest.fixture
-def more(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind, module in {
-        "tanh": nn.Tanh,
-        "gelu": nn.GELU,
-        "gelu_tanh": lambda: nn.GELU("tanh"),
-        "silu": nn.SiLU,
-        "relu6": nn.ReLU6,
-        "hardswish": nn.Hardswish,
-        "hardsigmoid": nn.Hardsigmoid,
-        "leaky_relu": nn.LeakyReLU,
-    }.items():
-        monkeypatch.setitem(modules._MODULES, kind, lambda x, of=module: of())
-    monkeypatch.setitem(modules._MODULES, "layer_norm", lambda x: nn.LayerNorm(x.shape[-1]))
-    monkeypatch.setitem(modules._MODULES, "position_embedding", _Position)
-    monkeypatch.setitem(modules._MODULES, "to_sequence", lambda x: _ToSequence())
-    monkeypatch.setitem(modules._MODULES, "mean_over_time", lambda x: _MeanOverTime())
-    monkeypatch.setitem(modules._MODULES, "attention", lambda x, **own: _Attention(**own))
-
+# ---- transformers, gates and what joins
 
 ACTIVATIONS = {
     "tanh": nn.Tanh(),
@@ -239,7 +187,6 @@ def proved(network: nn.Module, wanted: Input) -> dict[str, Any]:
     return described
 
 
-@pytest.mark.usefixtures("more")
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_activations(kind):
     norm = nn.Sequential(
@@ -254,7 +201,6 @@ BLOCK = ["layer_norm", "linear", "attention", "linear", "add"]
 BLOCK += ["layer_norm", "linear", "gelu", "linear", "add"]
 
 
-@pytest.mark.usefixtures("more")
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_transformer_of_words(by_hand):
     described = proved(zoo.Gpt(by_hand=by_hand), Input((10,), 31))
@@ -284,7 +230,6 @@ def test_a_tied_product_names_the_embedding():
     assert proof.prove(network, graph, described, wanted)
 
 
-@pytest.mark.usefixtures("more")
 def test_a_transformer_of_images():
     described = proved(zoo.Vit(), Input((3, 8, 8)))
     begin = ["conv2d", "to_sequence", "position_embedding"]
@@ -292,11 +237,53 @@ def test_a_transformer_of_images():
     assert kinds(described) == [*begin, *BLOCK, "mean_over_time", "linear"]
 
 
-@pytest.mark.usefixtures("more")
 def test_the_encoder_that_pytorch_has():
     described = proved(zoo.Encoder(), Input((6,), 31))
     assert kinds(described)[:4] == ["embedding", "linear", "attention", "linear"]
     assert kinds(described).count("attention") == 2 and "dropout" not in kinds(described)
+    assert kinds(described)[-2:] == ["mean_over_time", "linear"]
+
+
+def test_a_vision_transformer_as_torchvision_has_it():
+    described = proved(zoo.TorchvisionVit(), Input((3, 8, 8)))
+    begin = ["conv2d", "to_sequence", "class_token", "position_embedding", "dropout"]
+    assert kinds(described)[:5] == begin
+    assert kinds(described)[-3:] == ["layer_norm", "first_place", "linear"]
+    norms = [layer for layer in described["layers"] if layer["type"] == "layer_norm"]
+    assert all(layer["eps"] == 1e-6 for layer in norms)
+
+
+def test_the_last_word_of_an_lstm(capsys):
+    assert kinds(imported(capsys, "LastWord", *WORDS)) == [
+        *("embedding", "lstm", "last_place", "linear")
+    ]
+
+
+def test_two_towers_and_skip_connections(capsys):
+    described = imported(capsys, "Towers", "--input=9")
+    joins = [layer for layer in described["layers"] if layer["type"] == "concatenate"]
+    assert [len(layer["inputs"]) for layer in joins] == [2, 3]
+    described = imported(capsys, "Dense", "--input=3x8x8")
+    joins = [layer for layer in described["layers"] if layer["type"] == "concatenate"]
+    assert joins[-1]["inputs"] == ["layers.0", "relu", "relu_2"]
+
+
+@pytest.mark.parametrize("name", ["Squeeze", "SqueezeConv"])
+def test_gates(capsys, name):
+    assert kinds(imported(capsys, name, "--input=3x8x8")) == [
+        *("conv2d", "global_avg_pool2d", "linear", "relu", "linear", "sigmoid", "multiply"),
+        *("global_avg_pool2d", "linear"),
+    ]
+
+
+def test_normalization_without_means():
+    described = proved(zoo.Llama(), Input((6,), 31))
+    assert kinds(described).count("rms_norm") == 2
+    assert [layer.get("eps") for layer in described["layers"] if "rms" in layer["type"]] == [
+        None,
+        1e-6,
+    ]
+    assert kinds(described)[-6:-1] == ["linear", "silu", "linear", "multiply", "linear"]
 
 
 # ---- what is refused
@@ -350,10 +337,12 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         ),
         ("Two", ["--input=4"], "the network gives 2 outputs; one tensor can be trained"),
         (
-            "LastWord",
+            "SecondWord",
             WORDS,
             "it reads [2, 5], whose rows are not those of what lstm gives, [8, batch, 5]",
         ),
+        ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
+        ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),
         ("Depends", ["--input=4"], "torch.export can't follow the network: "),
         (
             "fails",

@@ -228,6 +228,122 @@ def grouped(padding="same"):
     return Image(nn.Sequential(depthwise, far))
 
 
+class TorchvisionBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.self_attention = nn.MultiheadAttention(width, heads, dropout=0.0, batch_first=True)
+        self.dropout = nn.Dropout(0.1)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(2 * width, width)
+        )
+
+    def forward(self, x):
+        y = self.ln_1(x)
+        y, _ = self.self_attention(y, y, y, need_weights=False)
+        y = self.dropout(y) + x
+        return y + self.mlp(self.ln_2(y))
+
+
+class TorchvisionVit(nn.Module):
+    """vit_b_16 of torchvision, thin: its operations, in its order."""
+
+    def __init__(self, width=12, heads=3, image=8, patch=4):
+        super().__init__()
+        self.width = width
+        self.conv_proj = nn.Conv2d(3, width, patch, patch)
+        self.class_token = nn.Parameter(torch.randn(1, 1, width))
+        self.pos_embedding = nn.Parameter(torch.randn(1, (image // patch) ** 2 + 1, width))
+        self.dropout = nn.Dropout(0.1)
+        self.layers = nn.Sequential(*(TorchvisionBlock(width, heads) for _ in range(2)))
+        self.ln, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, 5)
+
+    def forward(self, x):
+        n = x.shape[0]
+        x = self.conv_proj(x).reshape(n, self.width, -1).permute(0, 2, 1)
+        x = torch.cat([self.class_token.expand(n, -1, -1), x], dim=1)
+        x = self.ln(self.layers(self.dropout(x + self.pos_embedding)))
+        return self.head(x[:, 0])
+
+
+class Towers(nn.Module):
+    """Users and things of numbers: what two towers make of their own columns is joined."""
+
+    def __init__(self):
+        super().__init__()
+        self.user = nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 4))
+        self.thing = nn.Sequential(nn.Linear(9, 6), nn.ReLU(), nn.Linear(6, 3))
+        self.mix, self.out = nn.Linear(7, 7), nn.Linear(14, 2)
+
+    def forward(self, x):
+        user, thing = self.user(x), self.thing(x)
+        mixed = self.mix(torch.cat((user, thing), dim=1))
+        return self.out(torch.cat((thing, mixed, user), dim=-1))
+
+
+class Dense(nn.Module):
+    """As DenseNet: each convolution reads all before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Conv2d(cin, 4, 3, padding=1, bias=False) for cin in (3, 4, 8)
+        )
+        self.fc = nn.Linear(12, 5)
+
+    def forward(self, x):
+        found = [self.layers[0](x)]
+        for layer in self.layers[1:]:
+            found.append(F.relu(layer(torch.cat(found, 1))))
+        return self.fc(torch.cat(found, 1).mean((2, 3)))
+
+
+class Squeeze(nn.Module):
+    """Squeeze and excitation (Hu et al. 2018)."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3)
+        self.gate = nn.Sequential(nn.Linear(6, 2), nn.ReLU(), nn.Linear(2, 6), nn.Sigmoid())
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = self.conv(x)
+        b, c, _, _ = x.shape
+        x = x * self.gate(F.adaptive_avg_pool2d(x, 1).view(b, c)).view(b, c, 1, 1)
+        return self.fc(x.mean((2, 3)))
+
+
+class SqueezeConv(nn.Module):
+    """The same by convolutions of one pixel, as torchvision has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc1, self.fc2 = (nn.Conv2d(*s) for s in ((3, 6, 3), (6, 2, 1), (2, 6, 1)))
+        self.fc = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = self.conv(x)
+        scale = F.adaptive_avg_pool2d(x, 1)
+        x = torch.sigmoid(self.fc2(torch.relu(self.fc1(scale)))) * x
+        return self.fc(x.mean((2, 3)))
+
+
+class Llama(nn.Module):
+    """Normalization without means and a gated layer, without attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(31, 8)
+        self.norm1, self.norm2 = nn.RMSNorm(8), nn.RMSNorm(8, eps=1e-6)
+        self.w1, self.w2, self.w3 = (nn.Linear(*s, bias=False) for s in ((8, 9), (9, 8), (8, 9)))
+        self.out = nn.Linear(8, 31, bias=False)
+
+    def forward(self, words):
+        x = self.norm2(self.norm1(self.embedding(words)))
+        return self.out(self.w2(F.silu(self.w1(x)) * self.w3(x)))
+
+
 # ---- what is refused, each with one thing that no layer has
 
 
@@ -314,6 +430,31 @@ class LastWord(nn.Module):
     def forward(self, words):
         given, _ = self.lstm(self.embedding(words))
         return self.out(given[:, -1])
+
+
+class SecondWord(LastWord):
+    def forward(self, words):
+        given, _ = self.lstm(self.embedding(words))
+        return self.out(given[:, 1])
+
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.a(x) * self.b(x)[:, :1]
+
+
+class Stacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.fc(x)
+        return torch.cat((x, x), 0)
 
 
 class Scaled(nn.Module):

@@ -67,14 +67,23 @@ def _convolution(
     *,
     stride: int = 1,
     padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
     bias: bool = True,
 ) -> Layer:
-    shape = (out_channels, x.shape[1], kernel_size, kernel_size)
+    shape = (out_channels, x.shape[1] // groups, kernel_size, kernel_size)
     bound = 1 / math.sqrt(math.prod(shape[1:]))
     starts = (Start(shape, bound), Start((out_channels,), bound))
 
     def convolved(w: Array, x: Array) -> Array:
-        return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2)
+        return lax.conv_general_dilated(
+            x,
+            w,
+            (stride, stride),
+            [(padding, padding)] * 2,
+            rhs_dilation=(dilation, dilation),
+            feature_group_count=groups,
+        )
 
     if bias:
         return Layer(lambda w, b, x: convolved(w, x) + b[:, None, None], starts)
@@ -118,10 +127,10 @@ def _pool(
     return Layer(averaged)
 
 
-def _normalized(x: Array, axes: int | tuple[int, ...]) -> Array:
+def _normalized(x: Array, axes: int | tuple[int, ...], eps: float = 1e-5) -> Array:
     mean = x.mean(axes, keepdims=True)
     variance = ((x - mean) ** 2).mean(axes, keepdims=True)
-    return (x - mean) * lax.rsqrt(variance + 1e-5)
+    return (x - mean) * lax.rsqrt(variance + eps)
 
 
 def _scaled(width: int) -> tuple[Start, Start]:
@@ -135,8 +144,15 @@ def _batch_norm(x: Any) -> Layer:
     return Layer(of, _scaled(x.shape[1]))
 
 
-def _layer_norm(x: Any) -> Layer:
-    return Layer(lambda w, b, x: _normalized(x, -1) * w + b, _scaled(x.shape[-1]))
+def _layer_norm(x: Any, eps: float = 1e-5) -> Layer:
+    return Layer(lambda w, b, x: _normalized(x, -1, eps) * w + b, _scaled(x.shape[-1]))
+
+
+def _rms_norm(x: Any, eps: float = 2.0**-23) -> Layer:
+    def normalized(w: Array, x: Array) -> Array:
+        return x * lax.rsqrt((x**2).mean(-1, keepdims=True) + eps) * w
+
+    return Layer(normalized, _scaled(x.shape[-1])[:1])
 
 
 def _embedding(
@@ -188,6 +204,17 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
     "position_embedding": _position_embedding,
     "attention": _attention,
     "add": lambda x, y: Layer(lambda x, y: x + y),
+    "multiply": lambda x, gate: Layer(
+        lambda x, gate: x * (gate[:, :, None, None] if (x.ndim, gate.ndim) == (4, 2) else gate)
+    ),
+    "concatenate": lambda *read: Layer(
+        lambda *read: jnp.concatenate(read, 1 if read[0].ndim == 4 else -1)
+    ),
+    "rms_norm": _rms_norm,
+    "to_sequence": lambda x: Layer(lambda x: x.reshape(*x.shape[:2], -1).transpose(2, 0, 1)),
+    "mean_over_time": lambda x: Layer(lambda x: x.mean(0)),
+    "first_place": lambda x: Layer(lambda x: x[0]),
+    "last_place": lambda x: Layer(lambda x: x[-1]),
     **{name: lambda x, of=of: Layer(of) for name, of in _ACTIVATIONS.items()},
 }
 

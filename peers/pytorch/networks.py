@@ -80,6 +80,55 @@ class Add(nn.Module):
         return x + y
 
 
+class Concatenate(nn.Module):
+    """Images by their channels, all else by its last dimension."""
+
+    def forward(self, *parts: torch.Tensor) -> torch.Tensor:
+        return torch.cat(parts, 1 if parts[0].ndim == 4 else -1)
+
+
+class ToSequence(nn.Module):
+    """[batch, channels, height, width] -> [height * width, batch, channels]"""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.flatten(2).permute(2, 0, 1)
+
+
+class ClassToken(nn.Module):
+    """A trained vector in front of each sequence [time, batch, width]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(1, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.weight[:, None].expand(1, x.shape[1], -1).to(x.dtype), x])
+
+
+class OnePlace(nn.Module):
+    """Of a sequence [time, batch, width]."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[self.place]
+
+
+class Multiply(nn.Module):
+    """Of one shape, or by [batch, channels] or [batch, width] in all places of the first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        is_gate_of_images = x.ndim == 4 and y.ndim == 2
+        return x * (y[:, :, None, None] if is_gate_of_images else y)
+
+
+class MeanOverTime(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(0)
+
+
 # From what a layer reads and its own parameters, which are called as PyTorch's are.
 _MODULES: dict[str, Callable[..., nn.Module]] = {
     "linear": lambda x, **own: nn.Linear(x.shape[-1], **own),
@@ -101,13 +150,26 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "batch_norm": lambda x: nn.BatchNorm2d(x.shape[1]),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Add(),
+    "concatenate": lambda x, y, *more: Concatenate(),
+    "to_sequence": lambda x: ToSequence(),
+    "mean_over_time": lambda x: MeanOverTime(),
+    "class_token": lambda x: ClassToken(x.shape[2]),
+    "first_place": lambda x: OnePlace(0),
+    "last_place": lambda x: OnePlace(-1),
+    "multiply": lambda x, y: Multiply(),
     "flatten": lambda x: nn.Flatten(),
     "embedding": lambda x, **own: Embedding(**own),
     "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),
-    "layer_norm": lambda x: nn.LayerNorm(x.shape[-1]),
+    "layer_norm": lambda x, **own: nn.LayerNorm(x.shape[-1], **own),
+    "rms_norm": lambda x, **own: nn.RMSNorm(x.shape[-1], **own),
     "attention": lambda x, **own: Attention(**own),
     "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
 }
+
+
+# Layers that make sequences, time first, or end them.
+TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False}
+TIME_FIRST |= {"first_place": False, "last_place": False}
 
 
 def network_of(described: dict[str, Any]) -> nn.Module:
@@ -122,26 +184,27 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     )
     modules = nn.Sequential()
     graph = fx.Graph()
-    values, name = {"input": (x, graph.placeholder("x"))}, "input"
+    values, name = {"input": (x, graph.placeholder("x"), reads_tokens)}, "input"
     places: dict[str, str] = {}  # of modules, by the names of their layers
     for layer in _stacked(described["layers"]):
         read = [values[one] for one in layer.get("inputs", [name])]
         name = layer["name"]
         if "tied" in layer:
-            ((x, node),) = read
+            ((x, node, time_first),) = read
             weight = f"{places[layer['tied']]}.weight"
             value = linear(x, modules.get_parameter(weight))
             node = graph.call_function(linear, (node, graph.get_attr(weight)))
-            values[name] = value, node
+            values[name] = value, node, time_first
             continue
         places[name] = str(len(modules))
-        module = module_of(layer, [shape for shape, _ in read], 1 if reads_tokens else 0)
+        shapes, nodes, (time_first, *_) = zip(*read, strict=True)
+        module = module_of(layer, list(shapes), int(time_first))
         modules.append(module)
-        node = graph.call_module(places[name], tuple(node for _, node in read))
-        value = module(*(shape for shape, _ in read))
+        node = graph.call_module(places[name], nodes)
+        value = module(*shapes)
         if isinstance(value, tuple):  # of an LSTM, which also gives its last state
             value, node = value[0], graph.call_function(getitem, (node, 0))
-        values[name] = value, node
+        values[name] = value, node, TIME_FIRST.get(layer["type"], time_first)
     node = values[name][1]
     if "labels" in described:
         modules.append(nn.Flatten(0, 1))
@@ -197,7 +260,7 @@ def fill(network: nn.Module) -> None:
             module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
-            if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
+            if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm, nn.RMSNorm)):
                 values = np.full(count, 1.0 if name == "weight" else 0.0)
             else:
                 values = (2 * uniform(PARAMETERS, position, count) - 1) * _bound(module)
@@ -210,7 +273,7 @@ def _bound(module: nn.Module) -> float:
     """Of the start of its parameters, either way."""
     if isinstance(module, Embedding) and not module.scaled_start:
         return 1.0
-    if isinstance(module, (Embedding, PositionEmbedding)):
+    if isinstance(module, (Embedding, PositionEmbedding, ClassToken)):
         return 1 / math.sqrt(module.weight.shape[1])
     if isinstance(module, nn.LSTM):
         return 1 / math.sqrt(module.hidden_size)

@@ -141,7 +141,7 @@ class Training:
 
     def is_compared_together(self) -> bool:
         """Whether some parameters are nothing but updates, or have no gradient but rounding."""
-        return self._has(nn.BatchNorm2d, nn.LayerNorm, Attention)
+        return self._has(nn.BatchNorm2d, nn.LayerNorm, nn.RMSNorm, Attention)
 
     def _has(self, *kinds: type[nn.Module]) -> bool:
         return any(isinstance(module, kinds) for module in self.network.modules())

@@ -57,7 +57,7 @@ SMALL = ("policy", "surrogate", "matrix-4", "lenet-5")
 
 def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
-    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-")
+    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "vit-ti")
     name = OWN_WIDTHS.get(name, name)
     if name == "gpt-short" or (
         not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")

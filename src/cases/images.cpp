@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on images, and what only changes a shape or drops numbers.
 #include "cases.h"
+#include "crossover/places.h"
 #include "crossover/window.h"
 
 namespace crossover {
@@ -88,13 +89,13 @@ Case average_pool_grad(const Shape& x, const Window& window, Activation activati
 Case global_average_pool(const Shape& x, const std::string& name) {
   OneOp one;
   const Id in = one.tensor("x", x);
-  one.operation(GlobalAveragePool{.x = in, .y = one.tensor("y", {x[0], x[1]})});
+  one.operation(GlobalAveragePool{.x = in, .y = one.tensor("y", without_places(x))});
   return {"GlobalAveragePool_" + name, one.workload};
 }
 
 Case global_average_pool_grad(const Shape& x, const std::string& name) {
   OneOp one;
-  const Id dy = one.tensor("dy", {x[0], x[1]});
+  const Id dy = one.tensor("dy", without_places(x));
   one.operation(GlobalAveragePoolGrad{.dy = dy, .dx = one.tensor("dx", x)});
   return {"GlobalAveragePoolGrad_" + name, one.workload};
 }
@@ -142,6 +143,30 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
     op.daddend = one.tensor("daddend", x);
   }
   return {"BatchNormGrad_" + name, one.operation(op).workload};
+}
+
+/// By a factor of that shape.
+Case multiply(const Shape& whole, const Shape& factor, const std::string& name) {
+  OneOp one;
+  const Id a = one.tensor("a", whole);
+  const Id b = one.tensor("b", factor);
+  one.operation(Multiply{.a = a, .b = b, .y = one.tensor("y", whole)});
+  return {"Multiply_" + name, one.workload};
+}
+
+Case multiply_grad(const Shape& whole, const Shape& factor, bool da, bool db,
+                   const std::string& name) {
+  OneOp one;
+  MultiplyGrad op{.dy = one.tensor("dy", whole)};
+  if (da) {
+    op.b = one.tensor("b", factor);
+    op.da = one.tensor("da", whole);
+  }
+  if (db) {
+    op.a = one.tensor("a", whole);
+    op.db = one.tensor("db", factor);
+  }
+  return {"MultiplyGrad_" + name, one.operation(op).workload};
 }
 
 Case dropout(const Shape& shape, double probability, std::int64_t seed, const std::string& name) {
@@ -280,9 +305,13 @@ std::vector<Case> image_cases() {
       global_average_pool({1, 1, 1, 1}, "1x1"),
       global_average_pool({3, 17, 7, 5}, "odd"),
       global_average_pool({8, 64, 16, 16}, "large"),
+      global_average_pool({7, 3, 5}, "over_time"),
+      global_average_pool({64, 32, 200}, "over_time_large"),
       global_average_pool_grad({1, 1, 1, 1}, "1x1"),
       global_average_pool_grad({3, 17, 7, 5}, "odd"),
       global_average_pool_grad({8, 64, 16, 16}, "large"),
+      global_average_pool_grad({7, 3, 5}, "over_time"),
+      global_average_pool_grad({64, 32, 200}, "over_time_large"),
       batch_norm({2, 1, 1, 1}, false, identity, "one_channel"),
       batch_norm({3, 5, 4, 7}, false, identity, "odd"),
       batch_norm({3, 17, 5, 5}, false, relu, "relu"),
@@ -298,6 +327,21 @@ std::vector<Case> image_cases() {
       batch_norm_grad({1, 9, 5, 6}, true, false, identity, "one_image"),
       batch_norm_grad({8, 32, 20, 20}, true, true, relu, "large"),
       batch_norm_grad({4, 3, 64, 65}, true, true, relu, "many_pixels"),
+      multiply({1}, {1}, "one"),
+      multiply({7, 5}, {7, 5}, "rows"),
+      multiply({3, 17, 7, 5}, {3, 17, 7, 5}, "images"),
+      multiply({3, 17, 7, 5}, {3, 17}, "gate"),
+      multiply({3, 32, 7, 5}, {3, 32, 1, 1}, "gate_of_images"),
+      multiply({7, 3, 5}, {3, 5}, "gate_of_sequences"),
+      multiply({8, 64, 16, 16}, {8, 64}, "large"),
+      multiply_grad({1}, {1}, true, true, "one"),
+      multiply_grad({7, 5}, {7, 5}, true, true, "rows"),
+      multiply_grad({3, 17, 7, 5}, {3, 17, 7, 5}, true, true, "images"),
+      multiply_grad({3, 17, 7, 5}, {3, 17}, true, true, "gate"),
+      multiply_grad({3, 32, 7, 5}, {3, 32, 1, 1}, true, true, "gate_of_images"),
+      multiply_grad({7, 3, 5}, {3, 5}, false, true, "gate_of_sequences"),
+      multiply_grad({7, 3, 5}, {3, 5}, true, false, "of_data"),
+      multiply_grad({8, 64, 16, 16}, {8, 64}, true, true, "large"),
       dropout({1}, 0.5, 0, "one"),
       dropout({7, 5}, 0.5, 3, "half"),
       dropout({3, 5, 4, 7}, 0.25, 1, "of_images"),

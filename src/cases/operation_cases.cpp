@@ -126,6 +126,17 @@ std::vector<Id> numbers_of(const Op& op) {
                         [](const Reshape& o) {
                           return std::vector{o.x, o.y};
                         },
+                        [](const Multiply& o) {
+                          return std::vector{o.a, o.b, o.y};
+                        },
+                        [](const MultiplyGrad& o) {
+                          return std::vector{o.a, o.b, o.dy, o.da, o.db};
+                        },
+                        [](const Rearrange& o) {
+                          std::vector<Id> all = o.x;
+                          all.insert(all.end(), o.y.begin(), o.y.end());
+                          return all;
+                        },
                         [](const auto& /*f32 in any precision*/) { return std::vector<Id>{}; },
                     },
                     op);

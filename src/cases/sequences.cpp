@@ -90,14 +90,15 @@ Shape without_last(Shape shape) {
   return shape;
 }
 
-Case layer_norm(const Shape& shape, const std::string& name) {
+/// Without means where `is_rms`.
+Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false) {
   OneOp one;
   const Shape width{shape.back()};
   const Id x = one.tensor("x", shape);
   const Id weight = one.tensor("weight", width, Role::parameter);
-  const Id bias = one.tensor("bias", width, Role::parameter);
+  const Id bias = is_rms ? none : one.tensor("bias", width, Role::parameter);
   const Id y = one.tensor("y", shape);
-  const Id mean = one.tensor("mean", without_last(shape));
+  const Id mean = is_rms ? none : one.tensor("mean", without_last(shape));
   const Id inverse_deviation = one.tensor("inverse deviation", without_last(shape));
   one.operation(LayerNorm{.x = x,
                           .weight = weight,
@@ -108,18 +109,18 @@ Case layer_norm(const Shape& shape, const std::string& name) {
   return {"LayerNorm_" + name, one.workload};
 }
 
-Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name) {
+Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name, bool is_rms = false) {
   OneOp one;
   const Shape width{shape.back()};
   LayerNormGrad op{
       .x = one.tensor("x", shape),
       .weight = one.tensor("weight", width, Role::parameter),
-      .mean = one.tensor("mean", without_last(shape)),
+      .mean = is_rms ? none : one.tensor("mean", without_last(shape)),
       .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
       .dy = one.tensor("dy", shape),
       .dx = none,
       .dweight = one.tensor("dweight", width, Role::gradient),
-      .dbias = one.tensor("dbias", width, Role::gradient)};
+      .dbias = is_rms ? none : one.tensor("dbias", width, Role::gradient)};
   if (dx) {
     op.dx = one.tensor("dx", shape);
   }
@@ -162,6 +163,45 @@ Case attention_grad(const AttentionShape& shape, const std::string& name) {
   return {"AttentionGrad_" + name, one.workload};
 }
 
+/// Tensors of these shapes joined in a dimension, or made of their whole again.
+Case concatenation(const std::vector<Shape>& parts, std::size_t axis, bool splits,
+                   const std::string& name) {
+  OneOp one;
+  std::vector<Id> ids;
+  Shape shape = parts.front();
+  shape[axis] = 0;
+  for (const Shape& part : parts) {
+    ids.push_back(one.tensor("part " + std::to_string(ids.size()), part));
+    shape[axis] += part[axis];
+  }
+  const std::vector<Id> whole{one.tensor("whole", shape)};
+  std::vector<CopiedBlock> blocks = joined(parts, axis);
+  one.operation(splits ? Rearrange{.x = whole, .y = ids, .blocks = reversed(std::move(blocks))}
+                       : Rearrange{.x = ids, .y = whole, .blocks = std::move(blocks)});
+  return {"Rearrange_" + name, one.workload};
+}
+
+Case image_and_sequence(const Shape& image, bool back, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", image);
+  const Id y = one.tensor("y", {image[2] * image[3], image[0], image[1]});
+  one.operation(back ? Rearrange{.x = {y}, .y = {x}, .blocks = reversed(as_sequence(image))}
+                     : Rearrange{.x = {x}, .y = {y}, .blocks = as_sequence(image)});
+  return {"Rearrange_" + name, one.workload};
+}
+
+/// One vector in front of every sample, and what nothing reaches.
+Case spread_vector(std::int64_t batch, std::int64_t width, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", {width});
+  const Id y = one.tensor("y", {3, batch, width});
+  one.operation(Rearrange{
+      .x = {x},
+      .y = {y},
+      .blocks = {{.to_first = batch * width, .extents = {{batch, 0, width}, {width, 1, 1}}}}});
+  return {"Rearrange_" + name, one.workload};
+}
+
 /// Of sequences, time first; labels batch first.
 Case loss_over_time(std::int64_t time, std::int64_t batch, std::int64_t classes,
                     const std::string& name) {
@@ -198,6 +238,11 @@ std::vector<Case> sequence_cases() {
       layer_norm({2, 3, 16}, "three_dimensions"),
       layer_norm({64, 12, 200}, "large"),
       layer_norm({9, 1031}, "wide"),
+      layer_norm({5, 33}, "rms_odd", true),
+      layer_norm({64, 12, 200}, "rms_large", true),
+      layer_norm_grad({5, 33}, true, "rms_odd", true),
+      layer_norm_grad({7, 40}, false, "rms_first_layer", true),
+      layer_norm_grad({64, 12, 200}, true, "rms_large", true),
       layer_norm_grad({1, 1}, true, "one"),
       layer_norm_grad({5, 33}, true, "odd"),
       layer_norm_grad({7, 40}, false, "first_layer"),
@@ -230,6 +275,24 @@ std::vector<Case> sequence_cases() {
       lstm_grad(4, 3, 5, 7, true, "odd"),
       lstm_grad(5, 1, 9, 6, false, "one_sequence"),
       lstm_grad(3, 32, 96, 64, true, "large"),
+      concatenation({{1, 1}, {1, 1}}, 1, false, "one"),
+      concatenation({{5, 7}, {5, 3}, {5, 1}}, 1, false, "rows"),
+      concatenation({{3, 5, 7}, {3, 5, 2}}, 2, true, "split_rows"),
+      concatenation({{2, 4, 3}, {5, 4, 3}}, 0, false, "in_time"),
+      concatenation({{2, 3, 4, 5}, {2, 2, 4, 5}}, 1, false, "channels"),
+      concatenation({{2, 16, 3, 4}, {2, 32, 3, 4}}, 1, false, "whole_blocks"),
+      concatenation({{2, 16, 3, 4}, {2, 5, 3, 4}}, 1, true, "split_uneven"),
+      concatenation({{2, 16, 3, 4}, {2, 32, 3, 4}}, 1, true, "split_whole_blocks"),
+      concatenation({{8, 32, 17, 19}, {8, 64, 17, 19}}, 1, false, "large"),
+      concatenation({{8, 32, 17, 19}, {8, 64, 17, 19}}, 1, true, "split_large"),
+      image_and_sequence({1, 1, 1, 1}, false, "image_of_one"),
+      image_and_sequence({2, 5, 3, 4}, false, "image"),
+      image_and_sequence({2, 32, 3, 4}, false, "image_of_blocks"),
+      image_and_sequence({2, 5, 3, 4}, true, "sequence"),
+      image_and_sequence({2, 32, 3, 4}, true, "sequence_of_blocks"),
+      image_and_sequence({32, 48, 8, 8}, false, "image_large"),
+      image_and_sequence({32, 48, 8, 8}, true, "sequence_large"),
+      spread_vector(3, 5, "spread"),
       loss_over_time(3, 5, 7, "SoftmaxCrossEntropy_over_time"),
       loss_over_time(32, 4, 1003, "SoftmaxCrossEntropy_over_time_large"),
   };

@@ -34,7 +34,7 @@ class Images {
   void settle(std::initializer_list<Id> ids) const {
     const Type type = to_[*ids.begin()].type;
     for (const Id id : ids) {
-      if (id != none) {
+      if (id != none && to_[id].shape.size() == 4) {
         to_.settle(id, image_layout(to_[id], type));
       }
     }

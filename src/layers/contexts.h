@@ -35,13 +35,16 @@ struct LayerParameter {
 class LayerShapes {
  public:
   /// `model` and `layer` are names for messages; `inputs` are shapes with any_batch: [any_batch,
-  /// ...], or [time, any_batch, ...] of sequences behind an EmbeddingLayer.
+  /// ...], or [time, any_batch, ...] of sequences (behind an EmbeddingLayer or a ToSequenceLayer).
   LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs)
       : model_(std::move(model)), layer_(std::move(layer)), inputs_(std::move(inputs)) {}
 
   /// The shape of input i, of a layer that reads `count` values. Throws std::invalid_argument where
   /// it reads another number of them.
   [[nodiscard]] const Shape& input(std::size_t i = 0, std::size_t count = 1) const;
+
+  /// How many values the layer reads.
+  [[nodiscard]] std::size_t inputs() const { return inputs_.size(); }
 
   /// The same of a layer that reads images [any_batch, channels, height, width] only.
   [[nodiscard]] const Shape& image() const;
@@ -94,6 +97,7 @@ class LayerForward {
       : workload_(workload), ops_(ops), tensors_(tensors) {}
 
   [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
+  [[nodiscard]] std::size_t inputs() const { return tensors_.inputs.size(); }
   [[nodiscard]] Id y() const { return tensors_.result; }
   [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
   [[nodiscard]] Id state(std::size_t i) const { return tensors_.states.at(i); }
@@ -130,6 +134,7 @@ class LayerBackward {
         gradient_type_(gradient_type) {}
 
   [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
+  [[nodiscard]] std::size_t inputs() const { return tensors_.inputs.size(); }
   [[nodiscard]] Id y() const { return tensors_.result; }
   [[nodiscard]] Id dy() const { return dy_; }
   [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }

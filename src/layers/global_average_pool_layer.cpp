@@ -6,7 +6,7 @@
 namespace crossover {
 
 Shape GlobalAveragePoolLayer::infer(LayerShapes& shapes) const {
-  return {any_batch, shapes.image()[1]};
+  return {any_batch, over_time ? shapes.sequence()[2] : shapes.image()[1]};
 }
 
 void GlobalAveragePoolLayer::forward(LayerForward& step) const {

@@ -9,8 +9,8 @@ namespace {
 constexpr std::size_t norm_weight = 0;
 constexpr std::size_t norm_bias = 1;
 // Of what is saved:
-constexpr std::size_t row_mean = 0;
-constexpr std::size_t row_inverse_deviation = 1;
+constexpr std::size_t row_inverse_deviation = 0;
+constexpr std::size_t row_mean = 1;
 
 }  // namespace
 
@@ -18,32 +18,35 @@ Shape LayerNormLayer::infer(LayerShapes& shapes) const {
   const Shape& rows = shapes.input();
   shapes.require(rows.back() != any_batch, "reads single numbers, not vectors");
   shapes.parameter("weight", {rows.back()}, {.value = 1}, ReadAs::f32);
-  shapes.parameter("bias", {rows.back()}, {.value = 0}, ReadAs::f32);
+  if (!is_rms) {
+    shapes.parameter("bias", {rows.back()}, {.value = 0}, ReadAs::f32);
+  }
   return rows;
 }
 
 void LayerNormLayer::forward(LayerForward& step) const {
   Shape rows = step.tensor(step.x()).shape;
   rows.pop_back();
-  const Id mean = step.save("mean", rows, Type::f32);
   const Id inverse_deviation = step.save("inverse deviation", rows, Type::f32);
+  const Id mean = is_rms ? none : step.save("mean", rows, Type::f32);
   step.emit(LayerNorm{.x = step.x(),
                       .weight = step.parameter(norm_weight),
-                      .bias = step.parameter(norm_bias),
+                      .bias = is_rms ? none : step.parameter(norm_bias),
                       .y = step.y(),
                       .mean = mean,
-                      .inverse_deviation = inverse_deviation});
+                      .inverse_deviation = inverse_deviation,
+                      .epsilon = epsilon});
 }
 
 void LayerNormLayer::backward(LayerBackward& step) const {
   step.emit(LayerNormGrad{.x = step.x(),
                           .weight = step.parameter(norm_weight),
-                          .mean = step.saved(row_mean),
+                          .mean = is_rms ? none : step.saved(row_mean),
                           .inverse_deviation = step.saved(row_inverse_deviation),
                           .dy = step.dy(),
                           .dx = step.dx(),
                           .dweight = step.gradient(norm_weight),
-                          .dbias = step.gradient(norm_bias)});
+                          .dbias = is_rms ? none : step.gradient(norm_bias)});
 }
 
 }  // namespace crossover

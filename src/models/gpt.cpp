@@ -4,25 +4,12 @@
 // for the crossover of transformers.
 #include <algorithm>
 
-#include "chain.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
+#include "transformer_block.h"
 
 namespace crossover {
 namespace {
-
-/// A pre-normalization block: what attention, and then two layers, make of the normalized value is
-/// added to it.
-Value add_block(Model& model, const Gpt& sizes, Value value) {
-  Chain attention(model, value);
-  attention.add(LayerNormLayer{}).add(LinearLayer{3 * sizes.width});
-  attention.add(AttentionLayer{sizes.heads, true}).add(LinearLayer{sizes.width});
-  value = model.add(AddLayer{}, {value, attention.value()});
-  Chain layers(model, value);
-  layers.add(LayerNormLayer{}).add(LinearLayer{4 * sizes.width});
-  layers.add(ActivationLayer{Activation::gelu}).add(LinearLayer{sizes.width});
-  return model.add(AddLayer{}, {value, layers.value()});
-}
 
 constexpr std::int64_t narrowest = 16, widest = 512;
 constexpr std::int64_t width_of_a_head = 64;
@@ -51,9 +38,10 @@ Model gpt(const Gpt& sizes) {
   constexpr LayerNumber embedding = 0;
   Chain chain(model);
   chain.add(EmbeddingLayer{sizes.vocabulary, sizes.width, true}).add(PositionEmbeddingLayer{});
+  const TransformerBlock block{.width = sizes.width, .heads = sizes.heads, .causal = true};
   Value value = chain.value();
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
-    value = add_block(model, sizes, value);
+    value = add_block(model, block, value);
   }
   Chain(model, value).add(LayerNormLayer{}).add(tied_linear(sizes.vocabulary, embedding));
   return model;

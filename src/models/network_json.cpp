@@ -47,6 +47,7 @@ class LayerWriter {
   }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
+  void number(const char* name, double value, double absent) { write(name, value, absent); }
   void layer(const char* name, LayerNumber value) {
     if (value != no_layer) {
       json_[name] = default_name(static_cast<std::size_t>(value));
@@ -125,6 +126,13 @@ class LayerReader {
       members_.require(json.is_number(), name, "a number");
       value = json.get<double>();
     }
+  }
+
+  void number(const char* name, double& value, double absent) {
+    read(name, value, absent, [&](const Json& json) {
+      members_.require(json.is_number() && json.get<double>() > 0, name, "a number above 0");
+      return json.get<double>();
+    });
   }
 
   void layer(const char* name, LayerNumber& value) {

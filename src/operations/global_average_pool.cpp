@@ -2,20 +2,27 @@
 #include "crossover/operations/global_average_pool.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/places.h"
 #include "fit.h"
 #include "images.h"
 
 namespace crossover {
+namespace {
+
+Shape means_of(const Fit& fit, Id id) {
+  const Shape& shape = fit.at(id).shape;
+  return without_places(Places::is_sequence(shape) ? shape : image(fit, id));
+}
+
+}  // namespace
 
 // ---- GlobalAveragePool
 
 void GlobalAveragePool::check(const Fit& fit) const {
-  const Shape& images = image(fit, x);
-  fit.expect(y, {images[0], images[1]}, fit.number(x));
+  fit.expect(y, means_of(fit, x), fit.number(x));
 }
 
 Cost GlobalAveragePool::cost(const Workload& workload) const {
@@ -23,20 +30,21 @@ Cost GlobalAveragePool::cost(const Workload& workload) const {
 }
 
 void GlobalAveragePool::execute(ReferenceRun& run) const {
-  const std::int64_t pixels = run.shape(x)[2] * run.shape(x)[3];
-  const double* from = run.at(x);
+  const Places of(run.shape(x));
   double* means = run.at(y);
+  std::fill_n(means, run.size(y), 0.0);
+  for (std::int64_t i = 0; i < run.size(x); ++i) {
+    means[of.shared(i)] += run.at(x)[i];
+  }
   for (std::int64_t i = 0; i < run.size(y); ++i) {
-    means[i] = std::accumulate(from + i * pixels, from + (i + 1) * pixels, 0.0) /
-               static_cast<double>(pixels);
+    means[i] /= static_cast<double>(of.count);
   }
 }
 
 // ---- GlobalAveragePoolGrad
 
 void GlobalAveragePoolGrad::check(const Fit& fit) const {
-  const Shape& images = image(fit, dx);
-  fit.expect(dy, {images[0], images[1]}, fit.number(dx));
+  fit.expect(dy, means_of(fit, dx), fit.number(dx));
 }
 
 Cost GlobalAveragePoolGrad::cost(const Workload& workload) const {
@@ -44,11 +52,9 @@ Cost GlobalAveragePoolGrad::cost(const Workload& workload) const {
 }
 
 void GlobalAveragePoolGrad::execute(ReferenceRun& run) const {
-  const std::int64_t pixels = run.shape(dx)[2] * run.shape(dx)[3];
-  const double* from = run.at(dy);
-  double* to = run.at(dx);
-  for (std::int64_t i = 0; i < run.size(dy); ++i) {
-    std::fill_n(to + i * pixels, pixels, from[i] / static_cast<double>(pixels));
+  const Places of(run.shape(dx));
+  for (std::int64_t i = 0; i < run.size(dx); ++i) {
+    run.at(dx)[i] = run.at(dy)[of.shared(i)] / static_cast<double>(of.count);
   }
 }
 

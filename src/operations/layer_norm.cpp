@@ -11,20 +11,28 @@
 namespace crossover {
 namespace {
 
-/// That each of `statistics` has a number for each row of x, and each of `columns` one for each
-/// column.
+/// That what a normalization without means lacks is none together.
+void check_absent(const Fit& fit, Id mean, Id bias) {
+  fit.require((mean == none) == (bias == none), "it has one of mean and bias, not both or none");
+}
+
+/// That each of `statistics` that there is has a number for each row of x, and each of `columns`
+/// one for each column.
 void check_rows(const Fit& fit, Id x, const std::vector<Id>& statistics,
                 const std::vector<Id>& columns) {
   Shape rows = fit.at(x).shape;
   fit.require(!rows.empty(), "'" + fit.at(x).name + "' is a single number, not rows of them");
   const Shape width{rows.back()};
   rows.pop_back();
-  for (const Id id : statistics) {
-    fit.expect(id, rows);
-  }
-  for (const Id id : columns) {
-    fit.expect(id, width);
-  }
+  const auto expect_all = [&](const std::vector<Id>& ids, const Shape& shape) {
+    for (const Id id : ids) {
+      if (id != none) {
+        fit.expect(id, shape);
+      }
+    }
+  };
+  expect_all(statistics, rows);
+  expect_all(columns, width);
 }
 
 /// body(row, where it begins) for each row of a tensor [..., width].
@@ -42,12 +50,14 @@ void for_each_row(const Shape& shape, const Body& body) {
 
 void LayerNorm::check(const Fit& fit) const {
   fit.expect(y, fit.at(x).shape, fit.number(x));
+  check_absent(fit, mean, bias);
   check_rows(fit, x, {mean, inverse_deviation}, {weight, bias});
 }
 
-/// Sum, sum of squared differences (3), then difference, two factors and bias.
+/// Sum, sum of squared differences (3), then difference, two factors and bias. Without means the
+/// sum of squares (2) and two factors.
 Cost LayerNorm::cost(const Workload& workload) const {
-  return {.flops = 8 * count(workload, x), .launches = 1};
+  return {.flops = (mean == none ? 4 : 8) * count(workload, x), .launches = 1};
 }
 
 void LayerNorm::execute(ReferenceRun& run) const {
@@ -60,16 +70,19 @@ void LayerNorm::execute(ReferenceRun& run) const {
     for (std::int64_t i = 0; i < width; ++i) {
       sum += from[i];
     }
-    const double middle = sum / of_row;
+    const double middle = mean == none ? 0 : sum / of_row;
     double squares = 0;
     for (std::int64_t i = 0; i < width; ++i) {
       squares += (from[i] - middle) * (from[i] - middle);
     }
     const double inverse = 1 / std::sqrt(squares / of_row + epsilon);
-    run.at(mean)[row] = middle;
+    if (mean != none) {
+      run.at(mean)[row] = middle;
+    }
     run.at(inverse_deviation)[row] = inverse;
     for (std::int64_t i = 0; i < width; ++i) {
-      to[i] = run.at(weight)[i] * (from[i] - middle) * inverse + run.at(bias)[i];
+      to[i] =
+          run.at(weight)[i] * (from[i] - middle) * inverse + (bias == none ? 0 : run.at(bias)[i]);
     }
   });
 }
@@ -82,30 +95,39 @@ void LayerNormGrad::check(const Fit& fit) const {
   if (dx != none) {
     fit.expect(dx, fit.at(x).shape, type);
   }
+  check_absent(fit, mean, dbias);
   check_rows(fit, x, {mean, inverse_deviation}, {weight, dweight, dbias});
 }
 
 /// x' (2) and the sums for weight and bias (3); for dx dz, its sums (3) and what they give (4).
+/// Without means x' (1) and the sum (2); dz, its sum (2) and what it gives (3).
 Cost LayerNormGrad::cost(const Workload& workload) const {
-  return {.flops = 5 * count(workload, x) + 8 * count(workload, dx), .launches = 1};
+  const bool centred = mean != none;
+  return {.flops = (centred ? 5 : 3) * count(workload, x) + (centred ? 8 : 6) * count(workload, dx),
+          .launches = 1};
 }
 
 void LayerNormGrad::execute(ReferenceRun& run) const {
   const std::int64_t width = run.shape(x).back();
   std::fill_n(run.at(dweight), width, 0.0);
-  std::fill_n(run.at(dbias), width, 0.0);
+  if (dbias != none) {
+    std::fill_n(run.at(dbias), width, 0.0);
+  }
   for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
     const double* gradient = run.at(dy) + first;
     const double* factor = run.at(weight);
     const double inverse = run.at(inverse_deviation)[row];
-    const auto normalized = [from = run.at(x) + first, middle = run.at(mean)[row],
+    const auto normalized = [from = run.at(x) + first,
+                             middle = mean == none ? 0 : run.at(mean)[row],
                              inverse](std::int64_t i) { return (from[i] - middle) * inverse; };
     double sum = 0;
     double products = 0;
     for (std::int64_t i = 0; i < width; ++i) {
       run.at(dweight)[i] += gradient[i] * normalized(i);
-      run.at(dbias)[i] += gradient[i];
-      sum += gradient[i] * factor[i];
+      if (dbias != none) {
+        run.at(dbias)[i] += gradient[i];
+        sum += gradient[i] * factor[i];
+      }
       products += gradient[i] * factor[i] * normalized(i);
     }
     for (std::int64_t i = 0; i < width && dx != none; ++i) {

@@ -66,6 +66,14 @@ class Hash {
       add_all(dilation);
     }
   }
+  void add(const BlockExtent& extent) {
+    const auto& [count, from_step, to_step] = extent;
+    add_all(count, from_step, to_step);
+  }
+  void add(const CopiedBlock& block) {
+    const auto& [from, to, from_first, to_first, extents] = block;
+    add_all(from, to, from_first, to_first, extents);
+  }
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;
     const auto& [bound, value] = start;

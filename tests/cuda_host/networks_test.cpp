@@ -23,6 +23,9 @@ std::vector<Model> plain_models() {
       alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
       language_model({.vocabulary = 7, .hidden = 3, .time = 4}),
       gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 5}),
+      vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
+      joined_model(),
+      places_model(),
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalization.
+// Normalization of rows.
 #pragma once
 
 #include "crossover/layer.h"
@@ -7,12 +7,17 @@
 namespace crossover {
 
 /// [..., width], each row normalized by itself, then times weight [width], which starts at 1, plus
-/// bias [width], which starts at 0.
+/// bias [width], which starts at 0. Where it `is_rms`, rows are divided by their root mean square,
+/// and there is no bias. Epsilons that go unsaid are PyTorch's, of f32.
 struct LayerNormLayer {
+  double epsilon = 1e-5;
+  bool is_rms = false;
+
   static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("layer_norm");
+  static void describe(Self& layer, See& see) {
+    see.type(layer.is_rms, {{"layer_norm", false}, {"rms_norm", true}});
+    see.number("eps", layer.epsilon, layer.is_rms ? 1.1920928955078125e-07 : 1e-5);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean of each channel of an image, and its gradient.
+// The mean of each channel of an image, or of a sequence over time, and its gradient.
 #pragma once
 
 #include "crossover/operation.h"
 
 namespace crossover {
 
-/// y [batch, channels] = the mean of x [batch, channels, height, width] over height and width. Both
-/// T.
+/// y [batch, channels] = the mean of x [batch, channels, height, width] over height and width, or
+/// of x [time, batch, channels] over time. Both T.
 struct GlobalAveragePool {
   Id x = none, y = none;
 
@@ -23,7 +23,7 @@ struct GlobalAveragePool {
   void execute(ReferenceRun& run) const;
 };
 
-/// dx [batch, channels, height, width] = dy [batch, channels] / (height * width). Both T.
+/// dx, like x above, = dy [batch, channels] / (height * width), or / time. Both T.
 struct GlobalAveragePoolGrad {
   Id dy = none, dx = none;
 

@@ -63,7 +63,7 @@ std::array<float, sums> sums_of_row(std::int64_t width, const Term& term) {
 template <class T>
 struct NormForward {
   const T* x;
-  const float *weight, *bias;
+  const float *weight, *bias;  ///< bias and mean: null where rows keep their mean
   T* y;
   float *mean, *inverse_deviation;
   float epsilon;
@@ -73,10 +73,12 @@ template <class T>
 void normalize_row(const NormForward<T>& op, std::int64_t row, std::int64_t width) {
   const T* x = op.x + row * width;
   const auto of_row = static_cast<float>(width);
-  const float mean =
-      sums_of_row<1>(width,
-                     [&](auto part, std::int64_t i) { return std::array{load(part, x + i)}; })[0] /
-      of_row;
+  const float mean = op.mean == nullptr ? 0
+                                        : sums_of_row<1>(width,
+                                                         [&](auto part, std::int64_t i) {
+                                                           return std::array{load(part, x + i)};
+                                                         })[0] /
+                                              of_row;
   const float variance = sums_of_row<1>(width,
                                         [&](auto part, std::int64_t i) {
                                           const Floats apart = load(part, x + i) - mean;
@@ -84,12 +86,14 @@ void normalize_row(const NormForward<T>& op, std::int64_t row, std::int64_t widt
                                         })[0] /
                          of_row;
   const float inverse = 1 / std::sqrt(variance + op.epsilon);
-  op.mean[row] = mean;
+  if (op.mean != nullptr) {
+    op.mean[row] = mean;
+  }
   op.inverse_deviation[row] = inverse;
   for_each_vector(width, [&](auto part, std::int64_t i) {
     const Floats normal = (load(part, x + i) - mean) * inverse;
-    store(part, normal * load(part, op.weight + i) + load(part, op.bias + i),
-          op.y + row * width + i);
+    const Floats bias = op.bias == nullptr ? Floats{} : load(part, op.bias + i);
+    store(part, normal * load(part, op.weight + i) + bias, op.y + row * width + i);
   });
 }
 
@@ -102,13 +106,16 @@ struct NormBackward {
   const T* dy;
   T* dx;  ///< or null
   float *dweight, *dbias;
+
+  /// Mean and dbias are null where rows keep their mean.
+  [[nodiscard]] float mean_of(std::int64_t row) const { return mean == nullptr ? 0 : mean[row]; }
 };
 
 template <class T>
 void differentiate_row(const NormBackward<T>& op, std::int64_t row, std::int64_t width) {
   const T* x = op.x + row * width;
   const T* dy = op.dy + row * width;
-  const float mean = op.mean[row];
+  const float mean = op.mean_of(row);
   const float inverse = op.inverse_deviation[row];
   const auto normal = [&](auto part, std::int64_t i) {
     return (load(part, x + i) - mean) * inverse;
@@ -120,7 +127,7 @@ void differentiate_row(const NormBackward<T>& op, std::int64_t row, std::int64_t
     const Floats term = dz(part, i);
     return std::array{term, term * normal(part, i)};
   });
-  const float of_sum = sum / static_cast<float>(width);
+  const float of_sum = op.mean == nullptr ? 0 : sum / static_cast<float>(width);
   const float of_products = products / static_cast<float>(width);
   for_each_vector(width, [&](auto part, std::int64_t i) {
     store(part, inverse * (dz(part, i) - of_sum - normal(part, i) * of_products),
@@ -137,7 +144,7 @@ void add_strip(const NormBackward<T>& op, std::int64_t begin, std::int64_t rows,
       const std::int64_t row = begin + r;
       const std::int64_t at = row * width + i;
       const Floats dy = load(part, op.dy + at);
-      const Floats normal = (load(part, op.x + at) - op.mean[row]) * op.inverse_deviation[row];
+      const Floats normal = (load(part, op.x + at) - op.mean_of(row)) * op.inverse_deviation[row];
       return std::array{dy * normal, dy};
     });
     for (std::size_t k = 0; k < part.size(); ++k) {
@@ -174,7 +181,9 @@ void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op,
       plain += sums[thread * sums_of_thread + of.width + i];
     }
     op.dweight[i] = static_cast<float>(products);
-    op.dbias[i] = static_cast<float>(plain);
+    if (op.dbias != nullptr) {
+      op.dbias[i] = static_cast<float>(plain);
+    }
   }
 }
 

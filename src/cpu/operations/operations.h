@@ -43,5 +43,8 @@ void lower(const AttentionGrad& op, Lowering& to);
 void lower(const Lstm& op, Lowering& to);
 void lower(const LstmGrad& op, Lowering& to);
 void lower(const Reshape& op, Lowering& to);
+void lower(const Rearrange& op, Lowering& to);
+void lower(const Multiply& op, Lowering& to);
+void lower(const MultiplyGrad& op, Lowering& to);
 
 }  // namespace crossover::cpu

@@ -12,8 +12,10 @@
 #include "elementwise.h"
 #include "layer_norm.h"
 #include "loss.h"
+#include "multiply.h"
 #include "optimizer.h"
 #include "pool.h"
+#include "rearrange.h"
 #include "reduction.h"
 #include "sequence.h"
 
@@ -29,6 +31,7 @@ using Launch = std::variant<
     EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
-    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch>;
+    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
+    MultiplySumsLaunch>;
 
 }  // namespace crossover::cuda

@@ -25,8 +25,9 @@ __global__ void layer_norm_kernel(LayerNormArguments<Called> of) {
   for_rows_of_warp(of.rows, [&](std::int64_t row, int lane) {
     const T* x = static_cast<const T*>(of.x) + row * of.width;
     T* y = static_cast<T*>(of.y) + row * of.width;
+    const bool centred = of.mean != nullptr;
     float sum = 0;
-    for (std::int64_t i = lane; i < of.width; i += warp_threads) {
+    for (std::int64_t i = lane; centred && i < of.width; i += warp_threads) {
       sum += widen(x[i]);
     }
     const float mean = group_sum(sum) / static_cast<float>(of.width);
@@ -38,10 +39,13 @@ __global__ void layer_norm_kernel(LayerNormArguments<Called> of) {
     const float variance = group_sum(squares) / static_cast<float>(of.width);
     const float inverse = 1 / std::sqrt(variance + of.epsilon);
     for (std::int64_t i = lane; i < of.width; i += warp_threads) {
-      y[i] = narrow<T>(of.weight[i] * ((widen(x[i]) - mean) * inverse) + of.bias[i]);
+      const float bias = centred ? of.bias[i] : 0.0F;
+      y[i] = narrow<T>(of.weight[i] * ((widen(x[i]) - mean) * inverse) + bias);
     }
     if (lane == 0) {
-      of.mean[row] = mean;
+      if (centred) {
+        of.mean[row] = mean;
+      }
       of.inverse_deviation[row] = inverse;
     }
   });
@@ -53,7 +57,8 @@ __global__ void layer_norm_grad_kernel(LayerNormGradArguments<Called> of) {
     const T* x = static_cast<const T*>(of.x) + row * of.width;
     const T* dy = static_cast<const T*>(of.dy) + row * of.width;
     T* dx = static_cast<T*>(of.dx) + row * of.width;
-    const float mean = of.mean[row];
+    const bool centred = of.mean != nullptr;
+    const float mean = centred ? of.mean[row] : 0.0F;
     const float inverse = of.inverse_deviation[row];
     float sum = 0;
     float products = 0;
@@ -62,7 +67,7 @@ __global__ void layer_norm_grad_kernel(LayerNormGradArguments<Called> of) {
       sum += dz;
       products += dz * ((widen(x[i]) - mean) * inverse);
     }
-    sum = group_sum(sum) / static_cast<float>(of.width);
+    sum = centred ? group_sum(sum) / static_cast<float>(of.width) : 0.0F;
     products = group_sum(products) / static_cast<float>(of.width);
     for (std::int64_t i = lane; i < of.width; i += warp_threads) {
       const float normal = (widen(x[i]) - mean) * inverse;
@@ -90,7 +95,8 @@ __global__ void layer_norm_grad_sums_kernel(LayerNormGradSumsArguments<Called> o
     const T* dy = of.dy;
     for (std::int64_t row = part * rows_of_a_part + warp; row < end; row += block_warps) {
       const float gradient = widen(dy[row * of.width + column]);
-      const float apart = widen(x[row * of.width + column]) - of.mean[row];
+      const float mean = of.mean != nullptr ? of.mean[row] : 0.0F;
+      const float apart = widen(x[row * of.width + column]) - mean;
       products += gradient * (apart * of.inverse_deviation[row]);
       sum += gradient;
     }
@@ -104,7 +110,9 @@ __global__ void layer_norm_grad_sums_kernel(LayerNormGradSumsArguments<Called> o
       sum += of_sums[w * warp_threads + lane];
     }
     of.products[part * of.width + column] = products;
-    of.sums[part * of.width + column] = sum;
+    if (of.sums != nullptr) {
+      of.sums[part * of.width + column] = sum;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalization of rows [rows, width]. Parameters, their gradients and statistics are f32.
+// Mean, bias and the bias's gradient are null where rows keep their mean, which then counts as 0.
 #pragma once
 
 #include <cstdint>

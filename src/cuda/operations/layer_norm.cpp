@@ -43,10 +43,14 @@ void plan_parameters(const LayerNormGrad& op, StepPlanner& step) {
   }
   sums.parts = parts;
   sums.products = step.scratch(parts * width * bytes(Type::f32));
-  sums.sums = step.scratch(parts * width * bytes(Type::f32));
+  if (op.dbias != none) {
+    sums.sums = step.scratch(parts * width * bytes(Type::f32));
+  }
   step.emit(sums);
   step.emit_column_sums(sums.products, step.operand(op.dweight), parts, width);
-  step.emit_column_sums(sums.sums, step.operand(op.dbias), parts, width);
+  if (op.dbias != none) {
+    step.emit_column_sums(sums.sums, step.operand(op.dbias), parts, width);
+  }
 }
 
 }  // namespace

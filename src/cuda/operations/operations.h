@@ -45,5 +45,8 @@ void plan_operation(const AttentionGrad& op, StepPlanner& step);
 void plan_operation(const Lstm& op, StepPlanner& step);
 void plan_operation(const LstmGrad& op, StepPlanner& step);
 void plan_operation(const Reshape& op, StepPlanner& step);
+void plan_operation(const Rearrange& op, StepPlanner& step);
+void plan_operation(const Multiply& op, StepPlanner& step);
+void plan_operation(const MultiplyGrad& op, StepPlanner& step);
 
 }  // namespace crossover::cuda

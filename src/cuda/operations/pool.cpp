@@ -50,16 +50,28 @@ void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
                                   pooling_of(op.window, op.dx, op.dy, step), op.x_activation});
 }
 
+namespace {
+
+/// The launch takes images; a sequence is one that lies channels-last, of which time steps are the
+/// pixels.
+template <class Launched>
+Launched averaged(const Operand& from, const Operand& to, Id x, const StepPlanner& step) {
+  const Shape& shape = step.shape(x);
+  if (shape.size() == 3) {
+    return {from, to, 1, shape[0], shape[1] * shape[2], Layout::channels_last};
+  }
+  return {from, to, shape[0], shape[2] * shape[3], shape[1], step.layout(x)};
+}
+
+}  // namespace
+
 void plan_operation(const GlobalAveragePool& op, StepPlanner& step) {
-  const Shape& image = step.shape(op.x);
-  step.emit(GlobalAveragePoolLaunch{step.operand(op.x), step.operand(op.y), image[0],
-                                    image[2] * image[3], image[1], step.layout(op.x)});
+  step.emit(averaged<GlobalAveragePoolLaunch>(step.operand(op.x), step.operand(op.y), op.x, step));
 }
 
 void plan_operation(const GlobalAveragePoolGrad& op, StepPlanner& step) {
-  const Shape& image = step.shape(op.dx);
-  step.emit(GlobalAveragePoolGradLaunch{step.operand(op.dy), step.operand(op.dx), image[0],
-                                        image[2] * image[3], image[1], step.layout(op.dx)});
+  step.emit(
+      averaged<GlobalAveragePoolGradLaunch>(step.operand(op.dy), step.operand(op.dx), op.dx, step));
 }
 
 }  // namespace crossover::cuda

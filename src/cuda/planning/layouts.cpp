@@ -25,10 +25,10 @@ constexpr bool works_on_images =
 /// Element i of one tensor meets element i of the others: all of a shape lie alike.
 template <class Op>
 constexpr bool is_elementwise =
-    is_one_of<Op, Add, Activate, ActivateGrad, Cast, Dropout, DropoutGrad>;
+    is_one_of<Op, Add, Activate, ActivateGrad, Cast, Dropout, DropoutGrad, Multiply, MultiplyGrad>;
 
 template <class Op>
-constexpr bool takes_any_layout = std::is_same_v<Op, Reshape>;
+constexpr bool takes_any_layout = is_one_of<Op, Reshape, Rearrange>;
 
 std::vector<Id> all_operands(const Op& op) {
   Operands both = operands(op);

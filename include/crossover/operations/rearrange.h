@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of numbers copied from tensors to tensors: what joins, splits and turns them.
+#pragma once
+
+#include <optional>
+
+#include "crossover/operation.h"
+
+namespace crossover {
+
+/// One dimension of a block: so many numbers, each so many elements behind the one before.
+struct BlockExtent {
+  std::int64_t count = 1, from_step = 0, to_step = 0;
+
+  friend bool operator==(const BlockExtent&, const BlockExtent&) = default;
+};
+
+/// Numbers of x[from], the first of them at element `from_first`, and where they go in y[to]. In an
+/// image each extent steps from pixel to pixel within a channel, from channel to channel within an
+/// image, or from image to image.
+struct CopiedBlock {
+  std::int64_t from = 0, to = 0;
+  std::int64_t from_first = 0, to_first = 0;
+  std::vector<BlockExtent> extents;
+
+  [[nodiscard]] std::int64_t count() const;
+};
+
+/// Each block of x is copied into y, where no two may meet; what no block reaches becomes 0. All T.
+struct Rearrange {
+  std::vector<Id> x, y;
+  std::vector<CopiedBlock> blocks;
+
+  static constexpr const char* name = "Rearrange";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.writes("y", y);
+    see.value("blocks", blocks);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+
+  /// Whether blocks reach each of the `elements` numbers of y[to].
+  [[nodiscard]] bool fills(std::size_t to, std::int64_t elements) const;
+};
+
+/// Those of tensors that follow one another in dimension `axis` of y[0], in which alone they
+/// differ.
+std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis);
+
+/// That of an image [batch, channels, height, width] as [height * width, batch, channels].
+std::vector<CopiedBlock> as_sequence(const Shape& image);
+
+/// The way back.
+std::vector<CopiedBlock> reversed(std::vector<CopiedBlock> blocks);
+
+/// How channels lie in memory: [.., channels / width, pixels, width]. Of width 1 it is the plain
+/// layout, as wide as all channels it is channels-last.
+struct ChannelsLie {
+  std::int64_t channels = 1, pixels = 1, width = 1;
+};
+
+/// The block as tensors that lie so see it: its extents from the largest step in `to` to the
+/// smallest, one at least, those that run on joined. None where it cuts a block of channels.
+std::optional<CopiedBlock> lying(CopiedBlock block, const ChannelsLie& from, const ChannelsLie& to);
+
+}  // namespace crossover

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/rearrange.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "../reference/run.h"
+#include "counting.h"
+#include "fit.h"
+
+namespace crossover {
+namespace {
+
+/// The last element that steps of one side reach.
+std::int64_t last_of(const CopiedBlock& block, std::int64_t first,
+                     std::int64_t BlockExtent::*step) {
+  for (const BlockExtent& extent : block.extents) {
+    first += (extent.count - 1) * extent.*step;
+  }
+  return first;
+}
+
+bool is_within(const CopiedBlock& block, std::int64_t first, std::int64_t BlockExtent::*step,
+               const Shape& shape) {
+  const bool counts =
+      std::all_of(block.extents.begin(), block.extents.end(),
+                  [&](const BlockExtent& extent) { return extent.count > 0 && extent.*step >= 0; });
+  return counts && first >= 0 && last_of(block, first, step) < elements(shape);
+}
+
+/// body(place in x, place in y) for each number of a block.
+template <class Body>
+void for_each_place(const CopiedBlock& block, const Body& body) {
+  for (std::int64_t i = 0; i < block.count(); ++i) {
+    std::int64_t rest = i;
+    std::int64_t from = block.from_first;
+    std::int64_t to = block.to_first;
+    for (std::size_t e = block.extents.size(); e-- > 0;) {
+      const BlockExtent& extent = block.extents[e];
+      from += rest % extent.count * extent.from_step;
+      to += rest % extent.count * extent.to_step;
+      rest /= extent.count;
+    }
+    body(from, to);
+  }
+}
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+// ---- Rearrange
+
+void Rearrange::check(const Fit& fit) const {
+  fit.require(!x.empty() && !y.empty(), "it has nothing to read, or nothing to write");
+  const Type type = fit.number(x.front());
+  for (const std::vector<Id>& ids : {x, y}) {
+    for (const Id id : ids) {
+      fit.expect(id, fit.at(id).shape, type);
+    }
+  }
+  std::vector<std::int64_t> written(y.size(), 0);
+  for (const CopiedBlock& block : blocks) {
+    const bool known = block.from >= 0 && index(block.from) < x.size() && block.to >= 0 &&
+                       index(block.to) < y.size();
+    fit.require(known, "a block is of no tensor that it has");
+    const Tensor& from = fit.at(x[index(block.from)]);
+    const Tensor& to = fit.at(y[index(block.to)]);
+    for (const auto& [tensor, first, step] :
+         {std::tuple{&from, block.from_first, &BlockExtent::from_step},
+          std::tuple{&to, block.to_first, &BlockExtent::to_step}}) {
+      fit.require(is_within(block, first, step, tensor->shape),
+                  "a block goes beyond tensor '" + tensor->name + "' " + to_string(tensor->shape));
+    }
+    written[index(block.to)] += block.count();
+    fit.require(written[index(block.to)] <= elements(to.shape),
+                "blocks meet in tensor '" + to.name + "' " + to_string(to.shape));
+  }
+}
+
+Cost Rearrange::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
+
+void Rearrange::execute(ReferenceRun& run) const {
+  for (const Id id : y) {
+    std::fill_n(run.at(id), run.size(id), 0.0);
+  }
+  for (const CopiedBlock& block : blocks) {
+    const double* from = run.at(x[index(block.from)]);
+    double* to = run.at(y[index(block.to)]);
+    for_each_place(block, [&](std::int64_t read, std::int64_t write) { to[write] = from[read]; });
+  }
+}
+
+bool Rearrange::fills(std::size_t to, std::int64_t elements) const {
+  std::int64_t reached = 0;
+  for (const CopiedBlock& block : blocks) {
+    reached += index(block.to) == to ? block.count() : 0;
+  }
+  return reached == elements;
+}
+
+}  // namespace crossover
