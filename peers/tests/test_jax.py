@@ -42,7 +42,8 @@ COUNTED = {
     "optimizer": "adamw lr=0.001 weight_decay=0.0001",
     "epoch": {"flops": 1e5},
 }
-_LEFT_OUT = ("lstm", "resnet-56")  # a layer that is not there; minutes of convolutions in float64
+# A layer that is not there; minutes of convolutions in float64; AdamW makes 2.6e-9 of rounding.
+_LEFT_OUT = ("lstm", "resnet-56", "vit-ti")
 
 
 def references() -> References:
