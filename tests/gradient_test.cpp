@@ -92,9 +92,9 @@ std::vector<GradientCase> gradient_cases() {
        resnet(ResNetS{
            .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})},
       {"mobilenet", mobilenet({.image = 9,
-                               .stem = 3,
-                               .stages = {{1, 2, 1, 1}, {2, 3, 2, 2}},
-                               .head = 4,
+                               .stem = 4,
+                               .stages = {{1, 4, 1, 1}, {2, 5, 2, 2}},
+                               .head = 8,
                                .classes = 3})},
       {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4})},
       {"gpt", gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4})},
