@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "crossover/fingerprint.h"
 
@@ -35,7 +37,7 @@ Json small() {
 }
 
 std::string written(const std::string& text) {
-  std::string path = testing::TempDir() + "network.json";
+  std::string path = testing::TempDir() + "network." + std::to_string(getpid()) + ".json";
   std::ofstream(path) << text;
   return path;
 }

@@ -40,7 +40,7 @@ SIGNALS = {
 SEEN = {
     "illegal": "an illegal memory access was encountered",
     "endless kernel": "did not answer within 30 s while running it",
-    "endless loop": "did not answer within 30 s while running it",
+    "endless loop": "did not answer within 30 s while making it",
     "silence": "did not answer within 30 s",
     "abort": "was ended by a signal (Aborted)",
     "segmentation": "was ended by a signal (Segmentation fault)",

@@ -37,9 +37,9 @@ std::string short_name(ConvolutionPass pass) {
 }
 
 double flops(const ConvolutionForm& form) {
+  const std::int64_t channels = form.in / form.groups;  // that an output reads
   return 2.0 * static_cast<double>(form.batch * form.positions_down * form.positions_across) *
-         static_cast<double>(form.out) *
-         static_cast<double>(form.in / form.groups * form.size * form.size);
+         static_cast<double>(form.out) * static_cast<double>(channels * form.size * form.size);
 }
 
 }  // namespace crossover::cuda
