@@ -62,8 +62,8 @@ class Faults {
     return Json::parse(stream);
   }
 
-  /// At a row's first repetition, or a check; a loop's as soon as the row is made, whose trials have
-  /// loops, for they may choose a way without. False where the worker never sees the request.
+  /// At a row's first repetition, or a check; a loop's as soon as the row is made, whose trials
+  /// have loops, for they may choose a way without. False where the worker never sees the request.
   [[nodiscard]] bool act(const Json& request) const {
     Json all = read();
     const bool is_check = request["do"] == "check";
