@@ -30,7 +30,7 @@ SWEEP = (
     "--threads=1,2",
     *SHORT,
 )
-# A sanitizer's build makes a row in a second; on a busy machine one took more than 10.
+# No row of these takes a second; a sanitizer's build on a busy machine may take a while.
 PATIENCE = "--patience=30s"
 # What the sanitizer would make of a signal is not what a user's program does.
 SIGNALS = {
